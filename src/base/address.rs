@@ -1,0 +1,256 @@
+//! The one name of every thing that can be wished for, observed or changed.
+//!
+//! `host/gpu-001/link/ens4`, `kube/prod/DaemonSet.apps/kube-system/rdma-ds`, `switch/leaf1/port/Ethernet1%2F1`,
+//! each optionally with `#attribute`. One parser, one printer; they are inverse to each other (a property test).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What sort of thing a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TargetKind {
+    /// A Linux machine, reached over SSH or locally.
+    Host,
+    /// A Kubernetes cluster, reached over its API.
+    Kube,
+    /// A network switch.
+    Switch,
+}
+
+impl TargetKind {
+    /// The first segment of an address.
+    pub fn word(self) -> &'static str {
+        match self {
+            TargetKind::Host => "host",
+            TargetKind::Kube => "kube",
+            TargetKind::Switch => "switch",
+        }
+    }
+}
+
+/// One thing that can be changed: a host, a Kubernetes cluster, a switch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target {
+    /// Host, Kubernetes cluster or switch.
+    pub kind: TargetKind,
+    /// Its name in the spec.
+    pub name: String,
+}
+
+impl Target {
+    /// A host by its name in the spec.
+    pub fn host(name: impl Into<String>) -> Self {
+        Target { kind: TargetKind::Host, name: name.into() }
+    }
+}
+
+/// A resource on a target, and optionally one attribute of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The target that holds the resource.
+    pub target: Target,
+    /// The segments after the target: for a host the kind and the name, for Kubernetes the
+    /// `Kind.group`, the namespace (`-` for none) and the name.
+    pub path: Vec<String>,
+    /// One attribute of the resource, after `#`.
+    pub attribute: Option<String>,
+}
+
+impl Address {
+    /// The address of a resource on a host.
+    pub fn host(host: &str, kind: &str, name: &str) -> Self {
+        Address { target: Target::host(host), path: vec![kind.to_owned(), name.to_owned()], attribute: None }
+    }
+
+    /// The same resource with an attribute named.
+    pub fn with_attribute(&self, attribute: &str) -> Self {
+        Address { attribute: Some(attribute.to_owned()), ..self.clone() }
+    }
+
+    /// The resource kind: the first segment after the target (`link`, `DaemonSet.apps`, `port`).
+    pub fn kind(&self) -> &str {
+        self.path.first().map_or("", String::as_str)
+    }
+
+    /// The last segment: the resource's own name.
+    pub fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    /// The address without its target, as it is folded over many hosts: `link/ens4`.
+    pub fn within_target(&self) -> String {
+        let mut out = self.path.iter().map(|s| escape(s)).collect::<Vec<_>>().join("/");
+        if let Some(attribute) = &self.attribute {
+            out.push('#');
+            out.push_str(&escape(attribute));
+        }
+        out
+    }
+}
+
+/// Why a text is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// The first segment is none of `host`, `kube`, `switch`.
+    #[error("`{0}` is not a kind of target; use host, kube or switch")]
+    TargetKind(String),
+    /// A segment between slashes is empty.
+    #[error("`{0}` has an empty segment")]
+    Empty(String),
+    /// A `%` that is not followed by two hexadecimal digits of UTF-8.
+    #[error("`{0}` has a `%` that is not followed by two hexadecimal digits")]
+    Escape(String),
+    /// Fewer segments than target kind, target and resource.
+    #[error("`{0}` is too short; an address looks like host/gpu-001/link/ens4")]
+    Short(String),
+}
+
+/// `%`, `/`, `#`, white space and control characters are written as `%XX`; the rest stands as it is.
+fn escape(segment: &str) -> String {
+    let mut out = String::with_capacity(segment.len());
+    for c in segment.chars() {
+        if c == '%' || c == '/' || c == '#' || c.is_whitespace() || c.is_control() {
+            let mut buffer = [0u8; 4];
+            for byte in c.encode_utf8(&mut buffer).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn unescape(segment: &str) -> Result<String, AddressError> {
+    if segment.is_empty() {
+        return Err(AddressError::Empty(segment.to_owned()));
+    }
+    let bad = || AddressError::Escape(segment.to_owned());
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let pair = tail.get(..2).ok_or_else(bad)?;
+            let pair = std::str::from_utf8(pair).map_err(|_| bad())?;
+            if !pair.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(bad());
+            }
+            bytes.push(u8::from_str_radix(pair, 16).map_err(|_| bad())?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| bad())
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.word(), escape(&self.name))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.target, self.within_target())
+    }
+}
+
+fn target_kind(word: &str) -> Result<TargetKind, AddressError> {
+    match word {
+        "host" => Ok(TargetKind::Host),
+        "kube" => Ok(TargetKind::Kube),
+        "switch" => Ok(TargetKind::Switch),
+        other => Err(AddressError::TargetKind(other.to_owned())),
+    }
+}
+
+impl FromStr for Target {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (kind, name) = text.split_once('/').ok_or_else(|| AddressError::Short(text.to_owned()))?;
+        Ok(Target { kind: target_kind(kind)?, name: unescape(name)? })
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (body, attribute) = match text.split_once('#') {
+            Some((body, attribute)) => (body, Some(unescape(attribute)?)),
+            None => (text, None),
+        };
+        let mut segments = body.split('/');
+        let kind = target_kind(segments.next().unwrap_or_default())?;
+        let name = unescape(segments.next().ok_or_else(|| AddressError::Short(text.to_owned()))?)?;
+        let path = segments.map(unescape).collect::<Result<Vec<_>, _>>()?;
+        if path.is_empty() {
+            return Err(AddressError::Short(text.to_owned()));
+        }
+        Ok(Address { target: Target { kind, name }, path, attribute })
+    }
+}
+
+/// Serialised as the printed text, so that plans, journals and states can be read and searched by people.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+serde_as_text!(Target);
+serde_as_text!(Address);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_the_forms_of_the_design() {
+        for text in [
+            "host/gpu-001/link/ens4",
+            "host/gpu-001/link/ens4#mtu",
+            "kube/prod/DaemonSet.apps/kube-system/rdma-shared-dp-ds",
+            "kube/prod/Namespace.core/-/rdma",
+            "switch/leaf1/port/Ethernet1%2F1",
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+        }
+        let port: Address = "switch/leaf1/port/Ethernet1%2F1".parse().unwrap();
+        assert_eq!(port.name(), "Ethernet1/1");
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        for text in ["", "host", "host/a", "host//link/x", "rack/1/x", "host/a/b%2", "host/a/%zz", "host/a/b/"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_parsing_are_inverse(
+            name in ".{1,12}", path in proptest::collection::vec(".{1,12}", 1..4), attribute in proptest::option::of(".{1,8}")
+        ) {
+            let address = Address { target: Target::host(name), path, attribute };
+            prop_assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = text.parse::<Address>();
+        }
+    }
+}

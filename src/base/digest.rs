@@ -1,0 +1,39 @@
+//! Content addresses: SHA-256 over bytes or over canonical JSON (keys sorted, no white space).
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest in lower-case hexadecimal, 64 characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
+    }
+
+    /// The digest of a value's canonical JSON: `serde_json::Value` keeps its maps sorted, so the
+    /// bytes depend on the value alone.
+    pub fn of(value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).expect("our own types have string keys and serialise without fail");
+        Digest::of_bytes(value.to_string().as_bytes())
+    }
+
+    /// All 64 characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first 12 characters, for screens.
+    pub fn short(&self) -> &str {
+        &self.0[..self.0.len().min(12)]
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

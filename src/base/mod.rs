@@ -1,0 +1,15 @@
+//! Words that every room shares: addresses, units, digests, diagnostics, quoting.
+//! Pure: no I/O, no clock, no environment, and not a word of any one resource kind.
+
+pub mod address;
+pub mod diagnostic;
+pub mod digest;
+pub mod place;
+pub mod quote;
+pub mod text;
+pub mod units;
+
+pub use address::{Address, Target, TargetKind};
+pub use diagnostic::{Diagnostic, Label, Severity};
+pub use digest::Digest;
+pub use place::Place;

@@ -1,0 +1,23 @@
+//! Text that came from a machine is hostile: terminal escapes and control characters never reach a screen.
+
+/// The text with control characters made visible; newline and tab stay.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// One line of at most `limit` characters, for a table or a message.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= limit {
+        return flat;
+    }
+    let mut cut: String = flat.chars().take(limit.saturating_sub(3)).collect();
+    cut.push_str("...");
+    cut
+}

@@ -1,0 +1,1 @@
+//! Reads an inventory folder into what every command needs.

@@ -1,0 +1,8 @@
+//! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them true.
+pub mod base;
+pub mod cli;
+pub mod plan;
+pub mod resource;
+pub mod spec;
+pub mod system;
+pub mod transport;

@@ -1,0 +1,37 @@
+//! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
+
+use crate::base::{Address, Digest, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One resource as it was last applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Applied {
+    /// The resource kind.
+    pub kind: String,
+    /// The body that was applied.
+    pub body: Value,
+    /// `Wish::digest` of it.
+    pub digest: Digest,
+    /// The module and resource id that wanted it.
+    pub module: String,
+    /// Where the spec said so then.
+    pub places: Vec<Place>,
+    /// What was there before our *first* change, as the kind's `assess` gave it; never overwritten by later runs.
+    pub before: Value,
+    /// True when the first apply found it already as wished and changed nothing: removal then changes nothing either.
+    pub adopted: bool,
+    /// The run that applied it last.
+    pub run: String,
+    /// When, RFC 3339.
+    pub at: String,
+}
+
+/// All resources as they were last applied, by address.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LastApplied {
+    /// By address.
+    pub resources: BTreeMap<Address, Applied>,
+}

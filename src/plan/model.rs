@@ -1,0 +1,207 @@
+//! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
+
+use crate::base::{Address, Digest, Place, Target};
+use crate::resource::{Action, Disruption, Plane, Reading, Wish};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The format of plan files: readers ignore unknown keys, and refuse another major.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// Why a change is in the plan.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// Never applied, and not there.
+    New,
+    /// Never applied, but something else is there (its values are in the differences).
+    Takeover,
+    /// The spec says something else than what was applied last.
+    SpecChanged {
+        /// Where.
+        places: Vec<Place>,
+    },
+    /// The target was changed by somebody else since we applied it.
+    Drifted,
+    /// Persisted as wished, but not in effect yet.
+    OwedRestart,
+    /// In effect, but the next boot will lose it.
+    WillBeLostAtReboot,
+    /// Applied earlier, no longer in the spec.
+    RemovedFromSpec,
+    /// As wished now; an earlier step of this plan resets it, so it is looked at again after that step.
+    Disturbed {
+        /// The node that disturbs it.
+        by: String,
+    },
+    /// Cannot be judged before another step is done.
+    KnownAfter {
+        /// The resource that must be done first.
+        step: Address,
+    },
+    /// Could not be found out, so it is applied again.
+    Unknown,
+}
+
+/// One attribute in one plane that is not as wished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The attribute's name.
+    pub attribute: String,
+    /// Persisted, running or next boot.
+    pub plane: Plane,
+    /// What is wanted.
+    pub wanted: Reading,
+    /// What the target says.
+    pub found: Reading,
+}
+
+/// One resource in a change node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// What is wanted; for a removal the wish that was applied last.
+    pub wish: Wish,
+    /// Why.
+    pub reason: Reason,
+    /// True when the resource is taken back instead of applied.
+    pub removal: bool,
+    /// What differs.
+    pub differences: Vec<Difference>,
+    /// The digest of what was found when the plan was made; read again right before the step.
+    pub fingerprint: Digest,
+    /// What was there when the plan was made, for undoing it later.
+    pub before: serde_json::Value,
+    /// What removal leaves behind, in words.
+    pub residue: Vec<String>,
+}
+
+/// What a node does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NodeKind {
+    /// Changes of one target that go out together.
+    Change {
+        /// The resources.
+        members: Vec<Member>,
+        /// What is done, in order. Empty where it is only known after another step.
+        actions: Vec<Action>,
+        /// Action words that may be needed although `actions` does not hold them (known after, or disturbed).
+        announced: Vec<String>,
+        /// Resources of the target (`link/ens4`) that must be diffed anew afterwards.
+        disturbs: Vec<String>,
+        /// The netdev whose traffic is interrupted.
+        interrupts_netdev: Option<String>,
+    },
+    /// The host reboots; proven by another boot id.
+    Reboot,
+    /// The node is emptied.
+    Drain,
+    /// Something must become true first.
+    Wait {
+        /// In words.
+        until: String,
+    },
+    /// The functional check of these hosts; the next wave starts only when it passes.
+    Gate {
+        /// The hosts of the wave.
+        hosts: Vec<String>,
+    },
+    /// No work: it stands for many edges.
+    Barrier,
+}
+
+/// One node of the plan's graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique in the plan and stable between plans of the same content: `host/n1/reboot`, `change host/n1/file/...`.
+    pub id: String,
+    /// What it does.
+    #[serde(flatten)]
+    pub kind: NodeKind,
+    /// The target; gates and barriers may have none.
+    pub target: Option<Target>,
+    /// How much it disturbs.
+    pub disruption: Disruption,
+    /// What it interrupts, in words.
+    pub interrupts: Vec<String>,
+    /// Direct prerequisites, by id.
+    pub after: Vec<String>,
+    /// The wave, from 0; 0 is the canary.
+    pub wave: usize,
+    /// Why it will not be carried out in this run (above the disruption limit, refused), with its dependants.
+    pub held: Option<String>,
+}
+
+impl Node {
+    /// The members of a change; nothing for other nodes.
+    pub fn members(&self) -> &[Member] {
+        match &self.kind {
+            NodeKind::Change { members, .. } => members,
+            _ => &[],
+        }
+    }
+}
+
+/// Something that could not be found out.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnknownFinding {
+    /// Resource, or the whole target when it could not be read at all.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Where the spec came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InventoryOrigin {
+    /// The folder, as given.
+    pub path: String,
+    /// The git commit, if the folder is in a repository.
+    pub commit: Option<String>,
+    /// True when the working tree had uncommitted changes below the folder.
+    pub dirty: bool,
+}
+
+/// How hosts are taken in turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutPolicy {
+    /// Hosts in the first wave.
+    pub canary: usize,
+    /// Hosts that may be out of service at the same time.
+    pub max_unavailable: usize,
+    /// Nodes above this are held.
+    pub max_disruption: Disruption,
+}
+
+/// A whole plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// `FORMAT_VERSION`.
+    pub format_version: String,
+    /// The version of railwright that made it.
+    pub made_by: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Where the spec came from.
+    pub inventory: InventoryOrigin,
+    /// Digest of the spec's files.
+    pub spec_digest: Digest,
+    /// Digests of the modules used, by name.
+    pub modules: BTreeMap<String, Digest>,
+    /// Digest of the state that the plan was made against.
+    pub state_digest: Digest,
+    /// When the observation was recorded, RFC 3339.
+    pub observed_at: String,
+    /// `--target` and `--exclude`, as given; a narrowed plan says so.
+    pub narrowed: Vec<String>,
+    /// The rollout's rules.
+    pub rollout: RolloutPolicy,
+    /// All nodes, in a topological order that depends on the content alone.
+    pub nodes: Vec<Node>,
+    /// Resources that are as wished, by count per target.
+    pub unchanged: BTreeMap<Target, usize>,
+    /// What could not be found out.
+    pub unknown: Vec<UnknownFinding>,
+    /// Digest over everything else; empty while it is computed.
+    pub digest: String,
+}

@@ -1,0 +1,167 @@
+//! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
+//! them into POSIX sh for SSH, and the simulator applies the value itself.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The program that keeps packages on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PackageManager {
+    /// Debian and its family.
+    Apt,
+    /// Red Hat's family.
+    Dnf,
+}
+
+/// The program that owns a netdev's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkManagerKind {
+    /// systemd-networkd.
+    Networkd,
+    /// NetworkManager.
+    NetworkManager,
+    /// netplan (which renders for one of the two above).
+    Netplan,
+    /// ifupdown (`/etc/network/interfaces`).
+    Ifupdown,
+}
+
+/// A package with an optional exact version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PackageVersion {
+    /// The package's name.
+    pub name: String,
+    /// The exact version, in the manager's own notation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<String>,
+}
+
+/// What a unit is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitVerb {
+    /// `systemctl enable`.
+    Enable,
+    /// `systemctl disable`.
+    Disable,
+    /// `systemctl start`.
+    Start,
+    /// `systemctl stop`.
+    Stop,
+    /// `systemctl restart`.
+    Restart,
+    /// `systemctl mask`.
+    Mask,
+    /// `systemctl unmask`.
+    Unmask,
+}
+
+/// One thing to do on a host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Writes a whole file: temporary file beside it, fsync, rename. `mode` is octal text (`0644`).
+    WriteFile { path: String, content: String, mode: String, owner: String, group: String },
+    /// Sets mode and ownership only.
+    SetFileMode { path: String, mode: String, owner: String, group: String },
+    /// Removes a file; one that is not there is no error.
+    RemoveFile { path: String },
+    /// Writes a kernel setting below /proc/sys.
+    SetSysctl { key: String, value: String },
+    /// Loads a kernel module with parameters.
+    LoadModule { name: String, parameters: BTreeMap<String, String> },
+    /// Unloads a kernel module.
+    UnloadModule { name: String },
+    /// Has the boot loader's configuration made anew (`update-grub`, `grub2-mkconfig`).
+    UpdateBootLoader,
+    /// Reads the package lists anew.
+    RefreshPackages { manager: PackageManager },
+    /// Installs packages in one run of the manager.
+    InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
+    /// Removes packages in one run of the manager.
+    RemovePackages { manager: PackageManager, names: Vec<String> },
+    /// Holds packages at their version, or lets them go again.
+    HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
+    /// `systemctl daemon-reload`.
+    ReloadSystemd,
+    /// Tells a unit something.
+    Unit { name: String, verb: UnitVerb },
+    /// Sets running attributes of a netdev; addresses in CIDR form.
+    SetLink { netdev: String, mtu: Option<u32>, up: Option<bool>, add_addresses: Vec<String>, remove_addresses: Vec<String> },
+    /// Has the owner of a netdev read its configuration again.
+    ReloadLink { netdev: String, manager: NetworkManagerKind },
+    /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
+    ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
+    /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
+    SetDcb { commands: Vec<Vec<String>> },
+    /// Adds a Soft-RoCE device on a netdev.
+    AddRdmaLink { name: String, link_type: String, netdev: String },
+    /// Removes an RDMA device that was added by software.
+    RemoveRdmaLink { name: String },
+    /// Writes a configfs value, making the directories that the path needs.
+    SetConfigfs { path: String, value: String },
+    /// Builds an out-of-tree kernel module from a source tree that is on the host, through DKMS; a long step.
+    BuildModule { name: String, version: String, source: String },
+    /// Removes an out-of-tree kernel module from DKMS.
+    RemoveModuleBuild { name: String, version: String },
+    /// Runs the script of a guarded command, as the user's module wrote it.
+    RunCommand { script: String, limit_s: u32 },
+    /// Reboots the host.
+    Reboot,
+}
+
+impl Action {
+    /// The action's own word, as the plan announces it: `write_file`.
+    pub fn word(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(value) => value.get("action").and_then(|v| v.as_str()).unwrap_or_default().to_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Joins an action with the next one of the same transaction where the target can do both at once.
+    /// Package runs join; everything else stays apart.
+    pub fn join(&mut self, next: &Action) -> bool {
+        match (self, next) {
+            (Action::InstallPackages { manager, packages }, Action::InstallPackages { manager: other, packages: more })
+                if manager == other =>
+            {
+                packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
+                true
+            }
+            (Action::RemovePackages { manager, names }, Action::RemovePackages { manager: other, names: more }) if manager == other => {
+                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
+                true
+            }
+            (this, next) => *this == *next,
+        }
+    }
+
+    /// How long the action may take, in seconds; ten times what is usual.
+    pub fn limit_s(&self) -> u32 {
+        match self {
+            Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. } => 1800,
+            Action::BuildModule { .. } => 2700,
+            Action::UpdateBootLoader => 600,
+            Action::RunCommand { limit_s, .. } => *limit_s,
+            _ => 120,
+        }
+    }
+
+    /// A long action runs under a transient unit on the host, so that it outlives our connection and is found again.
+    pub fn is_long(&self) -> bool {
+        self.limit_s() > 600
+    }
+
+    /// The action as a POSIX sh script, to be fed to `sh -s`. Exit 0 is necessary, never sufficient: the resource is read again.
+    pub fn script(&self) -> String {
+        match self {
+            Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
+            Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
+            Action::RemoveFile { path } => super::file::remove_script(path),
+            _ => String::from("exit 70\n"),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What came back from one target: an answer for each read, by the read's key.
+
+use super::Read;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a read ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerStatus {
+    /// The section ran to its end with this exit status (0 is not "true": the kind decides).
+    Exit(i32),
+    /// It ran past its time limit.
+    TimedOut,
+    /// The program ended or the connection broke before this section's end mark.
+    CutOff,
+    /// The output was longer than the limit; what is there is its beginning.
+    TooLong,
+}
+
+/// The answer to one read: bounded text, invalid UTF-8 replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// How it ended.
+    pub status: AnswerStatus,
+    /// Standard output. Hostile: never print it unclean, never hand it to a shell unquoted.
+    pub out: String,
+}
+
+/// All answers of one target, as recorded in an observation file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Answers {
+    answers: BTreeMap<String, Answer>,
+}
+
+impl Answers {
+    /// Adds an answer.
+    pub fn insert(&mut self, key: impl Into<String>, answer: Answer) {
+        self.answers.insert(key.into(), answer);
+    }
+
+    /// Takes over all answers of another reading of the same target; the other's win.
+    pub fn merge(&mut self, other: Answers) {
+        self.answers.extend(other.answers);
+    }
+
+    /// The raw answer to a read, if it was asked.
+    pub fn get(&self, read: &Read) -> Option<&Answer> {
+        self.answers.get(&read.key())
+    }
+
+    /// The output of a section that ran to its end, with its exit status; else the reason why it is unknown,
+    /// in words that fit after "unknown:".
+    pub fn output(&self, read: &Read) -> Result<(i32, &str), String> {
+        match self.get(read) {
+            None => Err("it was not read".to_owned()),
+            Some(Answer { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
+            Some(Answer { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
+            Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
+            Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
+        }
+    }
+
+    /// All keys, sorted.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.answers.keys().map(String::as_str)
+    }
+
+    /// True when nothing was answered.
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+}

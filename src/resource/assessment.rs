@@ -1,0 +1,108 @@
+//! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane, and what would mend it.
+
+use super::{Action, Disruption, Plane, Planes, Reading};
+use crate::base::Digest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One attribute: what is wanted and what was found, per plane. A plane without a wish is not judged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// `Value` wanted; `Reading::Absent` when it must not be there.
+    pub wanted: Planes<Reading>,
+    /// What the target says.
+    pub found: Planes<Reading>,
+}
+
+impl Attribute {
+    /// Wanted in one plane, found there.
+    pub fn in_plane(plane: Plane, wanted: Reading, found: Reading) -> Self {
+        let mut attribute = Attribute::default();
+        attribute.wanted.set(plane, wanted);
+        attribute.found.set(plane, found);
+        attribute
+    }
+
+    /// Adds another plane.
+    pub fn and(mut self, plane: Plane, wanted: Reading, found: Reading) -> Self {
+        self.wanted.set(plane, wanted);
+        self.found.set(plane, found);
+        self
+    }
+
+    /// The planes in which the finding is not the wish; not applicable counts as met, unknown does not.
+    pub fn differences(&self) -> Vec<(Plane, &Reading, &Reading)> {
+        self.wanted
+            .iter()
+            .filter_map(|(plane, wanted)| {
+                let found = self.found.get(plane)?;
+                let met = wanted == found || matches!(found, Reading::NotApplicable(_));
+                (!met).then_some((plane, wanted, found))
+            })
+            .collect()
+    }
+}
+
+/// What a kind makes of a wish and the answers of its target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Assessment {
+    /// Every attribute that the kind judges, by name.
+    pub attributes: BTreeMap<String, Attribute>,
+    /// What would mend the differences, in order. Empty when nothing differs, or when nothing can be done yet.
+    pub actions: Vec<Action>,
+    /// How much the actions disturb.
+    pub disruption: Disruption,
+    /// True when the running plane follows only after a reboot; the plan then adds one for the host.
+    pub needs_reboot: bool,
+    /// Changes of one target with the same word go out together: one package run, one netplan apply.
+    pub transaction: Option<String>,
+    /// The netdev whose traffic the actions interrupt, so that the one that carries our own connection is spared.
+    pub interrupts_netdev: Option<String>,
+    /// What will be interrupted, in words for the plan's screen.
+    pub interrupts: Vec<String>,
+    /// Resources of the same target (`link/ens4`) that the actions reset, to be diffed anew after them.
+    pub disturbs: Vec<String>,
+    /// The wish cannot be judged before this other resource of the target (`rdma_link/rxe0`) is done.
+    pub known_after: Option<String>,
+    /// Action kinds that this wish may come to need once it is known, or after a disturbance; the plan announces them.
+    pub announced: Vec<String>,
+    /// What undoing needs to know of the time before our first change; stored in the state when the change is applied.
+    pub before: Value,
+    /// What removal would leave behind, in words; empty when it restores everything.
+    pub residue: Vec<String>,
+    /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).
+    pub refusal: Option<String>,
+}
+
+impl Assessment {
+    /// True when every judged plane of every attribute is as wished.
+    pub fn is_met(&self) -> bool {
+        self.known_after.is_none() && self.attributes.values().all(|a| a.differences().is_empty())
+    }
+
+    /// True when some judged plane could not be found out.
+    pub fn has_unknown(&self) -> bool {
+        self.attributes.values().any(|a| a.differences().iter().any(|(_, _, found)| found.is_unknown()))
+    }
+
+    /// True when nothing of it was there before: all judged planes are absent.
+    pub fn is_absent(&self) -> bool {
+        let mut any = false;
+        for (plane, _) in self.attributes.values().flat_map(|a| a.wanted.iter().map(move |(p, _)| (p, a))).map(|(p, a)| (a.found.get(p), p))
+        {
+            match plane {
+                Some(Reading::Absent) => any = true,
+                Some(_) => return false,
+                None => {}
+            }
+        }
+        any
+    }
+
+    /// The digest of what was found: the precondition under which the actions were planned.
+    pub fn fingerprint(&self) -> Digest {
+        let found: BTreeMap<_, _> = self.attributes.iter().map(|(name, a)| (name, &a.found)).collect();
+        Digest::of(&found)
+    }
+}

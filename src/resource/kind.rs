@@ -1,0 +1,57 @@
+//! What every resource kind can do, and the list of kinds.
+
+use super::{Answers, Assessment, Read, Wish};
+use serde_json::Value;
+
+/// What is wrong in a wish's body; the module loader puts the span to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyError {
+    /// JSON pointer into the body, `/mode`.
+    pub pointer: String,
+    /// What is wrong, lower case, without a full stop.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+/// A resource kind: pure functions over wishes and answers.
+pub trait Kind: Sync {
+    /// The word in a module's manifest and in addresses: `file`, `link`, `kernel_module`.
+    fn name(&self) -> &'static str;
+
+    /// The name of the resource in its address, from the body: a file's path, a link's netdev.
+    fn address_name(&self, body: &Value) -> Option<String>;
+
+    /// All that is wrong with the body.
+    fn check(&self, body: &Value) -> Vec<BodyError>;
+
+    /// What has to be read to judge the wish. Must not depend on any observation: all reads of a host travel at once.
+    fn reads(&self, wish: &Wish) -> Vec<Read>;
+
+    /// Judges the wish by the answers of its target.
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment;
+
+    /// The wish was taken out of the spec: what restores the time before our first change (`before`, as `assess`
+    /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment;
+
+    /// Safe to run again after a crash in the middle.
+    fn convergent(&self) -> bool {
+        true
+    }
+
+    /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Every kind that railwright knows.
+pub fn kinds() -> &'static [&'static dyn Kind] {
+    &[]
+}
+
+/// The kind of this name.
+pub fn kind_named(name: &str) -> Option<&'static dyn Kind> {
+    kinds().iter().copied().find(|kind| kind.name() == name)
+}

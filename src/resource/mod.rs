@@ -1,0 +1,28 @@
+//! Resource kinds: pure, and unable to act. Given what is wanted, a kind says what to *read*, how to *decode* it,
+//! what *differs* per attribute and plane, and which *action* would mend it. One file a kind.
+//!
+//! The seam, in the order in which data flows:
+//! `Wish` -> `Kind::reads` -> (`Read`s travel to the target, `Answers` come back) -> `Kind::assess` -> `Assessment`,
+//! whose `Action`s travel to the target when the plan is applied. Reads and actions are typed values of closed lists;
+//! `render` turns them into POSIX sh for a host, `program` frames many reads as one program.
+
+pub mod action;
+pub mod answers;
+pub mod assessment;
+pub mod file;
+pub mod kind;
+pub mod observation;
+pub mod plane;
+pub mod probe;
+pub mod program;
+pub mod read;
+pub mod wish;
+
+pub use action::Action;
+pub use answers::{Answer, AnswerStatus, Answers};
+pub use assessment::{Assessment, Attribute};
+pub use kind::{BodyError, Kind, kind_named, kinds};
+pub use observation::{HostObservation, Observation};
+pub use plane::{Plane, Planes, Reading};
+pub use read::Read;
+pub use wish::{Disruption, Wish};

@@ -1,0 +1,86 @@
+//! The closed list of reads: what a kind may ask of a host. Each is a value; here it is also rendered to the body
+//! of one section of POSIX sh (no Python, no bash, busybox is enough), below a root prefix `$R` so that recorded
+//! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
+
+use crate::base::quote::sh;
+use serde::{Deserialize, Serialize};
+
+/// One question to a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Read {
+    /// Who the host is: os-release, kernel, boot id, tools present, network managers, our own connection's netdev.
+    Host,
+    /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not exist.
+    File { path: String },
+    /// Every regular file that the pattern (shell glob of path characters, `*` only) matches: `==> path`, then its content.
+    Glob { pattern: String },
+    /// A kernel setting below /proc/sys, by its dotted name.
+    Sysctl { key: String },
+    /// A kernel module: `loaded`, its parameters, what the disk has for it.
+    KernelModule { name: String },
+    /// Installed versions and candidates of packages, by the host's own package manager.
+    Packages { names: Vec<String> },
+    /// A systemd unit: `systemctl show` properties.
+    Unit { name: String },
+    /// The kernel command line that runs, and the one that the boot loader's configuration holds.
+    Boot,
+    /// A netdev: sysfs attributes and addresses.
+    Link { netdev: String },
+    /// Which network manager owns a netdev, and what its configuration says.
+    LinkManager { netdev: String },
+    /// PFC, ETS and DSCP map of a netdev.
+    LinkQos { netdev: String },
+    /// Every RDMA device: ports, states, GIDs, netdevs.
+    RdmaLinks,
+    /// A value in configfs below `/sys/kernel/config`.
+    Configfs { path: String },
+    /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
+    ModuleBuild { name: String, version: String },
+    /// The read probe of a guarded command: a script of the user's module.
+    Command { script: String },
+}
+
+impl Read {
+    /// The key under which the answer is kept: `file:/etc/hosts`.
+    pub fn key(&self) -> String {
+        match self {
+            Read::Host => "host".to_owned(),
+            Read::File { path } => format!("file:{path}"),
+            Read::Glob { pattern } => format!("glob:{pattern}"),
+            Read::Sysctl { key } => format!("sysctl:{key}"),
+            Read::KernelModule { name } => format!("kernel_module:{name}"),
+            Read::Packages { names } => format!("packages:{}", names.join(",")),
+            Read::Unit { name } => format!("unit:{name}"),
+            Read::Boot => "boot".to_owned(),
+            Read::Link { netdev } => format!("link:{netdev}"),
+            Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
+            Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
+            Read::RdmaLinks => "rdma_links".to_owned(),
+            Read::Configfs { path } => format!("configfs:{path}"),
+            Read::ModuleBuild { name, version } => format!("module_build:{name}/{version}"),
+            Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
+        }
+    }
+
+    /// How long the section may run, in seconds.
+    pub fn limit_s(&self) -> u32 {
+        match self {
+            Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
+            _ => 10,
+        }
+    }
+
+    /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
+    pub fn script(&self) -> String {
+        match self {
+            Read::File { path } => super::file::read_script(path),
+            _ => String::new(),
+        }
+    }
+}
+
+/// A path as a shell word below the root prefix.
+pub fn rooted(path: &str) -> String {
+    format!("\"$R\"{}", sh(path))
+}

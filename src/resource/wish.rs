@@ -1,0 +1,73 @@
+//! One typed wish on one target, as a module made it from the spec.
+
+use crate::base::{Address, Digest, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How much a change disturbs what runs on the target; ordered from nothing to reinstalling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disruption {
+    /// Nobody notices.
+    #[default]
+    None,
+    /// A service or a driver setting is read again.
+    Reload,
+    /// A service restarts.
+    Restart,
+    /// A link goes down for a moment.
+    LinkBlip,
+    /// The node has to be emptied first.
+    Drain,
+    /// The node reboots.
+    Reboot,
+    /// The node is switched off and on, by hand.
+    PowerCycle,
+    /// The node is installed anew, by hand.
+    Reinstall,
+}
+
+impl Disruption {
+    /// The word in the spec and on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Disruption::None => "none",
+            Disruption::Reload => "reload",
+            Disruption::Restart => "restart",
+            Disruption::LinkBlip => "link_blip",
+            Disruption::Drain => "drain",
+            Disruption::Reboot => "reboot",
+            Disruption::PowerCycle => "power_cycle",
+            Disruption::Reinstall => "reinstall",
+        }
+    }
+}
+
+/// One typed wish on one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Target, kind and name.
+    pub address: Address,
+    /// The resource kind's name; equal to `address.kind()` on hosts.
+    pub kind: String,
+    /// What is wanted, in the kind's own fields, already checked by `Kind::check`.
+    pub body: Value,
+    /// Wishes of the same target that must be done first.
+    pub after: Vec<Address>,
+    /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`.
+    pub module: String,
+    /// The values in the spec that this wish was made from, so that a change can name its line.
+    pub places: Vec<Place>,
+}
+
+impl Wish {
+    /// The digest of what is wanted: kind and body, not where it was written.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&(&self.kind, &self.body))
+    }
+
+    /// A text field of the body.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        self.body.get(field).and_then(Value::as_str)
+    }
+}

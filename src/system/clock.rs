@@ -1,0 +1,17 @@
+//! Time and randomness, for the shell only.
+
+/// Now, RFC 3339 in UTC with whole seconds. `RAILWRIGHT_TEST_CLOCK` fixes it for transcripts.
+pub fn now() -> String {
+    if let Ok(fixed) = std::env::var("RAILWRIGHT_TEST_CLOCK") {
+        return fixed;
+    }
+    jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_else(|_| jiff::Timestamp::now()).to_string()
+}
+
+/// Fresh random hexadecimal, 128 bits, from the operating system.
+pub fn nonce() -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut bytes = [0u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}

@@ -1,0 +1,177 @@
+//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`) and, for tests, a fleet in
+//! memory: all take the typed reads and actions of `resource`, and none but this room renders them.
+//!
+//! Three handles, three types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test
+//! traffic, `Writer` (apply) can also change things. A dry run holds a `Reader`, so it cannot write.
+
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answers, Read};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A boxed future: keeps the compiler's work small at room borders.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How to reach one host; made from the spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAccess {
+    /// The host's name in the spec.
+    pub name: String,
+    /// What to connect to: a name or an address.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The remote user; anyone but root acts through `sudo -n`.
+    pub user: String,
+    /// Private key files, absolute; the agent is asked first.
+    pub identities: Vec<String>,
+    /// The known_hosts file with the pinned keys, absolute.
+    pub known_hosts: String,
+    /// `[user@]host[:port]` of the jump hosts, first hop first; each checked like the target.
+    pub jump: Vec<String>,
+    /// Ask `ssh -G` for what the inventory leaves open.
+    pub ssh_config: bool,
+    /// This machine itself: no SSH at all.
+    pub local: bool,
+    /// Seconds until a connection attempt is given up.
+    pub connect_timeout_s: u32,
+}
+
+/// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// No connection could be made.
+    #[error("{host} is not reachable at {address}: {reason}")]
+    Unreachable { host: String, address: String, reason: String },
+    /// The host's key is not in known_hosts.
+    #[error("the host key of {host} is not known: {fingerprint}")]
+    HostKeyUnknown { host: String, fingerprint: String, known_hosts: String },
+    /// Another key is in known_hosts.
+    #[error("the host key of {host} is not the pinned one: {fingerprint}")]
+    HostKeyChanged { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    /// The key is marked `@revoked`.
+    #[error("the host key of {host} is revoked: {fingerprint}")]
+    HostKeyRevoked { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    /// No key or agent identity was accepted.
+    #[error("{host} accepted none of the identities offered for {user}")]
+    AuthenticationFailed { host: String, user: String, tried: Vec<String> },
+    /// `sudo -n` refused.
+    #[error("{host} does not let {user} use sudo without a password")]
+    SudoRefused { host: String, user: String },
+    /// The connection ended in the middle.
+    #[error("the connection to {host} ended: {reason}")]
+    Lost { host: String, reason: String },
+    /// It ran past its limit.
+    #[error("{host} did not answer within {limit_s} s")]
+    TimedOut { host: String, limit_s: u32 },
+    /// Something on this side: a file that cannot be read, a key that cannot be parsed.
+    #[error("{reason}")]
+    Local { reason: String },
+}
+
+/// How an action or probe ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Performed {
+    /// It ended with this exit status; output bounded and not yet cleaned.
+    Ended { code: i32, stdout: String, stderr: String },
+    /// Whether it took effect is not known (connection lost, no exit status, time limit).
+    Unknown { reason: String },
+}
+
+/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Reads `record.json`; `Ended { code: 1 }` when there is none.
+    ReadRecord,
+    /// Writes `record.json` atomically.
+    WriteRecord { json: String },
+    /// Takes the host's lock for a holder (one line of JSON) with a fencing number. Exit 0 taken; 75 held by another,
+    /// stdout its holder line; 76 the fencing number is lower than the highest seen, stdout that number.
+    Lock { holder: String, fence: u64 },
+    /// Lets the lock go if this holder has it.
+    Unlock { holder: String },
+}
+
+/// One open connection to a host. Implemented by `ssh`, `local` and the simulator.
+pub trait HostLink: Send + Sync {
+    /// All reads in one program.
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>>;
+    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token.
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    /// One probe.
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    /// Record and lock on the host.
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>>;
+}
+
+/// Opens connections.
+pub trait Connector: Send + Sync {
+    /// A new connection; never a cached one, so that a change can be proven over a fresh path.
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
+}
+
+/// Reads, and nothing else.
+#[derive(Clone)]
+pub struct Reader(Arc<dyn HostLink>);
+
+/// Reads and starts leased test traffic.
+#[derive(Clone)]
+pub struct Prober(Arc<dyn HostLink>);
+
+/// Reads and changes.
+#[derive(Clone)]
+pub struct Writer(Arc<dyn HostLink>);
+
+impl Reader {
+    /// A handle that can only read.
+    pub fn new(link: Arc<dyn HostLink>) -> Self {
+        Reader(link)
+    }
+    /// All reads in one program.
+    pub async fn read(&self, reads: &[Read]) -> Result<Answers, TransportError> {
+        self.0.read(reads).await
+    }
+    /// The record that the host keeps.
+    pub async fn record(&self) -> Result<Performed, TransportError> {
+        self.0.upkeep(&Upkeep::ReadRecord).await
+    }
+}
+
+impl Prober {
+    /// A handle that can read and probe.
+    pub fn new(link: Arc<dyn HostLink>) -> Self {
+        Prober(link)
+    }
+    /// The reading half.
+    pub fn reader(&self) -> Reader {
+        Reader(self.0.clone())
+    }
+    /// One probe.
+    pub async fn probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
+        self.0.probe(probe).await
+    }
+}
+
+impl Writer {
+    /// A handle that can change the host.
+    pub fn new(link: Arc<dyn HostLink>) -> Self {
+        Writer(link)
+    }
+    /// The reading half.
+    pub fn reader(&self) -> Reader {
+        Reader(self.0.clone())
+    }
+    /// The probing half, for gates.
+    pub fn prober(&self) -> Prober {
+        Prober(self.0.clone())
+    }
+    /// One action.
+    pub async fn perform(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+        self.0.perform(action, token).await
+    }
+    /// Record and lock on the host.
+    pub async fn upkeep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
+        self.0.upkeep(upkeep).await
+    }
+}
