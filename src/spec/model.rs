@@ -243,11 +243,6 @@ pub struct Repository {
     pub priority: Option<i32>,
 }
 
-/// A number or a percentage of hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct HostCount(pub String);
-
 /// How changes are rolled out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
