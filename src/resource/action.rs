@@ -94,6 +94,8 @@ pub enum Action {
     ReloadLink { netdev: String, manager: NetworkManagerKind },
     /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
     ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
+    /// Changes the value of `mtu` in the stanzas of one netdev in a file of ifupdown, and nothing else of the file.
+    SetInterfacesMtu { path: String, netdev: String, from: u32, to: u32 },
     /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
     SetDcb { commands: Vec<Vec<String>> },
     /// Adds a Soft-RoCE device on a netdev.
@@ -161,6 +163,12 @@ impl Action {
             Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
             Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
             Action::RemoveFile { path } => super::file::remove_script(path),
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
+            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             _ => String::from("exit 70\n"),
         }
     }

@@ -9,13 +9,16 @@
 pub mod action;
 pub mod answers;
 pub mod assessment;
+pub mod fields;
 pub mod file;
 pub mod kind;
+pub mod link;
 pub mod observation;
 pub mod plane;
 pub mod probe;
 pub mod program;
 pub mod read;
+pub mod sections;
 pub mod wish;
 
 pub use action::Action;

@@ -75,6 +75,8 @@ impl Read {
     pub fn script(&self) -> String {
         match self {
             Read::File { path } => super::file::read_script(path),
+            Read::Link { netdev } => super::link::state::read_script(netdev),
+            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             _ => String::new(),
         }
     }
