@@ -100,6 +100,8 @@ pub enum Action {
     ReloadLink { netdev: String, manager: NetworkManagerKind },
     /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
     ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
+    /// Changes the value of `mtu` in the stanzas of one netdev in a file of ifupdown, and nothing else of the file.
+    SetInterfacesMtu { path: String, netdev: String, from: u32, to: u32 },
     /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
     SetDcb { commands: Vec<Vec<String>> },
     /// Adds a Soft-RoCE device on a netdev.
@@ -174,6 +176,12 @@ impl Action {
             Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
             Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
             Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
+            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             _ => String::from("exit 70\n"),
         }
     }

@@ -11,14 +11,17 @@ pub mod answers;
 pub mod assessment;
 pub mod body;
 pub mod complaint;
+pub mod fields;
 pub mod file;
 pub mod kernel_parameter;
 pub mod kind;
+pub mod link;
 pub mod observation;
 pub mod plane;
 pub mod probe;
 pub mod program;
 pub mod read;
+pub mod sections;
 pub mod sysctl;
 #[cfg(test)]
 pub(crate) mod test_support;

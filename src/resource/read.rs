@@ -77,6 +77,8 @@ impl Read {
             Read::File { path } => super::file::script::read_script(path),
             Read::Sysctl { key } => super::sysctl::script::read_script(key),
             Read::Boot => super::kernel_parameter::script::read_script(),
+            Read::Link { netdev } => super::link::state::read_script(netdev),
+            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             _ => String::new(),
         }
     }

@@ -38,9 +38,7 @@ pub fn decode<'a, T: de::Deserialize<'a>>(document: &'a Document, node: NodeId, 
 /// True for a key that is missing only because its wrong value was masked.
 fn is_consequence(document: &Document, error: &Failure, mask: &HashSet<NodeId>) -> bool {
     match (error.problem(), error.node()) {
-        (Problem::Missing { key }, Some(mapping)) => {
-            document.entry(mapping, key).is_some_and(|entry| mask.contains(&entry.key))
-        }
+        (Problem::Missing { key }, Some(mapping)) => document.entry(mapping, key).is_some_and(|entry| mask.contains(&entry.key)),
         _ => false,
     }
 }
@@ -211,8 +209,8 @@ impl<'a> de::Deserializer<'a> for Decoder<'a, '_> {
     }
 
     serde::forward_to_deserialize_any! {
-        <W: Visitor<'a>>
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any }
+    <W: Visitor<'a>>
+    i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any }
 }
 
 struct SeqAccess<'a, 'm> {

@@ -71,7 +71,9 @@ fn error(code: &'static str, message: impl Into<String>, effect: &str, fix: impl
 /// True for text that can stand in a file or a command of ours as one word: not empty, no white space, no control
 /// characters, no quotes, and not to be taken for an option.
 fn is_one_word(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
 }
 
 /// True for letters, digits and `-`, starting with a letter or digit.

@@ -76,7 +76,9 @@ impl Tree {
         let joined = LISTS.contains(&name.as_str()) || MAPS.contains(&name.as_str());
         if !joined && !SINGLE.contains(&name.as_str()) {
             problems.push(self.unknown_key(&name, Location { node: key, ..location }));
-        } else if let Some(first) = self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file) {
+        } else if let Some(first) =
+            self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file)
+        {
             problems.push(
                 Diagnostic::error("RW0109", format!("`{name}` stands in two files"))
                     .labelled(self.key_label(location, "again here"))
@@ -143,9 +145,7 @@ impl Tree {
         let Segment::Key(name) = first else { return None };
         let (start, mut rest) = match first_segment(rest) {
             None => (*self.sections(&name).first()?, ""),
-            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => {
-                (*self.items.get(name.as_str())?.get(index)?, after)
-            }
+            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => (*self.items.get(name.as_str())?.get(index)?, after),
             Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => {
                 (self.sections(&name).iter().find_map(|section| self.child(*section, &Segment::Key(key.clone())))?, after)
             }
