@@ -1,8 +1,11 @@
 //! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them true.
 pub mod base;
 pub mod cli;
+pub mod drift;
 pub mod plan;
+pub mod report;
 pub mod resource;
 pub mod spec;
 pub mod system;
 pub mod transport;
+pub mod verify;

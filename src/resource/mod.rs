@@ -14,6 +14,7 @@ pub mod kind;
 pub mod observation;
 pub mod plane;
 pub mod probe;
+mod probe_script;
 pub mod program;
 pub mod read;
 pub mod wish;
