@@ -5,7 +5,7 @@
 //! Output is sections that begin with `@word`, then `key value` lines; `verify` decodes it.
 
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// The perftest program of a traffic run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::probe::{CounterPort, Probe, TrafficEnd, TrafficTest};
 use crate::base::quote::{sh, sh_words};
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// Turns of a latency run: enough for a 99th percentile, under a second on any NIC.
 const LATENCY_TURNS: &str = "1000";
