@@ -38,6 +38,7 @@
 
 pub mod base;
 pub mod cli;
+pub mod drift;
 pub mod graph;
 pub mod plan;
 pub mod report;
@@ -45,3 +46,4 @@ pub mod resource;
 pub mod spec;
 pub mod system;
 pub mod transport;
+pub mod verify;

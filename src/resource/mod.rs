@@ -19,6 +19,7 @@ pub mod link;
 pub mod observation;
 pub mod plane;
 pub mod probe;
+mod probe_script;
 pub mod program;
 pub mod read;
 pub mod sections;
