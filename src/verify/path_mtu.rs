@@ -14,7 +14,10 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
         return Judgement::unknown("RW0812", "ping is not installed").next("install iputils-ping, then railwright verify {inventory}");
     }
     if let Some(local) = local_limit(output) {
-        return fail(format!("this host's own netdev stops at {local} bytes"), "this host cannot send what its peers expect; RDMA falls to a smaller path MTU or connections break");
+        return fail(
+            format!("this host's own netdev stops at {local} bytes"),
+            "this host cannot send what its peers expect; RDMA falls to a smaller path MTU or connections break",
+        );
     }
     match (loss_percent(output), code) {
         (Some(0.0), 0) => Judgement::passed(format!("{mtu} bytes, no loss")).expected(expected),
@@ -25,7 +28,9 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
             format!("packets of {mtu} bytes vanish"),
             "a hop with a smaller MTU drops them without a word (switch port, peer), or the peer is not there",
         ),
-        (Some(loss), _) => fail(format!("{loss} % of the packets lost"), "RoCE answers loss with stalls: a link that loses pings is not fit for it"),
+        (Some(loss), _) => {
+            fail(format!("{loss} % of the packets lost"), "RoCE answers loss with stalls: a link that loses pings is not fit for it")
+        }
         (None, _) if output.contains("Cannot assign requested address") => {
             fail("this host does not have the rail's address".to_owned(), "traffic of this rail leaves through another one")
         }
@@ -41,7 +46,8 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
 fn local_limit(output: &str) -> Option<u32> {
     let lower = output.to_lowercase();
     let at = lower.find("message too long").or_else(|| lower.find("frag needed"))?;
-    let digits: String = lower[at..].split("mtu").nth(1)?.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        lower[at..].split("mtu").nth(1)?.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
