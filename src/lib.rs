@@ -41,6 +41,7 @@ pub mod cli;
 pub mod drift;
 pub mod graph;
 pub mod module;
+pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod resource;

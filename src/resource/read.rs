@@ -79,6 +79,7 @@ impl Read {
             Read::Boot => super::kernel_parameter::script::read_script(),
             Read::Link { netdev } => super::link::state::read_script(netdev),
             Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
+            Read::Host => super::host::read_script(),
             _ => String::new(),
         }
     }
