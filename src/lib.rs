@@ -4,5 +4,6 @@ pub mod cli;
 pub mod plan;
 pub mod resource;
 pub mod spec;
+pub mod state;
 pub mod system;
 pub mod transport;
