@@ -4,8 +4,10 @@
 pub mod address;
 pub mod diagnostic;
 pub mod digest;
+pub mod nodeset;
 pub mod place;
 pub mod quote;
+pub mod suggest;
 pub mod text;
 pub mod units;
 

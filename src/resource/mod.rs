@@ -22,7 +22,7 @@ pub use action::Action;
 pub use answers::{Answer, AnswerStatus, Answers};
 pub use assessment::{Assessment, Attribute};
 pub use kind::{BodyError, Kind, kind_named, kinds};
-pub use observation::{HostObservation, Observation};
+pub use observation::{Observation, TargetObservation};
 pub use plane::{Plane, Planes, Reading};
 pub use read::Read;
 pub use wish::{Disruption, Wish};

@@ -1,0 +1,180 @@
+//! Folding names back into a node-set, so that a screen shows `gpu[001-064]` and not sixty-four lines.
+
+use indexmap::IndexMap;
+use std::cmp::Ordering;
+
+/// Compares as people sort: runs of digits by their value, the rest by character. `n2` comes before `n10`.
+pub fn natural_order(left: &str, right: &str) -> Ordering {
+    let (mut a, mut b) = (left, right);
+    while let (Some((a_run, a_rest)), Some((b_run, b_rest))) = (first_run(a), first_run(b)) {
+        let both_numbers = is_number(a_run) && is_number(b_run);
+        let order = if both_numbers { by_value(a_run, b_run) } else { a_run.cmp(b_run) };
+        if order != Ordering::Equal {
+            return order;
+        }
+        (a, b) = (a_rest, b_rest);
+    }
+    a.len().cmp(&b.len()).then_with(|| left.cmp(right))
+}
+
+/// The longest start of digits only, or of no digits at all.
+fn first_run(text: &str) -> Option<(&str, &str)> {
+    let digits = text.chars().next()?.is_ascii_digit();
+    let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
+    Some(text.split_at(end))
+}
+
+fn is_number(run: &str) -> bool {
+    run.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn by_value(a: &str, b: &str) -> Ordering {
+    let (a_digits, b_digits) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+    a_digits.len().cmp(&b_digits.len()).then_with(|| a_digits.cmp(b_digits))
+}
+
+/// One line of a fold in the making: for each number of the name the values that it takes.
+type Row<'a> = Vec<Vec<&'a str>>;
+
+/// The shortest node-set that we find for these names, in natural order; doubled names are said once.
+/// For valid host names it unfolds to the same set of names.
+pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
+    let mut sorted: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    sorted.sort_by(|a, b| natural_order(a, b));
+    sorted.dedup();
+    let mut alike: IndexMap<Vec<&str>, Vec<Row<'_>>> = IndexMap::new();
+    for name in sorted {
+        let (texts, numbers) = split(name);
+        alike.entry(texts).or_default().push(numbers.into_iter().map(|n| vec![n]).collect());
+    }
+    let mut items = Vec::new();
+    for (texts, rows) in alike {
+        for row in merge(rows) {
+            items.push(render(&texts, &row));
+        }
+    }
+    items.join(",")
+}
+
+/// The texts around the numbers (one more than there are numbers) and the numbers.
+fn split(name: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+    let (mut text_start, mut at) = (0, 0);
+    while let Some((run, _)) = first_run(&name[at..]) {
+        if is_number(run) && run.len() <= super::DIGITS_MAX {
+            texts.push(&name[text_start..at]);
+            numbers.push(run);
+            text_start = at + run.len();
+        }
+        at += run.len();
+    }
+    texts.push(&name[text_start..]);
+    (texts, numbers)
+}
+
+/// Joins rows that differ in one number only, number by number from the right.
+fn merge(mut rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+    let dimensions = rows.first().map_or(0, Vec::len);
+    for dimension in (0..dimensions).rev() {
+        let mut joined: IndexMap<Vec<String>, Row<'_>> = IndexMap::new();
+        for row in rows {
+            let others = row.iter().enumerate().filter(|(i, _)| *i != dimension).map(|(_, values)| values.join(",")).collect();
+            match joined.get_mut(&others) {
+                Some(known) => known[dimension].extend(row[dimension].iter().copied()),
+                None => {
+                    joined.insert(others, row);
+                }
+            }
+        }
+        rows = joined.into_values().collect();
+    }
+    rows
+}
+
+fn render(texts: &[&str], row: &Row<'_>) -> String {
+    let mut out = String::new();
+    for (index, text) in texts.iter().enumerate() {
+        out.push_str(text);
+        match row.get(index).map(Vec::as_slice) {
+            None => {}
+            Some([single]) => out.push_str(single),
+            Some(values) => {
+                out.push('[');
+                out.push_str(&ranges(values));
+                out.push(']');
+            }
+        }
+    }
+    out
+}
+
+/// Neighbouring values as ranges; a range never changes its padding, because `expand` refuses such ranges.
+fn ranges(values: &[&str]) -> String {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| by_value(a, b).then(a.len().cmp(&b.len())));
+    let mut out: Vec<(&str, &str)> = Vec::new();
+    for value in sorted {
+        match out.last_mut() {
+            Some((first, last)) if follows(first, last, value) => *last = value,
+            _ => out.push((value, value)),
+        }
+    }
+    let texts: Vec<String> =
+        out.into_iter().map(|(first, last)| if first == last { first.to_owned() } else { format!("{first}-{last}") }).collect();
+    texts.join(",")
+}
+
+fn follows(first: &str, last: &str, value: &str) -> bool {
+    let width = super::padded_width(first);
+    let next = last.parse::<u64>().map_or(0, |n| n + 1);
+    value == format!("{next:0width$}") && (width == 0 || value.len() == width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::nodeset::expand;
+    use proptest::prelude::*;
+
+    #[test]
+    fn folds_as_people_write() {
+        for (names, folded) in [
+            ("", ""),
+            ("login1", "login1"),
+            ("n10 n9 n8 n8", "n[8-10]"),
+            ("gpu008 gpu009 gpu010", "gpu[008-010]"),
+            ("n98 n99 n100", "n[98-100]"),
+            ("n098 n099 n100 n101", "n[098-101]"),
+            ("n08 n99 n100", "n[08,99-100]"),
+            ("r1n1 r1n2 r2n1 r2n2", "r[1-2]n[1-2]"),
+            ("r1n1 r1n2 r2n1", "r1n[1-2],r2n1"),
+            ("b1 a2 a1", "a[1-2],b1"),
+            ("mlx5_0 mlx5_1", "mlx5_[0-1]"),
+        ] {
+            assert_eq!(fold(&names.split_whitespace().collect::<Vec<_>>()), folded);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn unfolding_gives_the_same_names(
+            names in proptest::collection::vec("[a-b]{1,2}[0-9]{0,3}(-[0-9]{1,2}){0,2}[a-b]?|[0-9]{1,2}\\.[0-9]", 1..40)
+        ) {
+            let mut wanted = names.clone();
+            wanted.sort_by(|a, b| natural_order(a, b));
+            wanted.dedup();
+            let mut unfolded = expand(&fold(&names)).unwrap();
+            unfolded.sort_by(|a, b| natural_order(a, b));
+            prop_assert_eq!(unfolded, wanted);
+        }
+
+        #[test]
+        fn natural_order_is_an_order(a in "[a-b01]{0,5}", b in "[a-b01]{0,5}", c in "[a-b01]{0,5}") {
+            prop_assert_eq!(natural_order(&a, &b), natural_order(&b, &a).reverse());
+            prop_assert_eq!(natural_order(&a, &b) == Ordering::Equal, a == b);
+            if natural_order(&a, &b).is_le() && natural_order(&b, &c).is_le() {
+                prop_assert!(natural_order(&a, &c).is_le());
+            }
+        }
+    }
+}
