@@ -165,6 +165,7 @@ mod tests {
             digest: Digest::of(&0),
             module: "m/f".to_owned(),
             places: Vec::new(),
+            after: Vec::new(),
             before: Value::Null,
             adopted: false,
             run: "r".to_owned(),

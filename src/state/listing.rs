@@ -65,6 +65,7 @@ mod tests {
                 digest: Digest::of(&0),
                 module: String::new(),
                 places: Vec::new(),
+                after: Vec::new(),
                 before: Value::Null,
                 adopted: false,
                 run: String::new(),
