@@ -36,6 +36,7 @@
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
 //! - `cli`: one file a command.
 
+pub mod apply;
 pub mod base;
 pub mod cli;
 pub mod graph;

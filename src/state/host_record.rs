@@ -66,7 +66,8 @@ mod tests {
     #[test]
     fn a_host_cannot_speak_for_another() {
         let record = |host: &str, address: &str| {
-            let applied = r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
+            let applied =
+                r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
             format!(
                 r#"{{"format_version":"1.0","host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
             )

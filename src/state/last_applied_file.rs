@@ -140,7 +140,9 @@ fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
         .on(format!("{path}/state.json"))
         .effect("without it a removal would not know what was there before our first change")
         .state("nothing was changed; the targets keep working as they are")
-        .next(format!("cp {path}/state.previous.json {path}/state.json: the state one write earlier; the newest run's journal is put over it"))
+        .next(format!(
+            "cp {path}/state.previous.json {path}/state.json: the state one write earlier; the newest run's journal is put over it"
+        ))
         .next("or move the file away: each host's own record then tells what was applied to it")
 }
 
