@@ -66,6 +66,10 @@ pub enum Action {
     WriteFile { path: String, content: String, mode: String, owner: String, group: String },
     /// Sets mode and ownership only.
     SetFileMode { path: String, mode: String, owner: String, group: String },
+    /// Writes a whole file that is no text, given as base64; else like `WriteFile`. Only for restoring what was there.
+    WriteBinaryFile { path: String, base64: String, mode: String, owner: String, group: String },
+    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
+    RemoveFolders { path: String, below: String },
     /// Removes a file; one that is not there is no error.
     RemoveFile { path: String },
     /// Writes a kernel setting below /proc/sys.
@@ -76,6 +80,8 @@ pub enum Action {
     UnloadModule { name: String },
     /// Has the boot loader's configuration made anew (`update-grub`, `grub2-mkconfig`).
     UpdateBootLoader,
+    /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
+    SetKernelArgument { argument: String, present: bool },
     /// Reads the package lists anew.
     RefreshPackages { manager: PackageManager },
     /// Installs packages in one run of the manager.
@@ -158,9 +164,16 @@ impl Action {
     /// The action as a POSIX sh script, to be fed to `sh -s`. Exit 0 is necessary, never sufficient: the resource is read again.
     pub fn script(&self) -> String {
         match self {
-            Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
-            Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
-            Action::RemoveFile { path } => super::file::remove_script(path),
+            Action::WriteFile { path, content, mode, owner, group } => super::file::script::write_script(path, content, mode, owner, group),
+            Action::SetFileMode { path, mode, owner, group } => super::file::script::mode_script(path, mode, owner, group),
+            Action::WriteBinaryFile { path, base64, mode, owner, group } => {
+                super::file::script::write_binary_script(path, base64, mode, owner, group)
+            }
+            Action::RemoveFolders { path, below } => super::file::script::remove_folders_script(path, below),
+            Action::RemoveFile { path } => super::file::script::remove_script(path),
+            Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
+            Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
+            Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
             _ => String::from("exit 70\n"),
         }
     }

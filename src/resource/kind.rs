@@ -48,7 +48,7 @@ pub trait Kind: Sync {
 
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[]
+    &[&super::file::File, &super::sysctl::Sysctl, &super::kernel_parameter::KernelParameter]
 }
 
 /// The kind of this name.

@@ -74,7 +74,9 @@ impl Read {
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
     pub fn script(&self) -> String {
         match self {
-            Read::File { path } => super::file::read_script(path),
+            Read::File { path } => super::file::script::read_script(path),
+            Read::Sysctl { key } => super::sysctl::script::read_script(key),
+            Read::Boot => super::kernel_parameter::script::read_script(),
             _ => String::new(),
         }
     }
