@@ -174,6 +174,7 @@ impl Action {
             Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
             Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
             Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::Reboot => super::reboot::script(),
             _ => String::from("exit 70\n"),
         }
     }

@@ -77,6 +77,7 @@ impl Read {
             Read::File { path } => super::file::script::read_script(path),
             Read::Sysctl { key } => super::sysctl::script::read_script(key),
             Read::Boot => super::kernel_parameter::script::read_script(),
+            Read::Host => super::host::read_script(),
             _ => String::new(),
         }
     }

@@ -2,6 +2,8 @@
 
 pub mod append_file;
 pub mod clock;
+pub mod environment;
+pub mod fed;
 pub mod files;
 pub mod identity;
 pub mod lock_file;
