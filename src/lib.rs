@@ -36,6 +36,7 @@
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
 //! - `cli`: one file a command.
 
+pub mod apply;
 pub mod base;
 pub mod cli;
 pub mod drift;
@@ -46,6 +47,7 @@ pub mod plan;
 pub mod report;
 pub mod resource;
 pub mod spec;
+pub mod state;
 pub mod system;
 pub mod transport;
 pub mod verify;

@@ -182,6 +182,7 @@ impl Action {
             Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
+            Action::Reboot => super::reboot::script(),
             _ => String::from("exit 70\n"),
         }
     }

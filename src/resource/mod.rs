@@ -23,6 +23,7 @@ pub mod probe;
 mod probe_script;
 pub mod program;
 pub mod read;
+pub mod reboot;
 pub mod sections;
 pub mod sysctl;
 #[cfg(test)]

@@ -15,3 +15,13 @@ pub fn nonce() -> std::io::Result<String> {
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
+
+/// Waits.
+pub async fn pause(duration: std::time::Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+/// The future's result, or nothing when it took longer than the limit.
+pub async fn within<T>(limit: std::time::Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, future).await.ok()
+}
