@@ -8,8 +8,12 @@ use crate::resource::program::ENVIRONMENT;
 /// The script that runs a probe. Under systemd a transient unit holds all its processes and has the deadline; elsewhere
 /// `timeout` has it. The exit status is the probe's; 124 when the lease ended it.
 pub fn script(probe: &Probe, nonce: &str) -> String {
-    let inner = format!("{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; cd /\n{{\n{}\n}} </dev/null\n", probe.script);
-    let lease = probe.lease_s.max(1);
+    let inner = format!("{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; cd /\n{{\n{}\n}} </dev/null\n", probe.script());
+    let lease = probe.limit_s().max(1);
+    if probe.as_login_user() {
+        // A transient unit has limits of its own; what is judged here are those of the login.
+        return format!("printf %s {} | timeout {lease} /bin/sh -s\n", sh(&inner));
+    }
     format!(
         "T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 3 {lease}\"\n\
          if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
@@ -18,7 +22,7 @@ pub fn script(probe: &Probe, nonce: &str) -> String {
          else printf %s {inner} | ${{T:-timeout {lease}}} /bin/sh -s\n\
          fi\n",
         inner = sh(&inner),
-        about = sh(&format!("railwright probe {}", probe.name)),
+        about = sh(&format!("railwright probe {}", probe.name())),
         backstop = lease.saturating_add(5),
     )
 }

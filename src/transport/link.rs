@@ -51,7 +51,7 @@ impl<S: Shell> ShellLink<S> {
     async fn run_probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         // The host ends the probe itself; our own limit only covers a host that does not.
-        let limit = Duration::from_secs(u64::from(probe.lease_s) + 30);
+        let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);
         Ok(call(&self.shell, &lease::script(probe, &nonce[..12]), limit).await?.performed(limit))
     }
 }
