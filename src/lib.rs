@@ -1,6 +1,7 @@
 //! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them true.
 pub mod base;
 pub mod cli;
+pub mod lab;
 pub mod plan;
 pub mod resource;
 pub mod spec;

@@ -1,5 +1,6 @@
 //! The only room that touches the clock, files, processes and randomness of this machine. The pure rooms may not name it.
 
+pub mod background;
 pub mod clock;
 pub mod files;
 pub mod process;
