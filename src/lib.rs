@@ -41,6 +41,7 @@ pub mod base;
 pub mod cli;
 pub mod drift;
 pub mod graph;
+pub mod lab;
 pub mod module;
 pub mod observe;
 pub mod plan;

@@ -3,6 +3,7 @@
 
 pub mod exit;
 pub mod inventory;
+pub mod lab;
 
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
@@ -18,9 +19,13 @@ pub struct Arguments {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    Lab(lab::Lab),
+}
 
 /// Runs a command to its exit code.
 pub fn run(arguments: Arguments) -> Exit {
-    match arguments.command {}
+    match arguments.command {
+        Command::Lab(arguments) => lab::run(arguments),
+    }
 }
