@@ -48,7 +48,13 @@ pub trait Kind: Sync {
 
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[&super::file::File, &super::sysctl::Sysctl, &super::kernel_parameter::KernelParameter]
+    &[
+        &super::file::File,
+        &super::sysctl::Sysctl,
+        &super::kernel_parameter::KernelParameter,
+        &super::package::Package,
+        &super::package_repository::PackageRepository,
+    ]
 }
 
 /// The kind of this name.

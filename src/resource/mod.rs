@@ -15,6 +15,8 @@ pub mod file;
 pub mod kernel_parameter;
 pub mod kind;
 pub mod observation;
+pub mod package;
+pub mod package_repository;
 pub mod plane;
 pub mod probe;
 pub mod program;

@@ -2,6 +2,7 @@
 //! of one section of POSIX sh (no Python, no bash, busybox is enough), below a root prefix `$R` so that recorded
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
+use super::action::PackageManager;
 use crate::base::quote::sh;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,9 @@ pub enum Read {
     Sysctl { key: String },
     /// A kernel module: `loaded`, its parameters, what the disk has for it.
     KernelModule { name: String },
-    /// Installed versions and candidates of packages, by the host's own package manager.
+    /// Whether the package lists of one of our repositories have been fetched.
+    RepositoryLists { manager: PackageManager, name: String, url: String, suite: String },
+    /// Installed versions and holds of packages, by the host's own package manager.
     Packages { names: Vec<String> },
     /// A systemd unit: `systemctl show` properties.
     Unit { name: String },
@@ -50,6 +53,7 @@ impl Read {
             Read::Glob { pattern } => format!("glob:{pattern}"),
             Read::Sysctl { key } => format!("sysctl:{key}"),
             Read::KernelModule { name } => format!("kernel_module:{name}"),
+            Read::RepositoryLists { name, url, suite, .. } => format!("repository_lists:{name}:{url}:{suite}"),
             Read::Packages { names } => format!("packages:{}", names.join(",")),
             Read::Unit { name } => format!("unit:{name}"),
             Read::Boot => "boot".to_owned(),
@@ -77,6 +81,10 @@ impl Read {
             Read::File { path } => super::file::script::read_script(path),
             Read::Sysctl { key } => super::sysctl::script::read_script(key),
             Read::Boot => super::kernel_parameter::script::read_script(),
+            Read::RepositoryLists { manager, name, url, suite } => {
+                super::package_repository::script::read_script(*manager, name, url, suite)
+            }
+            Read::Packages { names } => super::package::script::read_script(names),
             _ => String::new(),
         }
     }
