@@ -183,6 +183,11 @@ impl Action {
             | Action::InstallPackages { .. }
             | Action::RemovePackages { .. }
             | Action::HoldPackages { .. } => self.package_script(),
+            Action::ReloadSystemd => super::systemd_unit::script::reload_script(),
+            Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
+            Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
+            Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
+            Action::RunCommand { script, .. } => super::command::script::run_script(script),
             _ => String::from("exit 70\n"),
         }
     }

@@ -40,6 +40,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// The same of one wish, where the wish itself may say so.
+    fn is_convergent(&self, _wish: &Wish) -> bool {
+        self.convergent()
+    }
+
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]

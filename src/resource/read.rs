@@ -26,6 +26,8 @@ pub enum Read {
     Packages { names: Vec<String> },
     /// A systemd unit: `systemctl show` properties.
     Unit { name: String },
+    /// When files were changed last: a line `seconds path` for each that is there.
+    Modified { paths: Vec<String> },
     /// The kernel command line that runs, and the one that the boot loader's configuration holds.
     Boot,
     /// A netdev: sysfs attributes and addresses.
@@ -56,6 +58,7 @@ impl Read {
             Read::RepositoryLists { name, url, suite, .. } => format!("repository_lists:{name}:{url}:{suite}"),
             Read::Packages { names } => format!("packages:{}", names.join(",")),
             Read::Unit { name } => format!("unit:{name}"),
+            Read::Modified { paths } => format!("modified:{}", paths.join(",")),
             Read::Boot => "boot".to_owned(),
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
@@ -85,6 +88,10 @@ impl Read {
                 super::package_repository::script::read_script(*manager, name, url, suite)
             }
             Read::Packages { names } => super::package::script::read_script(names),
+            Read::KernelModule { name } => super::kernel_module::script::read_script(name),
+            Read::Unit { name } => super::systemd_unit::script::read_script(name),
+            Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
+            Read::Command { script } => super::command::script::read_script(script),
             _ => String::new(),
         }
     }
