@@ -82,12 +82,14 @@ pub enum Action {
     UpdateBootLoader,
     /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
     SetKernelArgument { argument: String, present: bool },
-    /// Reads the package lists anew.
-    RefreshPackages { manager: PackageManager },
+    /// Reads the package lists anew, of one of our repositories or of all.
+    RefreshPackages { manager: PackageManager, repository: Option<String> },
+    /// Removes the lists that were fetched from one of our repositories.
+    ForgetPackageLists { manager: PackageManager, name: String, url: String, suite: String },
     /// Installs packages in one run of the manager.
     InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
-    /// Removes packages in one run of the manager.
-    RemovePackages { manager: PackageManager, names: Vec<String> },
+    /// Removes packages in one run of the manager; `purge` takes their configuration files too.
+    RemovePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
     /// `systemctl daemon-reload`.
@@ -139,7 +141,9 @@ impl Action {
                 packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
                 true
             }
-            (Action::RemovePackages { manager, names }, Action::RemovePackages { manager: other, names: more }) if manager == other => {
+            (Action::RemovePackages { manager, names, purge }, Action::RemovePackages { manager: other, names: more, purge: also })
+                if manager == other && purge == also =>
+            {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
@@ -183,6 +187,35 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
+            Action::RefreshPackages { .. }
+            | Action::ForgetPackageLists { .. }
+            | Action::InstallPackages { .. }
+            | Action::RemovePackages { .. }
+            | Action::HoldPackages { .. } => self.package_script(),
+            Action::ReloadSystemd => super::systemd_unit::script::reload_script(),
+            Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
+            Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
+            Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
+            Action::RunCommand { script, .. } => super::command::script::run_script(script),
+            _ => String::from("exit 70\n"),
+        }
+    }
+
+    fn package_script(&self) -> String {
+        use super::package::{apt, dnf};
+        use PackageManager::{Apt, Dnf};
+        match self {
+            Action::RefreshPackages { manager: Apt, repository } => apt::refresh_script(repository.as_deref()),
+            Action::RefreshPackages { manager: Dnf, repository } => dnf::refresh_script(repository.as_deref()),
+            Action::InstallPackages { manager: Apt, packages } => apt::install_script(packages),
+            Action::InstallPackages { manager: Dnf, packages } => dnf::install_script(packages),
+            Action::RemovePackages { manager: Apt, names, purge } => apt::remove_script(names, *purge),
+            Action::RemovePackages { manager: Dnf, names, .. } => dnf::remove_script(names),
+            Action::HoldPackages { manager: Apt, names, hold } => apt::hold_script(names, *hold),
+            Action::HoldPackages { manager: Dnf, names, hold } => dnf::hold_script(names, *hold),
+            Action::ForgetPackageLists { manager, name, url, suite } => {
+                super::package_repository::script::forget_script(*manager, name, url, suite)
+            }
             _ => String::from("exit 70\n"),
         }
     }
