@@ -66,6 +66,10 @@ pub enum Action {
     WriteFile { path: String, content: String, mode: String, owner: String, group: String },
     /// Sets mode and ownership only.
     SetFileMode { path: String, mode: String, owner: String, group: String },
+    /// Writes a whole file that is no text, given as base64; else like `WriteFile`. Only for restoring what was there.
+    WriteBinaryFile { path: String, base64: String, mode: String, owner: String, group: String },
+    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
+    RemoveFolders { path: String, below: String },
     /// Removes a file; one that is not there is no error.
     RemoveFile { path: String },
     /// Writes a kernel setting below /proc/sys.
@@ -76,12 +80,16 @@ pub enum Action {
     UnloadModule { name: String },
     /// Has the boot loader's configuration made anew (`update-grub`, `grub2-mkconfig`).
     UpdateBootLoader,
-    /// Reads the package lists anew.
-    RefreshPackages { manager: PackageManager },
+    /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
+    SetKernelArgument { argument: String, present: bool },
+    /// Reads the package lists anew, of one of our repositories or of all.
+    RefreshPackages { manager: PackageManager, repository: Option<String> },
+    /// Removes the lists that were fetched from one of our repositories.
+    ForgetPackageLists { manager: PackageManager, name: String, url: String, suite: String },
     /// Installs packages in one run of the manager.
     InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
-    /// Removes packages in one run of the manager.
-    RemovePackages { manager: PackageManager, names: Vec<String> },
+    /// Removes packages in one run of the manager; `purge` takes their configuration files too.
+    RemovePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
     /// `systemctl daemon-reload`.
@@ -131,7 +139,9 @@ impl Action {
                 packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
                 true
             }
-            (Action::RemovePackages { manager, names }, Action::RemovePackages { manager: other, names: more }) if manager == other => {
+            (Action::RemovePackages { manager, names, purge }, Action::RemovePackages { manager: other, names: more, purge: also })
+                if manager == other && purge == also =>
+            {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
@@ -158,9 +168,45 @@ impl Action {
     /// The action as a POSIX sh script, to be fed to `sh -s`. Exit 0 is necessary, never sufficient: the resource is read again.
     pub fn script(&self) -> String {
         match self {
-            Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
-            Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
-            Action::RemoveFile { path } => super::file::remove_script(path),
+            Action::WriteFile { path, content, mode, owner, group } => super::file::script::write_script(path, content, mode, owner, group),
+            Action::SetFileMode { path, mode, owner, group } => super::file::script::mode_script(path, mode, owner, group),
+            Action::WriteBinaryFile { path, base64, mode, owner, group } => {
+                super::file::script::write_binary_script(path, base64, mode, owner, group)
+            }
+            Action::RemoveFolders { path, below } => super::file::script::remove_folders_script(path, below),
+            Action::RemoveFile { path } => super::file::script::remove_script(path),
+            Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
+            Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
+            Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::RefreshPackages { .. }
+            | Action::ForgetPackageLists { .. }
+            | Action::InstallPackages { .. }
+            | Action::RemovePackages { .. }
+            | Action::HoldPackages { .. } => self.package_script(),
+            Action::ReloadSystemd => super::systemd_unit::script::reload_script(),
+            Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
+            Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
+            Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
+            Action::RunCommand { script, .. } => super::command::script::run_script(script),
+            _ => String::from("exit 70\n"),
+        }
+    }
+
+    fn package_script(&self) -> String {
+        use super::package::{apt, dnf};
+        use PackageManager::{Apt, Dnf};
+        match self {
+            Action::RefreshPackages { manager: Apt, repository } => apt::refresh_script(repository.as_deref()),
+            Action::RefreshPackages { manager: Dnf, repository } => dnf::refresh_script(repository.as_deref()),
+            Action::InstallPackages { manager: Apt, packages } => apt::install_script(packages),
+            Action::InstallPackages { manager: Dnf, packages } => dnf::install_script(packages),
+            Action::RemovePackages { manager: Apt, names, purge } => apt::remove_script(names, *purge),
+            Action::RemovePackages { manager: Dnf, names, .. } => dnf::remove_script(names),
+            Action::HoldPackages { manager: Apt, names, hold } => apt::hold_script(names, *hold),
+            Action::HoldPackages { manager: Dnf, names, hold } => dnf::hold_script(names, *hold),
+            Action::ForgetPackageLists { manager, name, url, suite } => {
+                super::package_repository::script::forget_script(*manager, name, url, suite)
+            }
             _ => String::from("exit 70\n"),
         }
     }

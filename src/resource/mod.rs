@@ -9,13 +9,24 @@
 pub mod action;
 pub mod answers;
 pub mod assessment;
+pub mod body;
+pub mod command;
+pub mod complaint;
 pub mod file;
+pub mod kernel_module;
+pub mod kernel_parameter;
 pub mod kind;
 pub mod observation;
+pub mod package;
+pub mod package_repository;
 pub mod plane;
 pub mod probe;
 pub mod program;
 pub mod read;
+pub mod sysctl;
+pub mod systemd_unit;
+#[cfg(test)]
+pub(crate) mod test_support;
 pub mod wish;
 
 pub use action::Action;
