@@ -102,6 +102,8 @@ pub enum Action {
     ReloadLink { netdev: String, manager: NetworkManagerKind },
     /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
     ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
+    /// Changes the value of `mtu` in the stanzas of one netdev in a file of ifupdown, and nothing else of the file.
+    SetInterfacesMtu { path: String, netdev: String, from: u32, to: u32 },
     /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
     SetDcb { commands: Vec<Vec<String>> },
     /// Adds a Soft-RoCE device on a netdev.
@@ -188,6 +190,12 @@ impl Action {
             Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
             Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
             Action::RunCommand { script, .. } => super::command::script::run_script(script),
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
+            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             _ => String::from("exit 70\n"),
         }
     }

@@ -59,6 +59,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::kernel_parameter::KernelParameter,
         &super::package::Package,
         &super::package_repository::PackageRepository,
+        &super::link::Link,
     ]
 }
 

@@ -12,10 +12,12 @@ pub mod assessment;
 pub mod body;
 pub mod command;
 pub mod complaint;
+pub mod fields;
 pub mod file;
 pub mod kernel_module;
 pub mod kernel_parameter;
 pub mod kind;
+pub mod link;
 pub mod observation;
 pub mod package;
 pub mod package_repository;
@@ -27,6 +29,7 @@ pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]
 pub(crate) mod test_support;
+pub mod sections;
 pub mod wish;
 
 pub use action::Action;

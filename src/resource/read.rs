@@ -92,6 +92,8 @@ impl Read {
             Read::Unit { name } => super::systemd_unit::script::read_script(name),
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
+            Read::Link { netdev } => super::link::state::read_script(netdev),
+            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             _ => String::new(),
         }
     }
