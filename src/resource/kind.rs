@@ -48,7 +48,7 @@ pub trait Kind: Sync {
 
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[&super::link::Link]
+    &[&super::configfs_value::ConfigfsValue, &super::link::Link, &super::link_qos::LinkQos, &super::rdma_link::RdmaLink]
 }
 
 /// The kind of this name.
