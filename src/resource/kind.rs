@@ -54,12 +54,18 @@ pub trait Kind: Sync {
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
     &[
+        &super::command::Command,
+        &super::configfs_value::ConfigfsValue,
         &super::file::File,
-        &super::sysctl::Sysctl,
+        &super::kernel_module::KernelModule,
         &super::kernel_parameter::KernelParameter,
         &super::link::Link,
+        &super::link_qos::LinkQos,
         &super::package::Package,
         &super::package_repository::PackageRepository,
+        &super::rdma_link::RdmaLink,
+        &super::sysctl::Sysctl,
+        &super::systemd_unit::SystemdUnit,
     ]
 }
 

@@ -38,7 +38,7 @@ pub enum Read {
     LinkQos { netdev: String },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
-    /// A value in configfs below `/sys/kernel/config`.
+    /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
     Configfs { path: String },
     /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
     ModuleBuild { name: String, version: String },
@@ -95,6 +95,9 @@ impl Read {
             Read::Unit { name } => super::systemd_unit::script::read_script(name),
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
+            Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
+            Read::RdmaLinks => super::rdma_link::devices::read_script(),
+            Read::Configfs { path } => super::configfs_value::read_script(path),
             _ => String::new(),
         }
     }
