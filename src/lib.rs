@@ -2,6 +2,7 @@
 pub mod base;
 pub mod cli;
 pub mod plan;
+pub mod report;
 pub mod resource;
 pub mod spec;
 pub mod system;
