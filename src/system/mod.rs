@@ -8,4 +8,6 @@ pub mod fed;
 pub mod files;
 pub mod identity;
 pub mod lock_file;
+pub mod folder;
+pub mod git;
 pub mod process;

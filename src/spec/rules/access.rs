@@ -82,7 +82,8 @@ fn is_jump(jump: &str) -> bool {
 /// Two hosts behind one address are one machine with two names.
 pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
-    for host in hosts {
+    // What is left in braces was reported as unknown already.
+    for host in hosts.iter().filter(|host| !host.ssh.address.contains('{')) {
         by_address.entry((&host.ssh.address, host.ssh.port, &host.ssh.jump)).or_default().push(host);
     }
     for ((address, port, _), hosts) in by_address {

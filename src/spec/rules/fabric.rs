@@ -14,7 +14,7 @@ pub fn check(checker: &mut Checker<'_>, fabric: &Fabric) {
         checker.find("fabric.mtu", "68 to 9978 is possible", finding);
     }
     if let Some(lossless) = &fabric.lossless {
-        if fabric.kind != FabricKind::Rocev2 {
+        if checker.complete && fabric.kind != FabricKind::Rocev2 {
             let effect = "priority flow control belongs to RoCE; on any other fabric it only pauses ordinary traffic";
             let finding =
                 error("RW0113", "a lossless class needs `kind: rocev2`", effect, "remove `lossless`, or set `fabric.kind: rocev2`");

@@ -118,7 +118,7 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
         () if !is_one_word(source) => {
             ("source", "not a source", "this is no source", "write `URL#REVISION`, or the absolute path of a tarball on the host")
         }
-        () if is_tarball && direct.sha256.is_none() => {
+        () if checker.complete && is_tarball && direct.sha256.is_none() => {
             ("source", "no `sha256` beside it", "a tarball needs its checksum", "add `sha256:` with what `sha256sum FILE` prints")
         }
         () if !is_tarball && !has_revision => ("source", "no `#REVISION`", "a git source needs a revision", "add one, such as `#1.0-9`"),

@@ -27,6 +27,7 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
 
 fn check_repository(checker: &mut Checker<'_>, at: &str, repository: &Repository) {
     let effect = "the package manager would refuse its lists, and no package could be installed";
+    let complete = checker.complete;
     let mut find = |key: &str, label: &str, message: String, fix: &str| {
         checker.find(&format!("{at}.{key}"), label, error("RW0118", message, effect, fix));
     };
@@ -73,7 +74,7 @@ fn check_repository(checker: &mut Checker<'_>, at: &str, repository: &Repository
                 "remove the components, or the `/`",
             );
         }
-        Some(suite) if !suite.ends_with('/') && repository.components.is_empty() => {
+        Some(suite) if complete && !suite.ends_with('/') && repository.components.is_empty() => {
             find(
                 "suite",
                 "no `components` beside it",
@@ -81,7 +82,7 @@ fn check_repository(checker: &mut Checker<'_>, at: &str, repository: &Repository
                 "add `components: [main]`, or end the suite in `/`",
             );
         }
-        None if !repository.components.is_empty() => find(
+        None if complete && !repository.components.is_empty() => find(
             "components",
             "no `suite` beside it",
             "components need a suite".to_owned(),
@@ -100,7 +101,7 @@ fn check_secret(checker: &mut Checker<'_>, name: &str, secret: &SecretReference)
         _ if !is_plain_name(&name.replace('_', "-"), 64) => {
             ("", "not a name", "cannot be a secret's name", "use letters, digits, `_` and `-`, at most 64")
         }
-        _ if sources == 0 => ("", "no source", "has no source", "add one of `env`, `file` or `command`"),
+        _ if sources == 0 && checker.complete => ("", "no source", "has no source", "add one of `env`, `file` or `command`"),
         _ if sources > 1 => ("", "more than one source", "has more than one source", "keep one of `env`, `file` and `command`"),
         SecretReference { env: Some(variable), .. } if !is_variable(variable) => {
             (".env", "not a variable", "is read from what cannot be an environment variable", "use letters, digits and `_`")
