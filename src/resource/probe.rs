@@ -4,8 +4,8 @@
 //! Each is a typed value; `probe_script` renders it for a shell, and a simulator can answer the value itself.
 //! Output is sections that begin with `@word`, then `key value` lines; `verify` decodes it.
 
-use serde::{Deserialize, Serialize};
 use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
 
 /// The perftest program of a traffic run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -114,11 +114,7 @@ fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
 fn send(end: &TrafficEnd, server: IpAddr, lease_s: u32) -> String {
     let mut command = arguments(end);
     command.push(server.to_string());
-    format!(
-        "need {}\nneed timeout\ntimeout -k 2 {lease_s} {} 2>&1\n",
-        end.test.program(),
-        sh_words(command.iter().map(String::as_str))
-    )
+    format!("need {}\nneed timeout\ntimeout -k 2 {lease_s} {} 2>&1\n", end.test.program(), sh_words(command.iter().map(String::as_str)))
 }
 
 fn end_traffic(token: &str) -> String {

@@ -34,7 +34,13 @@ pub fn hosts(wave: &[String], done: &[String]) -> Vec<String> {
 }
 
 /// Proves a wave. `done` are the hosts whose wave passed before; `request` holds all hosts of the cluster.
-pub async fn gate(connector: &dyn Connector, request: &VerifyRequest, wave: &[String], done: &[String], on_event: OnEvent<'_>) -> GateResult {
+pub async fn gate(
+    connector: &dyn Connector,
+    request: &VerifyRequest,
+    wave: &[String],
+    done: &[String],
+    on_event: OnEvent<'_>,
+) -> GateResult {
     let names = hosts(wave, done);
     let mut request = request.clone();
     request.hosts.retain(|host| names.iter().any(|name| name == host.name()));

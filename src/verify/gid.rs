@@ -63,7 +63,10 @@ pub fn judge(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> Judgement
         };
     }
     let Some(address) = address_of(rail, facts) else {
-        return fail(format!("{} has no address, so {} has no GID for it", rail.netdev, port.device), "an address and its RoCE v2 GID".to_owned());
+        return fail(
+            format!("{} has no address, so {} has no GID for it", rail.netdev, port.device),
+            "an address and its RoCE v2 GID".to_owned(),
+        );
     };
     let expected = format!("RoCE v2 GID of the rail's address on {}", rail.netdev);
     match matching(port, rail, address) {

@@ -49,7 +49,11 @@ pub fn may_still_come_up(rail: &ExpectedRail, facts: &RailFacts) -> bool {
 pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
     let Some(port) = facts.port_of(&rail.netdev) else {
         let others: Vec<&str> = facts.ports.iter().map(|p| p.device.as_str()).collect();
-        let others = if others.is_empty() { "the host has no RDMA device at all".to_owned() } else { format!("RDMA devices: {}", others.join(", ")) };
+        let others = if others.is_empty() {
+            "the host has no RDMA device at all".to_owned()
+        } else {
+            format!("RDMA devices: {}", others.join(", "))
+        };
         return Judgement::failed("RW0804", format!("no RDMA device on {}; {others}", rail.netdev))
             .expected("an active RDMA port")
             .effect("no program on this host can use the rail for RDMA; NCCL takes TCP sockets without a word")

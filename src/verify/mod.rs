@@ -27,6 +27,6 @@ mod together;
 pub mod traffic;
 
 pub use gate::{GateResult, gate};
-pub use request::{ExpectedRail, Expectations, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
+pub use request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
 pub use run::{VerifyEvent, verify};

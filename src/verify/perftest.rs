@@ -44,11 +44,7 @@ pub fn bandwidth_gbps(code: i32, output: &str) -> Result<f64, TrafficFault> {
         "MB/sec" | "MiB/sec" => value * 8.0 * 1_048_576.0 / 1e9,
         other => return Err(TrafficFault::NotUnderstood(format!("unknown unit {}", one_line(other, 20)))),
     };
-    if gbps > 0.0 {
-        Ok(gbps)
-    } else {
-        Err(TrafficFault::NotUnderstood("the run printed a bandwidth of 0".to_owned()))
-    }
+    if gbps > 0.0 { Ok(gbps) } else { Err(TrafficFault::NotUnderstood("the run printed a bandwidth of 0".to_owned())) }
 }
 
 /// Latency in microseconds.
@@ -115,7 +111,10 @@ pub fn fault(code: i32, output: &str) -> TrafficFault {
         return TrafficFault::NobodyListens;
     }
     let known: &[(&str, &str)] = &[
-        ("Failed to modify QP", "the connection could not be set up: the GID is not usable, or the peer's address cannot be resolved over this rail"),
+        (
+            "Failed to modify QP",
+            "the connection could not be set up: the GID is not usable, or the peer's address cannot be resolved over this rail",
+        ),
         ("Unable to find the Infiniband/RoCE device", "the RDMA device is not there"),
         ("Couldn't allocate MR", "memory could not be registered (locked-memory limit)"),
         ("failed to create mr", "memory could not be registered (locked-memory limit)"),

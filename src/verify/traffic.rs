@@ -24,10 +24,12 @@ pub fn judge_latency(run: Result<Latency, TrafficFault>, expectations: &Expectat
     let expected = most.map_or(String::new(), |us| format!("at most {us} us"));
     match run {
         Err(fault) => judge_fault(fault).expected(expected),
-        Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => Judgement::failed("RW0810", format!("{:.2} us", latency.typical_us))
-            .expected(expected)
-            .effect("small messages wait: a longer way through the fabric, a sleeping CPU, or a NIC far from its socket")
-            .next("railwright drift {inventory}"),
+        Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => {
+            Judgement::failed("RW0810", format!("{:.2} us", latency.typical_us))
+                .expected(expected)
+                .effect("small messages wait: a longer way through the fabric, a sleeping CPU, or a NIC far from its socket")
+                .next("railwright drift {inventory}")
+        }
         Ok(latency) => Judgement::passed(format!("{:.2} us", latency.typical_us)).expected(expected),
     }
 }
@@ -60,9 +62,9 @@ pub fn judge_fault(fault: TrafficFault) -> Judgement {
             "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the rails",
         ),
         TrafficFault::Broken(words) => failed(&words, "no RDMA traffic between these two on this rail: jobs that span them hang or abort"),
-        TrafficFault::NotUnderstood(words) => {
-            Judgement::unknown("RW0815", words).effect("nothing proves that this rail carries RDMA traffic").next("railwright verify {inventory}")
-        }
+        TrafficFault::NotUnderstood(words) => Judgement::unknown("RW0815", words)
+            .effect("nothing proves that this rail carries RDMA traffic")
+            .next("railwright verify {inventory}"),
     }
 }
 
