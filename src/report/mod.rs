@@ -2,7 +2,9 @@
 //! with 1 host and with 1,000.
 
 pub mod diagnostic;
+pub mod drift;
 pub mod graph;
 pub mod out;
 pub mod plan;
 pub mod value;
+pub mod verify;

@@ -13,11 +13,14 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
     if output.contains("@missing ping") {
         return Judgement::unknown("RW0812", "ping is not installed").next("install iputils-ping, then railwright verify {inventory}");
     }
-    if let Some(local) = local_limit(output) {
+    if let Some(local) = limit_after(output, "message too long") {
         return fail(
             format!("this host's own netdev stops at {local} bytes"),
             "this host cannot send what its peers expect; RDMA falls to a smaller path MTU or connections break",
         );
+    }
+    if let Some(router) = limit_after(output, "frag needed") {
+        return fail(format!("a router on the way stops at {router} bytes"), "it drops whole RDMA packets, which are never split");
     }
     match (loss_percent(output), code) {
         (Some(0.0), 0) => Judgement::passed(format!("{mtu} bytes, no loss")).expected(expected),
@@ -41,13 +44,12 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
     }
 }
 
-/// `ping: local error: message too long, mtu=1500` (iputils 20221126), `Message too long, mtu: 1500` (older),
-/// `Frag needed and DF set (mtu = 1500)` from a router.
-fn local_limit(output: &str) -> Option<u32> {
+/// The MTU that follows some words: `ping: local error: message too long, mtu=1500` (iputils 20221126),
+/// `Message too long, mtu: 1500` (older), `Frag needed and DF set (mtu = 1500)` (from a router).
+fn limit_after(output: &str, words: &str) -> Option<u32> {
     let lower = output.to_lowercase();
-    let at = lower.find("message too long").or_else(|| lower.find("frag needed"))?;
-    let digits: String =
-        lower[at..].split("mtu").nth(1)?.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let rest = &lower[lower.find(words)?..];
+    let digits: String = rest.split("mtu").nth(1)?.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
@@ -74,7 +76,7 @@ mod tests {
         assert_eq!(judge(1, samples::PING_LOCAL_LIMIT, 9000).measured, "this host's own netdev stops at 1500 bytes");
         assert_eq!(judge(1, samples::PING_SILENT, 9000).measured, "packets of 9000 bytes vanish");
         let router = "From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n3 packets transmitted, 0 received, 100% packet loss";
-        assert_eq!(judge(1, router, 9000).measured, "this host's own netdev stops at 1500 bytes");
+        assert_eq!(judge(1, router, 9000).measured, "a router on the way stops at 1500 bytes");
     }
 
     #[test]
