@@ -6,5 +6,6 @@ pub mod drift;
 pub mod graph;
 pub mod out;
 pub mod plan;
+pub mod progress;
 pub mod value;
 pub mod verify;
