@@ -161,6 +161,7 @@ impl Action {
             Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
             Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
             Action::RemoveFile { path } => super::file::remove_script(path),
+            Action::RunCommand { script, .. } => script.clone(),
             _ => String::from("exit 70\n"),
         }
     }

@@ -76,6 +76,7 @@ impl Read {
         match self {
             Read::Host => super::host::read_script(),
             Read::File { path } => super::file::read_script(path),
+            Read::Command { script } => script.clone(),
             _ => String::new(),
         }
     }
