@@ -255,7 +255,7 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.sudoers());
-        let _ = Command::new("userdel").arg(&self.0).stderr(Stdio::null()).status();
+        let _ = Command::new("userdel").args(["-f", &self.0]).stderr(Stdio::null()).status();
     }
 }
 
