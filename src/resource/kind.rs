@@ -57,6 +57,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::command::Command,
         &super::file::File,
         &super::kernel_module::KernelModule,
+        &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,
         &super::package::Package,
         &super::package_repository::PackageRepository,

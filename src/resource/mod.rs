@@ -14,6 +14,7 @@ pub mod command;
 pub mod complaint;
 pub mod file;
 pub mod kernel_module;
+pub mod kernel_module_build;
 pub mod kernel_parameter;
 pub mod kind;
 pub mod observation;
