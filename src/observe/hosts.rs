@@ -167,9 +167,9 @@ mod tests {
         let events = Mutex::new(Vec::new());
         let note = |event: Event| events.lock().unwrap().push(event);
         let observation = observe(&Behaving, requests(&["a", "down", "hung", "cut", "b"]), 64, &note).await;
-        let problem = |name: &str| observation.hosts[name].problem.as_deref();
+        let problem = |name: &str| observation.targets[&Target::host(name)].problem.as_deref();
         assert_eq!((problem("a"), problem("b")), (None, None));
-        assert_eq!(observation.hosts["a"].answers.keys().collect::<Vec<_>>(), ["boot", "host"]);
+        assert_eq!(observation.targets[&Target::host("a")].answers.keys().collect::<Vec<_>>(), ["boot", "host"]);
         assert_eq!(problem("down"), Some("down is not reachable at x: \u{fffd}[31mno route"));
         assert_eq!(problem("hung"), Some("hung did not answer within 600 s"));
         assert_eq!(problem("cut"), Some("the connection to cut ended: gone"));
@@ -185,7 +185,7 @@ mod tests {
         let names = ["a", "bb", "ccc", "dddd", "cut"];
         let mut backwards = names;
         backwards.reverse();
-        let hosts = async |names: &[&str], parallel| observe(&Behaving, requests(names), parallel, &|_| {}).await.hosts;
+        let hosts = async |names: &[&str], parallel| observe(&Behaving, requests(names), parallel, &|_| {}).await.targets;
         assert_eq!(hosts(&names, 1).await, hosts(&backwards, 64).await);
     }
 }

@@ -4,6 +4,7 @@
 //! Needs root, mmdebstrap, gpg, apt-ftparchive and, for dnf, rpmbuild and createrepo_c. Without them a story is skipped
 //! by name, unless `RAILWRIGHT_REQUIRE_RIGS=1`.
 
+mod builds;
 mod files;
 mod packages;
 mod repositories;
