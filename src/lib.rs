@@ -40,6 +40,7 @@ pub mod base;
 pub mod cli;
 pub mod drift;
 pub mod graph;
+pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod resource;

@@ -74,6 +74,7 @@ impl Read {
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
     pub fn script(&self) -> String {
         match self {
+            Read::Host => super::host::read_script(),
             Read::File { path } => super::file::read_script(path),
             _ => String::new(),
         }

@@ -26,7 +26,7 @@ mod session;
 mod together;
 pub mod traffic;
 
-pub use gate::{GateResult, gate};
+pub use gate::{GateReport, gate};
 pub use request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
 pub use run::{VerifyEvent, verify};
