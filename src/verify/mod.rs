@@ -23,6 +23,8 @@ pub mod run;
 mod samples;
 pub mod schedule;
 mod session;
+#[cfg(test)]
+mod tests;
 mod together;
 pub mod traffic;
 
