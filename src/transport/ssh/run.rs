@@ -28,12 +28,16 @@ impl Shell for Connection {
     }
 
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit))
+        Box::pin(self.run_script(input, limit, self.elevated()))
+    }
+
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(input, limit, false))
     }
 }
 
 impl Connection {
-    async fn run_script(&self, input: &str, limit: Duration) -> Result<Ran, TransportError> {
+    async fn run_script(&self, input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
         let host = self.destination.name.clone();
         let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
         let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
@@ -42,7 +46,7 @@ impl Connection {
             Ok(opened) => opened.map_err(|error| lost(words(&error)))?,
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
-        let command = if self.elevated() { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
+        let command = if elevated { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
         let (mut from, to) = channel.split();
         let mut ran = Ran { end: End::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
         let talk = async {
