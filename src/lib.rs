@@ -3,6 +3,7 @@ pub mod base;
 pub mod cli;
 pub mod module;
 pub mod plan;
+pub mod report;
 pub mod resource;
 pub mod spec;
 pub mod system;

@@ -10,19 +10,30 @@ mod number;
 pub use failure::{Failure, Problem};
 
 use super::yaml::{Document, Entries, Kind, NodeId};
+use crate::base::suggest::nearest;
 use serde::de::{self, DeserializeSeed, IntoDeserializer as _, Visitor};
 use std::collections::HashSet;
 
 /// The most errors that are looked for in one value.
 const FAILURES_MAX: usize = 100;
 
-/// Decodes the value at `node`. On failure all its errors go to `failures` and nothing comes back.
-pub fn decode<'a, T: de::Deserialize<'a>>(document: &'a Document, node: NodeId, failures: &mut Vec<Failure>) -> Option<T> {
+/// Decodes the value at `node`, which stands after `key` if it has one. Its errors go to `failures`; a value comes back even then if what is left without the
+/// wrong entries decodes, so that its other parts can still be checked.
+pub fn decode<'a, T: de::Deserialize<'a>>(
+    document: &'a Document,
+    key: Option<NodeId>,
+    node: NodeId,
+    failures: &mut Vec<Failure>,
+) -> Option<T> {
     let mut mask = HashSet::new();
     loop {
         let error = match T::deserialize(Decoder { document, node, mask: &mask }) {
-            Ok(value) => return mask.is_empty().then_some(value),
+            Ok(value) => return Some(value),
             Err(error) => error.at(node),
+        };
+        let error = match key {
+            Some(key) => error.under(key),
+            None => error,
         };
         let entry = error.entry();
         if !is_consequence(document, &error, &mask) {
@@ -35,11 +46,12 @@ pub fn decode<'a, T: de::Deserialize<'a>>(document: &'a Document, node: NodeId, 
     }
 }
 
-/// True for a key that is missing only because its wrong value was masked.
+/// True for a key that is missing only because its wrong value was masked, or because it was mistyped.
 fn is_consequence(document: &Document, error: &Failure, mask: &HashSet<NodeId>) -> bool {
     match (error.problem(), error.node()) {
         (Problem::Missing { key }, Some(mapping)) => {
-            document.entry(mapping, key).is_some_and(|entry| mask.contains(&entry.key))
+            let mut masked = document.entries(mapping).filter(|entry| mask.contains(&entry.key));
+            masked.any(|entry| nearest(document.text(entry.key), [*key]).is_some())
         }
         _ => false,
     }
@@ -111,7 +123,11 @@ impl<'a> Decoder<'a, '_> {
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty),*) => {$(
         fn $method<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Failure> {
-            let expected = || format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX);
+            let expected = || match <$type>::BITS {
+                ..=16 => format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX),
+                _ if <$type>::MIN == 0 => "a whole number, not negative".to_owned(),
+                _ => "a whole number".to_owned(),
+            };
             let plain = self.document.kind(self.node) == Kind::Plain;
             match number::integer(self.text()).filter(|_| plain).and_then(|n| <$type>::try_from(n).ok()) {
                 Some(value) => visitor.$visit(value).map_err(|error| self.place(error)),
@@ -211,8 +227,8 @@ impl<'a> de::Deserializer<'a> for Decoder<'a, '_> {
     }
 
     serde::forward_to_deserialize_any! {
-        <W: Visitor<'a>>
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any }
+    <W: Visitor<'a>>
+    i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct ignored_any }
 }
 
 struct SeqAccess<'a, 'm> {

@@ -83,6 +83,11 @@ pub fn load(mut files: Vec<SourceFile>) -> Result<Loaded, Problems> {
     let Reading { tree, mut problems } = reading;
     let hosts = hosts(&spec, &tree, &mut problems);
     problems.extend(rules::check(&spec, &hosts, &tree, complete));
+    problems.sort_by_key(|problem| problem.labels.first().map(|label| (label.file.clone(), label.span.start)));
+    // What an anchor holds is decoded wherever it is used; its errors are said once.
+    problems.dedup_by(|next, first| {
+        next.code == first.code && next.message == first.message && next.labels.first() == first.labels.first() && !first.labels.is_empty()
+    });
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Problems { diagnostics: problems, sources });
     }
@@ -126,7 +131,7 @@ impl Reading {
     fn decode<T: DeserializeOwned>(&mut self, location: Location) -> Option<T> {
         let (document, node) = self.tree.document(location);
         let mut failures: Vec<Failure> = Vec::new();
-        let value = decode(document, node, &mut failures);
+        let value = decode(document, location.key(), node, &mut failures);
         self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
         value
     }
@@ -208,3 +213,6 @@ fn hosts(spec: &Spec, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<Host> 
     }
     hosts
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use crate::base::{Diagnostic, Severity};
 
 /// All findings, in the order of the model.
 pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Diagnostic> {
-    let mut checker = Checker { tree, findings: Vec::new() };
+    let mut checker = Checker { tree, complete, findings: Vec::new() };
     nodes::cluster_name(&mut checker, spec);
     fabric::check(&mut checker, &spec.fabric);
     access::check(&mut checker, spec);
@@ -41,6 +41,8 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
 
 struct Checker<'a> {
     tree: &'a Tree,
+    /// False when a part of the files did not decode: then nothing may be blamed for being absent.
+    complete: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -71,7 +73,9 @@ fn error(code: &'static str, message: impl Into<String>, effect: &str, fix: impl
 /// True for text that can stand in a file or a command of ours as one word: not empty, no white space, no control
 /// characters, no quotes, and not to be taken for an option.
 fn is_one_word(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '\\'))
 }
 
 /// True for letters, digits and `-`, starting with a letter or digit.

@@ -26,6 +26,13 @@ pub struct Location {
     node: NodeId,
 }
 
+impl Location {
+    /// The key before it, if it is a value of a mapping.
+    pub fn key(self) -> Option<NodeId> {
+        self.key
+    }
+}
+
 /// All files.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
@@ -57,6 +64,7 @@ impl Tree {
         let file = self.documents.len();
         let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
         if document.kind(root) != Kind::Mapping {
+            self.unreadable = true;
             problems.push(
                 Diagnostic::error("RW0106", "a spec file is a mapping (`key: value`)")
                     .at(document.source().name(), document.caret(root), "this is none")
@@ -76,7 +84,9 @@ impl Tree {
         let joined = LISTS.contains(&name.as_str()) || MAPS.contains(&name.as_str());
         if !joined && !SINGLE.contains(&name.as_str()) {
             problems.push(self.unknown_key(&name, Location { node: key, ..location }));
-        } else if let Some(first) = self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file) {
+        } else if let Some(first) =
+            self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file)
+        {
             problems.push(
                 Diagnostic::error("RW0109", format!("`{name}` stands in two files"))
                     .labelled(self.key_label(location, "again here"))
@@ -142,10 +152,8 @@ impl Tree {
         let (first, rest) = first_segment(path)?;
         let Segment::Key(name) = first else { return None };
         let (start, mut rest) = match first_segment(rest) {
-            None => (*self.sections(&name).first()?, ""),
-            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => {
-                (*self.items.get(name.as_str())?.get(index)?, after)
-            }
+            None => (*self.sections(&name).first()?, rest),
+            Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => (*self.items.get(name.as_str())?.get(index)?, after),
             Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => {
                 (self.sections(&name).iter().find_map(|section| self.child(*section, &Segment::Key(key.clone())))?, after)
             }

@@ -123,11 +123,10 @@ impl Document {
     pub fn caret(&self, id: NodeId) -> Range<usize> {
         let span = self.span(id);
         match self.node(id).kind {
-            Kind::Sequence | Kind::Mapping if self.source.text().as_bytes().get(span.start).is_some_and(|b| !matches!(b, b'{' | b'[')) => {
-                let first = id + 1;
-                if first < self.node(id).after { self.caret(first) } else { span.start..span.start }
+            Kind::Mapping if self.source.text().as_bytes().get(span.start) != Some(&b'{') && id + 1 < self.node(id).after => {
+                self.caret(id + 1)
             }
-            Kind::Sequence | Kind::Mapping => span.start..span.start + 1,
+            Kind::Sequence | Kind::Mapping => span.start..(span.start + 1).min(span.end),
             _ => span,
         }
     }

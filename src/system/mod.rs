@@ -1,5 +1,8 @@
 //! The only room that touches the clock, files, processes and randomness of this machine. The pure rooms may not name it.
 
 pub mod clock;
+pub mod environment;
 pub mod files;
+pub mod folder;
+pub mod git;
 pub mod process;

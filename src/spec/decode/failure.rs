@@ -127,9 +127,7 @@ impl Problem {
             Problem::Missing { key } => {
                 ("RW0107", format!("the key `{key}` is missing"), "in this mapping".to_owned(), Some(format!("add `{key}:`")))
             }
-            Problem::WrongType { found, expected } => {
-                ("RW0106", format!("{subject} wants {expected}"), format!("found {found}"), None)
-            }
+            Problem::WrongType { found, expected } => ("RW0106", format!("{subject} wants {expected}"), format!("found {found}"), None),
             Problem::Nothing { expected } => (
                 "RW0106",
                 format!("{subject} has no value"),

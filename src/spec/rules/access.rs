@@ -17,10 +17,18 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
 
 fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
     if ssh.port == Some(0) {
-        checker.find(&format!("{at}.port"), "1 to 65535 is possible", error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"));
+        checker.find(
+            &format!("{at}.port"),
+            "1 to 65535 is possible",
+            error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
+        );
     }
     if let Some(user) = ssh.user.as_deref().filter(|user| !is_user(user)) {
-        checker.find(&format!("{at}.user"), "not a user", error("RW0119", format!("`{}` cannot be a user name", shown(user)), EFFECT, "write a name such as `root`"));
+        checker.find(
+            &format!("{at}.user"),
+            "not a user",
+            error("RW0119", format!("`{}` cannot be a user name", shown(user)), EFFECT, "write a name such as `root`"),
+        );
     }
     if let Some(address) = &ssh.address {
         check_address(checker, &format!("{at}.address"), address);
@@ -32,16 +40,26 @@ fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
     let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file));
     let identities = ssh.identities.iter().enumerate().map(|(index, file)| (format!("{at}.identities[{index}]"), file));
     for (path, _) in keys.chain(identities).filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control)) {
-        checker.find(&path, "not a file name", error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"));
+        checker.find(
+            &path,
+            "not a file name",
+            error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
+        );
     }
 }
 
 fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
     if let Some(unknown) = placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
-        let finding = error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
+        let finding =
+            error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
         checker.find(path, "unknown placeholder", finding);
     } else if !is_one_word(address) || address.contains('@') {
-        let finding = error("RW0119", format!("`{}` cannot be an address", shown(address)), EFFECT, "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`");
+        let finding = error(
+            "RW0119",
+            format!("`{}` cannot be an address", shown(address)),
+            EFFECT,
+            "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`",
+        );
         checker.find(path, "not an address", finding);
     }
 }
@@ -64,7 +82,8 @@ fn is_jump(jump: &str) -> bool {
 /// Two hosts behind one address are one machine with two names.
 pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
-    for host in hosts {
+    // What is left in braces was reported as unknown already.
+    for host in hosts.iter().filter(|host| !host.ssh.address.contains('{')) {
         by_address.entry((&host.ssh.address, host.ssh.port, &host.ssh.jump)).or_default().push(host);
     }
     for ((address, port, _), hosts) in by_address {

@@ -32,7 +32,12 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
 }
 
 fn not_usable(message: String) -> Diagnostic {
-    error("RW0114", message, "the link comes up without the address that RoCE takes its GID from", "write an address with its prefix length, such as `10.10.{rail}.{index}/24`")
+    error(
+        "RW0114",
+        message,
+        "the link comes up without the address that RoCE takes its GID from",
+        "write an address with its prefix length, such as `10.10.{rail}.{index}/24`",
+    )
 }
 
 /// Why a text is no address for a host; nothing if it is one.
@@ -47,7 +52,9 @@ fn why_not(text: &str) -> Option<String> {
     }
     match net {
         IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.network() => Some(format!("that is the network {net} itself")),
-        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.broadcast() => Some("that is the broadcast address of its network".to_owned()),
+        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.broadcast() => {
+            Some("that is the broadcast address of its network".to_owned())
+        }
         _ => None,
     }
 }
@@ -65,7 +72,9 @@ fn doubled(checker: &mut Checker<'_>, hosts: &[Host], usable: &[bool]) {
             let other_host = taken.insert((rail.rail, address), index).map(|other| &hosts[other]);
             let text = match (other_rail, other_host) {
                 (Some(other), _) => format!("rails {other} and {} of {} both get {address}", rail.rail, host.name),
-                (None, Some(other)) if other.name != host.name => format!("{} and {} both get {address} on rail {}", other.name, host.name, rail.rail),
+                (None, Some(other)) if other.name != host.name => {
+                    format!("{} and {} both get {address} on rail {}", other.name, host.name, rail.rail)
+                }
                 _ => continue,
             };
             let groups = (other_host.map_or(host.group, |other| other.group), host.group);

@@ -13,7 +13,11 @@ pub fn cluster_name(checker: &mut Checker<'_>, spec: &Spec) {
     if checker.tree.find("cluster").is_some() && !spec.cluster.is_empty() && !is_plain_name(&spec.cluster, 63) {
         let effect = "the name stands in state files, units and labels";
         let fix = "use letters, digits and `-`, at most 63, starting with a letter or digit";
-        checker.find("cluster", "not a name", error("RW0121", format!("`{}` cannot be a cluster's name", shown(&spec.cluster)), effect, fix));
+        checker.find(
+            "cluster",
+            "not a name",
+            error("RW0121", format!("`{}` cannot be a cluster's name", shown(&spec.cluster)), effect, fix),
+        );
     }
 }
 
@@ -30,7 +34,12 @@ pub fn bad_node_set(tree: &Tree, group: usize, problem: NodeSetError) -> Diagnos
 
 /// All groups together stand for more hosts than we take.
 pub fn too_many_hosts(tree: &Tree, group: usize) -> Diagnostic {
-    let finding = error("RW0104", format!("the spec has more than {NAMES_MAX} hosts"), "plans of this size were never tried", "split the cluster into several inventories");
+    let finding = error(
+        "RW0104",
+        format!("the spec has more than {NAMES_MAX} hosts"),
+        "plans of this size were never tried",
+        "split the cluster into several inventories",
+    );
     match tree.find(&format!("nodes[{group}].name")) {
         Some(location) => finding.labelled(tree.label(location, "the limit is passed here")),
         None => finding,
