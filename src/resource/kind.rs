@@ -54,12 +54,17 @@ pub trait Kind: Sync {
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
     &[
+        &super::command::Command,
         &super::file::File,
-        &super::sysctl::Sysctl,
+        &super::kernel_module::KernelModule,
         &super::kernel_parameter::KernelParameter,
         &super::package::Package,
         &super::package_repository::PackageRepository,
+    &[
         &super::link::Link,
+        &super::sysctl::Sysctl,
+        &super::systemd_unit::SystemdUnit,
+    ]
     ]
 }
 

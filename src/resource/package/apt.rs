@@ -13,11 +13,12 @@ fn prelude() -> String {
         r#"{SAY}set -u
 DEBIAN_FRONTEND=noninteractive; NEEDRESTART_SUSPEND=1; APT_LISTCHANGES_FRONTEND=none; UCF_FORCE_CONFFOLD=1
 export DEBIAN_FRONTEND NEEDRESTART_SUSPEND APT_LISTCHANGES_FRONTEND UCF_FORCE_CONFFOLD
-e=$(mktemp); trap 'rm -f "$e"' EXIT
+e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
 apt() {{
  n=0
  while :; do
-  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false "$@" </dev/null 2>"$e"; rc=$?
+  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
+  cat "$o"
   # DPkg::Lock::Timeout does not wait for the lock of the package lists
   if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
   cat "$e" >&2; return "$rc"
@@ -25,7 +26,8 @@ apt() {{
 }}
 verdict() {{
  if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
-  h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" | head -n 1)
+  # while it waits, apt names the holder on its standard output
+  h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" "$o" | head -n 1)
   say {LOCKED} "the package manager is locked by ${{h:-another program}}; nothing was changed"
  fi
  m=$(sed -n -e 's/^E: Unable to locate package \(.*\)/no package \1 in the repositories of this host/p' \
