@@ -106,6 +106,10 @@ pub enum Action {
     SetInterfacesMtu { path: String, netdev: String, from: u32, to: u32 },
     /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
     SetDcb { commands: Vec<Vec<String>> },
+    /// Runs `mlnx_qos` with these words, one command after the other, where the host has no `dcb`.
+    SetMlnxQos { commands: Vec<Vec<String>> },
+    /// Switches global pause frames of a netdev on or off, in both directions.
+    SetPause { netdev: String, on: bool },
     /// Adds a Soft-RoCE device on a netdev.
     AddRdmaLink { name: String, link_type: String, netdev: String },
     /// Removes an RDMA device that was added by software.
@@ -196,6 +200,12 @@ impl Action {
             Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
+            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
+            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
+            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
+            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
+            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
+            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
             _ => String::from("exit 70\n"),
         }
     }

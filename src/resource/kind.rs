@@ -55,16 +55,17 @@ pub trait Kind: Sync {
 pub fn kinds() -> &'static [&'static dyn Kind] {
     &[
         &super::command::Command,
+        &super::configfs_value::ConfigfsValue,
         &super::file::File,
         &super::kernel_module::KernelModule,
         &super::kernel_parameter::KernelParameter,
+        &super::link::Link,
+        &super::link_qos::LinkQos,
         &super::package::Package,
         &super::package_repository::PackageRepository,
-    &[
-        &super::link::Link,
+        &super::rdma_link::RdmaLink,
         &super::sysctl::Sysctl,
         &super::systemd_unit::SystemdUnit,
-    ]
     ]
 }
 

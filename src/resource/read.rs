@@ -38,7 +38,7 @@ pub enum Read {
     LinkQos { netdev: String },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
-    /// A value in configfs below `/sys/kernel/config`.
+    /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
     Configfs { path: String },
     /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
     ModuleBuild { name: String, version: String },
@@ -94,6 +94,9 @@ impl Read {
             Read::Command { script } => super::command::script::read_script(script),
             Read::Link { netdev } => super::link::state::read_script(netdev),
             Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
+            Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
+            Read::RdmaLinks => super::rdma_link::devices::read_script(),
+            Read::Configfs { path } => super::configfs_value::read_script(path),
             _ => String::new(),
         }
     }

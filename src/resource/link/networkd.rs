@@ -60,7 +60,8 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
     Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted } })
 }
 
-/// The values of several files, later ones over earlier ones; an empty assignment takes a list back.
+/// The values of several files, later ones over earlier ones. Addresses only add up: networkd 252 does not take an empty
+/// `Address=` as "none of those before".
 fn merge<'a, 's: 'a>(parts: impl Iterator<Item = &'a Section<'s>>) -> Persisted {
     let mut all = Persisted { up: Some(true), ..Persisted::default() };
     for part in parts {
@@ -80,7 +81,6 @@ fn take(all: &mut Persisted, heading: &str, key: &str, value: &str) {
     match (heading, key) {
         ("[Link]", "MTUBytes") => all.mtu = bytes(value),
         ("[Link]", "ActivationPolicy") => all.up = Some(!matches!(value, "down" | "always-down" | "manual")),
-        ("[Network]", "Address") if value.is_empty() => all.addresses.clear(),
         ("[Network]" | "[Address]", "Address") => all.addresses.extend(address(value)),
         _ => {}
     }
@@ -105,10 +105,8 @@ fn adopted_path(netdev: &str) -> String {
 
 /// A drop-in of ours beside the file that networkd applied (or the whole file, where the netdev is ours alone).
 pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Intent) -> Result<Vec<Action>, String> {
-    let extra = view.others.addresses.iter().any(|address| !intent.addresses.contains(address));
-    let reset = intent.exclusive && extra;
-    let addresses = if reset { intent.addresses.clone() } else { owner::missing(intent, &view.others) };
-    let body = settings(intent, &addresses, reset);
+    owner::refuse_extra(intent, &view.others, "the file that systemd-networkd applies")?;
+    let body = settings(intent, &owner::missing(intent, &view.others));
     let content = if adopted { format!("{}{body}", adopted_head(netdev)) } else { format!("{HEAD}{body}") };
     if view.own.as_ref() == Some(&content) {
         return Err(format!("{path} says so already, but a drop-in that comes after it says otherwise; mend that one"));
@@ -118,7 +116,7 @@ pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Inte
 
 const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
 
-fn settings(intent: &Intent, addresses: &[IpNet], reset: bool) -> String {
+fn settings(intent: &Intent, addresses: &[IpNet]) -> String {
     let mut out = String::new();
     if intent.mtu.is_some() || intent.up.is_some() {
         out.push_str("[Link]\n");
@@ -129,11 +127,8 @@ fn settings(intent: &Intent, addresses: &[IpNet], reset: bool) -> String {
     if let Some(up) = intent.up {
         out.push_str(&format!("ActivationPolicy={}\n", if up { "up" } else { "down" }));
     }
-    if reset || !addresses.is_empty() {
+    if !addresses.is_empty() {
         out.push_str("[Network]\n");
-    }
-    if reset {
-        out.push_str("Address=\n");
     }
     for address in addresses {
         out.push_str(&format!("Address={address}\n"));
@@ -148,7 +143,7 @@ fn adopted_head(netdev: &str) -> String {
 
 /// A file of our own for a netdev that no file matches.
 pub fn adopt(netdev: &str, intent: &Intent) -> Vec<Action> {
-    let content = format!("{}{}", adopted_head(netdev), settings(intent, &intent.addresses, false));
+    let content = format!("{}{}", adopted_head(netdev), settings(intent, &intent.addresses));
     vec![owner::own_file(&adopted_path(netdev), "0644", content)]
 }
 
@@ -168,9 +163,9 @@ mod tests {
 
     #[test]
     fn a_later_drop_in_wins_and_ours_is_told_apart() {
-        let text = format!("{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=\n");
+        let text = format!("{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n");
         let view = view("ens1", &parse(&text)).unwrap();
-        assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 0));
+        assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 2));
         assert!(view.own.is_some());
     }
 

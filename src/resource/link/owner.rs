@@ -192,7 +192,7 @@ pub fn missing(intent: &Intent, others: &Persisted) -> Vec<IpNet> {
 pub fn refuse_extra(intent: &Intent, others: &Persisted, who: &str) -> Result<(), String> {
     let extra: Vec<String> = others.addresses.iter().filter(|a| !intent.addresses.contains(a)).map(ToString::to_string).collect();
     if intent.exclusive && !extra.is_empty() {
-        return Err(format!("{who} also sets {}, and lists can only grow from file to file; remove it there", extra.join(", ")));
+        return Err(format!("{who} also sets {}, and a list can only grow from file to file; remove it there", extra.join(", ")));
     }
     Ok(())
 }

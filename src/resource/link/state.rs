@@ -149,7 +149,8 @@ fn address(line: &str) -> Option<LinkAddress> {
 
 /// Sets running attributes with `ip`. An address that is there already is left alone, so that nobody who watches the
 /// link sees it come again; `brd +` gives the broadcast address that systemd-networkd gives (with another one, networkd
-/// 252 sets the address over and over until its link is "failed").
+/// 252 sets the address over and over until its link is "failed"). Without `promote_secondaries` the kernel takes every other
+/// address of a subnet away with the first one.
 pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> String {
     let device = sh(netdev);
     let mut out = "set -eu\n".to_owned();
@@ -167,12 +168,18 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
             sh(address)
         ));
     }
+    if !remove.is_empty() {
+        out.push_str(&format!("p=/proc/sys/net/ipv4/conf/{device}/promote_secondaries; o=$(cat \"$p\" 2>/dev/null || :); echo 1 >\"$p\" 2>/dev/null || :\n"));
+    }
     for address in remove {
         out.push_str(&format!(
             "! ip -o addr show dev {device} | grep -qF {} || ip addr del {} dev {device}\n",
             sh(&format!(" {address} ")),
             sh(address)
         ));
+    }
+    if !remove.is_empty() {
+        out.push_str("[ -z \"$o\" ] || echo \"$o\" >\"$p\"\n");
     }
     out
 }
