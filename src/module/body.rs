@@ -64,7 +64,7 @@ impl Compiler<'_> {
         let text = self.document.text(node);
         if !token::is_template(text) {
             let mut failures = Vec::new();
-            let value: Option<Value> = decode(self.document, node, &mut failures);
+            let value: Option<Value> = decode(self.document, None, node, &mut failures);
             self.problems.extend(failures.iter().map(|failure| failure.diagnostic(self.document)));
             return Body::Constant(value.unwrap_or_default());
         }

@@ -193,7 +193,7 @@ pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manife
 
 fn decoded<T: DeserializeOwned>(document: &Document, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
     let mut failures: Vec<Failure> = Vec::new();
-    let value = decode(document, node, &mut failures);
+    let value = decode(document, None, node, &mut failures);
     problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
     value
 }
