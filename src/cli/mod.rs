@@ -4,6 +4,7 @@
 pub mod exit;
 pub mod explain;
 pub mod inventory;
+pub mod lab;
 pub mod schema;
 pub mod validate;
 
@@ -23,6 +24,7 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Lab(lab::Lab),
     Validate(validate::Validate),
     Schema(schema::Schema),
     Explain(explain::Explain),
@@ -31,6 +33,7 @@ pub enum Command {
 /// Runs a command to its exit code.
 pub fn run(arguments: Arguments) -> Exit {
     let exit = match arguments.command {
+        Command::Lab(arguments) => lab::run(arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Schema(_) => schema::run(),
         Command::Explain(arguments) => explain::run(&arguments),

@@ -118,7 +118,10 @@ fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources,
     let ModuleFiles { folder, files } = files;
     let source = |path: &str, text: &String| Arc::new(Source::new(SourceFile { name: format!("{folder}/{path}"), text: text.clone() }));
     let Some(text) = files.get("module.yaml") else {
-        problems.push(Diagnostic::error("RW0201", format!("{folder} has no module.yaml")).next(format!("write {folder}/module.yaml, or remove the folder")));
+        problems.push(
+            Diagnostic::error("RW0201", format!("{folder} has no module.yaml"))
+                .next(format!("write {folder}/module.yaml, or remove the folder")),
+        );
         return None;
     };
     let manifest_source = source("module.yaml", text);
@@ -134,7 +137,11 @@ fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources,
     let before = problems.len();
     if manifest.name.text != name {
         let said = format!("the folder is named `{name}`");
-        problems.push(Diagnostic::error("RW0201", "a module has the name of its folder").at(manifest.document.source().name(), manifest.document.caret(manifest.name.node), said));
+        problems.push(Diagnostic::error("RW0201", "a module has the name of its folder").at(
+            manifest.document.source().name(),
+            manifest.document.caret(manifest.name.node),
+            said,
+        ));
     }
     let with_parameters = with_parameters(names, &manifest, problems);
     let mut building = Building { manifest: &manifest, files: &templates, shape: names.clone(), problems, named: Vec::new() };
@@ -161,7 +168,11 @@ fn digest(files: &BTreeMap<String, String>) -> Digest {
 
 fn reserved(source: &Source) -> Option<Diagnostic> {
     let at = secret::reserved(source.text())?;
-    Some(Diagnostic::error("RW0215", "this character is kept for the marks of secrets").at(source.name(), at..at + 3, "here").next("remove it"))
+    Some(
+        Diagnostic::error("RW0215", "this character is kept for the marks of secrets")
+            .at(source.name(), at..at + 3, "here")
+            .next("remove it"),
+    )
 }
 
 /// The names of the context and the module's parameters beside them.
@@ -199,7 +210,13 @@ fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagno
     Shape::Map(fields)
 }
 
-fn engine(manifest: &Manifest, when: Option<&Snippet>, resources: &[Resource], checks: &[CheckTemplate], problems: &mut Vec<Diagnostic>) -> Option<Engine> {
+fn engine(
+    manifest: &Manifest,
+    when: Option<&Snippet>,
+    resources: &[Resource],
+    checks: &[CheckTemplate],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Engine> {
     let mut all: Vec<&Snippet> = when.into_iter().collect();
     for resource in resources {
         all.extend(resource.when.iter().chain(resource.each.iter().map(|(_, list)| list)));
@@ -250,7 +267,11 @@ impl Building<'_> {
         let parts = noted.text.split_once(" in ").map(|(variable, list)| (variable.trim(), list.trim()));
         let Some((variable, list)) = parts.filter(|(variable, _)| variable.chars().all(|c| c.is_alphanumeric() || c == '_')) else {
             let document = &self.manifest.document;
-            let diagnostic = Diagnostic::error("RW0201", "a `for` reads `name in list`").at(document.source().name(), document.caret(noted.node), "such as `rail in host.rails`");
+            let diagnostic = Diagnostic::error("RW0201", "a `for` reads `name in list`").at(
+                document.source().name(),
+                document.caret(noted.node),
+                "such as `rail in host.rails`",
+            );
             self.problems.push(diagnostic);
             return (None, Vec::new());
         };
@@ -276,7 +297,8 @@ impl Building<'_> {
             let diagnostic = Diagnostic::error("RW0202", format!("there is no resource kind `{}`", entry.kind.text));
             self.problems.push(diagnostic.at(document.source().name(), document.caret(entry.kind.node), label));
         }
-        let mut compiler = Compiler { document: &self.manifest.document, files: self.files, problems: self.problems, named: &mut self.named };
+        let mut compiler =
+            Compiler { document: &self.manifest.document, files: self.files, problems: self.problems, named: &mut self.named };
         let mut body = compiler.body(&entry.kind.text, &name, entry.body);
         for snippet in body.snippets_mut() {
             self.lint(snippet, &locals);
@@ -296,7 +318,8 @@ impl Building<'_> {
     fn unused_templates(&mut self) {
         for (file, source) in self.files {
             if !self.named.contains(file) {
-                let diagnostic = Diagnostic::error("RW0207", format!("no resource uses the template `{file}`")).at(source.name(), 0..0, "this file");
+                let diagnostic =
+                    Diagnostic::error("RW0207", format!("no resource uses the template `{file}`")).at(source.name(), 0..0, "this file");
                 self.problems.push(diagnostic.next("name it in a resource with `template:`, or remove the file"));
             }
         }

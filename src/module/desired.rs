@@ -75,7 +75,8 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
     let mut out = Desired::default();
     for host in &loaded.hosts {
         let names = context::names(loaded, host, &repositories);
-        let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok()) else {
+        let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
+        else {
             continue;
         };
         let context = engine::context(&values);
@@ -130,7 +131,10 @@ impl OfHost<'_> {
         for value in self.values.values() {
             if let Some(text) = reserved_text(value) {
                 let said = crate::base::text::one_line(text, 60);
-                self.found.add(Diagnostic::error("RW0215", format!("`{said}` holds a character that is kept for the marks of secrets")), &self.host.name);
+                self.found.add(
+                    Diagnostic::error("RW0215", format!("`{said}` holds a character that is kept for the marks of secrets")),
+                    &self.host.name,
+                );
                 return;
             }
         }
@@ -188,7 +192,12 @@ impl OfHost<'_> {
     }
 
     /// The contexts of each turn of a `for`, or the one without.
-    fn turns(&mut self, module: &Module, each: Option<&(String, super::engine::Snippet)>, scope: &Scope) -> Option<Vec<(Option<usize>, Context)>> {
+    fn turns(
+        &mut self,
+        module: &Module,
+        each: Option<&(String, super::engine::Snippet)>,
+        scope: &Scope,
+    ) -> Option<Vec<(Option<usize>, Context)>> {
         let Some((variable, list)) = each else { return Some(vec![(None, scope.context.clone())]) };
         let list_value = self.note(module.engine.value(list, &scope.context, module.document()))?;
         let items = list_value.as_array().cloned().unwrap_or_default();
@@ -253,7 +262,10 @@ impl OfHost<'_> {
         let address = kind.address_name(body).map(|name| Address::host(&self.host.name, kind.name(), &name));
         if address.is_none() {
             let span = span_of(module.document(), resource.entry.body, "");
-            self.found.add(Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(file, span, ""), &self.host.name);
+            self.found.add(
+                Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(file, span, ""),
+                &self.host.name,
+            );
         }
         address
     }
@@ -261,7 +273,10 @@ impl OfHost<'_> {
     /// The paths that the conditions look at, with their values.
     fn facts(&self, module: &Module, resource: &Resource, scope: &Scope) -> BTreeMap<String, Value> {
         let uses = module.when.iter().chain(&resource.when).flat_map(|when| &when.uses);
-        uses.filter_map(|one| Some((one.path.join("."), value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?.clone()))).collect()
+        uses.filter_map(|one| {
+            Some((one.path.join("."), value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?.clone()))
+        })
+        .collect()
     }
 
     /// Where the spec says what the body was made from; without such, where it says why the resource is wished for.

@@ -73,7 +73,16 @@ impl Snippet {
     /// The same, but always text: for what is written to a file.
     pub fn verbatim(name: &str, text: &str, origin: Origin) -> Self {
         let inner = 0..text.len();
-        Snippet { name: name.to_owned(), makes: Makes::Text, uses: Vec::new(), faulty: false, origin, text: text.to_owned(), before: 0, inner }
+        Snippet {
+            name: name.to_owned(),
+            makes: Makes::Text,
+            uses: Vec::new(),
+            faulty: false,
+            origin,
+            text: text.to_owned(),
+            before: 0,
+            inner,
+        }
     }
 
     /// What Tera is given.
@@ -150,7 +159,9 @@ impl Engine {
         let errors: Vec<Diagnostic> = snippets
             .iter()
             .filter(|snippet| !snippet.faulty)
-            .filter_map(|snippet| tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error)))
+            .filter_map(|snippet| {
+                tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error))
+            })
             .collect();
         if errors.is_empty() { Ok(Engine { tera }) } else { Err(errors) }
     }
@@ -184,7 +195,11 @@ fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Di
     match error.kind() {
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             let (file, span) = snippet.place(document, &report.span().range);
-            let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) { "a template cannot be read" } else { "a template cannot be filled in" };
+            let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
+                "a template cannot be read"
+            } else {
+                "a template cannot be filled in"
+            };
             Diagnostic::error("RW0204", what).at(file, span, crate::base::text::one_line(report.message(), 200))
         }
         other => plain(snippet, document, crate::base::text::one_line(&other.to_string(), 200)),
@@ -240,7 +255,8 @@ mod tests {
 
     fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
         let source = Arc::new(Source::new(SourceFile { name: "t".into(), text: text.to_owned() }));
-        let document = Document::parse(Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })), &mut Vec::new()).unwrap();
+        let document =
+            Document::parse(Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })), &mut Vec::new()).unwrap();
         let snippet = Snippet::new("t", text, Origin::File(source), makes);
         let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
         let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;

@@ -169,7 +169,11 @@ pub struct Manifest {
 pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manifest> {
     let root = document.root().filter(|root| document.kind(*root) == Kind::Mapping);
     let Some(root) = root else {
-        problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(document.source().name(), 0..0, "nothing of the kind is here"));
+        problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(
+            document.source().name(),
+            0..0,
+            "nothing of the kind is here",
+        ));
         return None;
     };
     let before = problems.len();
@@ -258,8 +262,10 @@ impl Reader<'_> {
                 None
             }
             [_, second, ..] => {
-                let mistyped = kinds.iter().find_map(|entry| Some((entry.key, suggest::nearest(self.document.text(entry.key), RESOURCE_KEYS)?)));
-                let (node, label) = mistyped.map_or((second.key, "one too many".to_owned()), |(node, near)| (node, format!("did you mean `{near}`?")));
+                let mistyped =
+                    kinds.iter().find_map(|entry| Some((entry.key, suggest::nearest(self.document.text(entry.key), RESOURCE_KEYS)?)));
+                let (node, label) =
+                    mistyped.map_or((second.key, "one too many".to_owned()), |(node, near)| (node, format!("did you mean `{near}`?")));
                 self.problem(node, "a resource has one kind".to_owned(), label);
                 None
             }
@@ -271,7 +277,8 @@ impl Reader<'_> {
         let unknown = self.document.entries(node).find(|entry| !CHECK_KEYS.contains(&self.document.text(entry.key)));
         if let Some(entry) = unknown {
             let word = self.document.text(entry.key).to_owned();
-            let near = suggest::nearest(&word, CHECK_KEYS).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
+            let near =
+                suggest::nearest(&word, CHECK_KEYS).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
             self.problem(entry.key, format!("unknown key `{word}`"), near);
         }
         let (when, each, expect) = (self.noted(node, "when"), self.noted(node, "for"), self.noted(node, "expect"));

@@ -40,13 +40,59 @@ pub struct Local {
 
 /// Filters that modules may use: Tera's that keep to text, numbers and lists, and ours (`sh`, `json`, `systemd`).
 pub const FILTERS: [&str; 34] = [
-    "abs", "capitalize", "default", "first", "float", "get", "group_by", "indent", "int", "join", "json", "keys", "last", "length", "lower",
-    "nth", "pairs", "pluralize", "replace", "reverse", "round", "sh", "sort", "split", "str", "systemd", "title", "trim", "trim_end",
-    "trim_start", "truncate", "unique", "upper", "values",
+    "abs",
+    "capitalize",
+    "default",
+    "first",
+    "float",
+    "get",
+    "group_by",
+    "indent",
+    "int",
+    "join",
+    "json",
+    "keys",
+    "last",
+    "length",
+    "lower",
+    "nth",
+    "pairs",
+    "pluralize",
+    "replace",
+    "reverse",
+    "round",
+    "sh",
+    "sort",
+    "split",
+    "str",
+    "systemd",
+    "title",
+    "trim",
+    "trim_end",
+    "trim_start",
+    "truncate",
+    "unique",
+    "upper",
+    "values",
 ];
 const TESTS: [&str; 17] = [
-    "array", "bool", "containing", "defined", "divisible_by", "ending_with", "even", "float", "integer", "iterable", "map", "none", "number",
-    "odd", "starting_with", "string", "undefined",
+    "array",
+    "bool",
+    "containing",
+    "defined",
+    "divisible_by",
+    "ending_with",
+    "even",
+    "float",
+    "integer",
+    "iterable",
+    "map",
+    "none",
+    "number",
+    "odd",
+    "starting_with",
+    "string",
+    "undefined",
 ];
 const FUNCTIONS: [&str; 2] = ["range", "throw"];
 const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];
@@ -91,7 +137,12 @@ impl Checker<'_> {
             }
             "set" | "set_global" => self.set(&words[1..]),
             "else" | "endif" | "endset" | "raw" | "endraw" | "break" | "continue" => {}
-            other => self.problem("RW0205", span, format!("`{other}` is not in the language of modules"), Some("output, if, for, set and raw are".into())),
+            other => self.problem(
+                "RW0205",
+                span,
+                format!("`{other}` is not in the language of modules"),
+                Some("output, if, for, set and raw are".into()),
+            ),
         }
     }
 
@@ -100,7 +151,8 @@ impl Checker<'_> {
         let (names, rest) = words.split_at(split);
         let rest = rest.get(1..).unwrap_or_default();
         self.expression(rest);
-        let names: Vec<String> = names.iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.clone()) } else { None }).collect();
+        let names: Vec<String> =
+            names.iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.clone()) } else { None }).collect();
         let (path, shape) = self.element_of(rest, names.len());
         let counters = ["index", "index0", "first", "last", "length"].map(|name| (name, Shape::Scalar));
         let mut scope = vec![Local { name: "loop".into(), path: None, shape: Shape::map(counters) }];
@@ -147,7 +199,12 @@ impl Checker<'_> {
             // What a block captures counts as quoted already, and a filter could take the quotes off again.
             None => {
                 let span = words[0].1.clone();
-                self.problem("RW0205", &span, "a `set` block is not in the language of modules".into(), Some("use {% set name = ... %}".into()));
+                self.problem(
+                    "RW0205",
+                    &span,
+                    "a `set` block is not in the language of modules".into(),
+                    Some("use {% set name = ... %}".into()),
+                );
             }
         }
         let known = value.and_then(|value| self.plain_path(value));
@@ -346,9 +403,9 @@ mod tests {
     fn lint(text: &str) -> String {
         let (uses, problems) = check(text, &shape(), &[]);
         let uses = uses.iter().map(|one| one.path.join(".")).collect::<Vec<_>>().join(" ");
-        let problems = problems.iter().map(|p| {
-            format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-"))
-        });
+        let problems = problems
+            .iter()
+            .map(|p| format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-")));
         format!("{uses}{}", problems.collect::<String>())
     }
 

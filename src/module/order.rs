@@ -30,7 +30,8 @@ pub fn modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Modu
     let mut order = Vec::new();
     let mut waiting: BTreeSet<usize> = (0..modules.len()).collect();
     // Always the first by name of those that wait for nobody, so that the order depends on the names alone.
-    while let Some(next) = waiting.iter().copied().find(|index| !edges.iter().any(|edge| edge.from == *index && waiting.contains(&edge.to))) {
+    while let Some(next) = waiting.iter().copied().find(|index| !edges.iter().any(|edge| edge.from == *index && waiting.contains(&edge.to)))
+    {
         waiting.remove(&next);
         order.push(next);
     }
@@ -56,7 +57,8 @@ fn edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<
 
 fn unknown(modules: &[Module], module: &Module, because: &Noted) -> Diagnostic {
     let ids = module.resources.iter().map(|resource| resource.entry.id.text.as_str());
-    let known = modules.iter().flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides)).map(String::as_str).chain(ids);
+    let known =
+        modules.iter().flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides)).map(String::as_str).chain(ids);
     let near = suggest::nearest(&because.text, known).map_or("nobody has this name".to_owned(), |near| format!("did you mean `{near}`?"));
     module.at(Diagnostic::error("RW0209", format!("no module, capability or resource is named `{}`", because.text)), because.node, near)
 }
@@ -90,7 +92,8 @@ fn way_back<'a, 'b>(start: usize, edges: &'b [Edge<'a>]) -> Option<Vec<&'b Edge<
 
 fn cycle_error(modules: &[Module], cycle: &[&Edge<'_>]) -> Diagnostic {
     let names: Vec<&str> = cycle.iter().chain(cycle.first()).map(|edge| modules[edge.from].name.as_str()).collect();
-    let error = Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next("remove one of these lines");
+    let error =
+        Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next("remove one of these lines");
     cycle.iter().fold(error, |error, edge| {
         let (from, to) = (&modules[edge.from], &modules[edge.to]);
         from.at(error, edge.because.node, format!("`{}` comes after `{}`", from.name, to.name))
@@ -106,7 +109,8 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
             edges.extend(resource.entry.after.iter().filter_map(|because| Some(Edge { from, to: index(&because.text)?, because })));
         }
         if let Some(cycle) = shortest_cycle(module.resources.len(), &edges) {
-            let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name)).next("remove one of these lines");
+            let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name))
+                .next("remove one of these lines");
             problems.push(cycle.iter().fold(error, |error, edge| {
                 let id = |index: usize| &module.resources[index].entry.id.text;
                 module.at(error, edge.because.node, format!("`{}` comes after `{}`", id(edge.from), id(edge.to)))
@@ -125,8 +129,13 @@ pub struct Made {
 impl Made {
     /// The wishes that no other one of the module comes after.
     pub fn last(&self, module: &Module) -> Vec<Address> {
-        let waited_for: BTreeSet<&str> =
-            module.resources.iter().filter(|one| self.by_id.contains_key(&one.entry.id.text)).flat_map(|one| &one.entry.after).map(|word| word.text.as_str()).collect();
+        let waited_for: BTreeSet<&str> = module
+            .resources
+            .iter()
+            .filter(|one| self.by_id.contains_key(&one.entry.id.text))
+            .flat_map(|one| &one.entry.after)
+            .map(|word| word.text.as_str())
+            .collect();
         self.by_id.iter().filter(|(id, _)| !waited_for.contains(id.as_str())).flat_map(|(_, addresses)| addresses.iter().cloned()).collect()
     }
 

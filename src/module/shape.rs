@@ -51,9 +51,7 @@ impl Shape {
         for (segment, name) in path.iter().enumerate() {
             shape = match shape {
                 Shape::Any => return Ok(&Shape::Any),
-                Shape::Map(fields) => fields
-                    .get(name)
-                    .ok_or_else(|| NoSuchName { segment, known: fields.keys().cloned().collect() })?,
+                Shape::Map(fields) => fields.get(name).ok_or_else(|| NoSuchName { segment, known: fields.keys().cloned().collect() })?,
                 Shape::Open(value) => value,
                 Shape::List(element) if name == EACH => element,
                 Shape::List(_) | Shape::Scalar | Shape::Choice(_) => return Err(NoSuchName { segment, known: Vec::new() }),

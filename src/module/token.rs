@@ -58,8 +58,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         let piece = match rest.get(..2) {
             Some("{#") => rest.find("#}").map(|end| (Piece::Comment, at + end + 2)),
             Some("{{") => tokens(text, at + 2, "}}").map(|(words, end)| (Piece::Output(at..end, words), end)),
-            Some("{%") => raw_block(text, at)
-                .or_else(|| tokens(text, at + 2, "%}").map(|(words, end)| (Piece::Tag(at..end, words), end))),
+            Some("{%") => raw_block(text, at).or_else(|| tokens(text, at + 2, "%}").map(|(words, end)| (Piece::Tag(at..end, words), end))),
             _ => {
                 let end = ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min().map_or(text.len(), |n| at + n);
                 Some((Piece::Content(at..end), end))

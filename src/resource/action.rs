@@ -184,6 +184,13 @@ impl Action {
             Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
             Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
             Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
+            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
+            Action::Reboot => super::reboot::script(),
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }
@@ -194,18 +201,6 @@ impl Action {
             Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
             Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
             Action::RunCommand { script, .. } => super::command::script::run_script(script),
-            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
-                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
-            }
-            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
-            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
-            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
-            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
-            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
-            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
-            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
-            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
-            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
             _ => String::from("exit 70\n"),
         }
     }
@@ -225,6 +220,12 @@ impl Action {
             Action::ForgetPackageLists { manager, name, url, suite } => {
                 super::package_repository::script::forget_script(*manager, name, url, suite)
             }
+            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
+            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
+            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
+            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
+            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
+            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
             _ => String::from("exit 70\n"),
         }
     }

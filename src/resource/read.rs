@@ -84,6 +84,9 @@ impl Read {
             Read::File { path } => super::file::script::read_script(path),
             Read::Sysctl { key } => super::sysctl::script::read_script(key),
             Read::Boot => super::kernel_parameter::script::read_script(),
+            Read::Link { netdev } => super::link::state::read_script(netdev),
+            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
+            Read::Host => super::host::read_script(),
             Read::RepositoryLists { manager, name, url, suite } => {
                 super::package_repository::script::read_script(*manager, name, url, suite)
             }
@@ -92,8 +95,6 @@ impl Read {
             Read::Unit { name } => super::systemd_unit::script::read_script(name),
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
-            Read::Link { netdev } => super::link::state::read_script(netdev),
-            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),

@@ -24,22 +24,38 @@ fn law(test: &str, manager: &str, body: serde_json::Value) {
 
 #[test]
 fn systemd_networkd_keeps_mtu_and_addresses() {
-    law("systemd_networkd_keeps_mtu_and_addresses", "networkd", json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "systemd_networkd_keeps_mtu_and_addresses",
+        "networkd",
+        json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
 fn network_manager_keeps_an_exclusive_list() {
-    law("network_manager_keeps_an_exclusive_list", "networkmanager", json!({ "netdev": "ens1", "addresses": ["10.0.5.2/24"], "exclusive": true }));
+    law(
+        "network_manager_keeps_an_exclusive_list",
+        "networkmanager",
+        json!({ "netdev": "ens1", "addresses": ["10.0.5.2/24"], "exclusive": true }),
+    );
 }
 
 #[test]
 fn systemd_networkd_takes_over_a_link_that_nobody_manages() {
-    law("systemd_networkd_takes_over_a_link_that_nobody_manages", "nobody", json!({ "netdev": "ens1", "mtu": 4200, "addresses": ["10.0.0.2/24"] }));
+    law(
+        "systemd_networkd_takes_over_a_link_that_nobody_manages",
+        "nobody",
+        json!({ "netdev": "ens1", "mtu": 4200, "addresses": ["10.0.0.2/24"] }),
+    );
 }
 
 #[test]
 fn network_manager_keeps_mtu_and_addresses() {
-    law("network_manager_keeps_mtu_and_addresses", "networkmanager", json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "network_manager_keeps_mtu_and_addresses",
+        "networkmanager",
+        json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
@@ -49,7 +65,11 @@ fn netplan_keeps_mtu_and_addresses() {
 
 #[test]
 fn ifupdown_keeps_an_mtu_that_another_stanza_sets() {
-    law("ifupdown_keeps_an_mtu_that_another_stanza_sets", "ifupdown", json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "ifupdown_keeps_an_mtu_that_another_stanza_sets",
+        "ifupdown",
+        json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
@@ -69,7 +89,9 @@ fn a_drop_in_that_comes_after_ours_is_named_and_not_fought() {
 
 #[test]
 fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
-    let Some(machine) = Machine::with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else { return };
+    let Some(machine) = Machine::with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else {
+        return;
+    };
     machine.sh("nmcli connection delete 'rail: 0' >/dev/null; sleep 1; ip addr flush dev ens1; ip addr add 10.0.0.1/24 dev ens1; ip link set ens1 up; sleep 3");
     let read = Read::LinkManager { netdev: "ens1".to_owned() };
     let answers = machine.read(std::slice::from_ref(&read));
@@ -82,7 +104,9 @@ fn a_host_without_gnu_tools_answers_the_same() {
     let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
     let text = railwright::resource::program::render(&reads, "", "c0ffee");
-    let busybox = format!("mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n");
+    let busybox = format!(
+        "mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n"
+    );
     let other = railwright::resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
 }
@@ -97,7 +121,9 @@ fn a_lossless_class_is_set_and_kept() {
     let shot = format!("{KEPT}for o in pfc ets app; do dcb -j -N $o show dev {NETDEV}; done; ethtool -a {NETDEV}\n");
     let body = json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } });
     // what the kernel forgets comes back with the unit that udev starts
-    let forget = format!("dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n");
+    let forget = format!(
+        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+    );
     loop_law(&machine, &LinkQos, body, &shot, Some(&forget));
 }
 
@@ -117,14 +143,19 @@ fn soft_roce_comes_and_goes_and_its_defaults_with_it() {
     assert_eq!(early.known_after.as_deref(), Some("rdma_link/ens1f0np0"), "{}", differences(&early));
     let shot = format!("{KEPT}ls /sys/class/infiniband\n");
     // a device that is lost comes back with the unit that udev starts
-    let lose = format!("for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n");
+    let lose = format!(
+        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+    );
     let body = json!({ "netdev": NETDEV, "type": "rxe", "name": "rxe0" });
     loop_law(&machine, &RdmaLink, body.clone(), &shot, Some(&lose));
 
     machine.perform(&machine.assess(&RdmaLink, &wish(&RdmaLink, body.clone())).actions);
     let devices = rdma_devices(&machine.read(&[Read::RdmaLinks])).unwrap();
     let device = device_on(&devices, NETDEV).unwrap();
-    assert!(device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"), "{device:?}");
+    assert!(
+        device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"),
+        "{device:?}"
+    );
 
     let wish_tos = wish(&ConfigfsValue, tos);
     let fresh = machine.assess(&ConfigfsValue, &wish_tos);

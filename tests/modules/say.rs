@@ -17,7 +17,13 @@ fn one(diagnostic: &Diagnostic, sources: &[&Sources]) -> String {
         let (line, column) = source.line_column(label.span.start);
         let text = &source.text()[source.line_span(line as usize - 1)];
         let width = source.text()[label.span.clone()].chars().take_while(|c| *c != '\n').count().max(1);
-        out.push_str(&format!("  {}:{line}:{column}\n  | {text}\n  | {}{} {}\n", label.file, " ".repeat(column as usize - 1), "^".repeat(width), label.text));
+        out.push_str(&format!(
+            "  {}:{line}:{column}\n  | {text}\n  | {}{} {}\n",
+            label.file,
+            " ".repeat(column as usize - 1),
+            "^".repeat(width),
+            label.text
+        ));
     }
     for (word, text) in [("on", &diagnostic.subject), ("effect", &diagnostic.effect), ("state", &diagnostic.state)] {
         out.extend(text.iter().map(|text| format!("  {word}: {text}\n")));

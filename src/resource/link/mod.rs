@@ -53,7 +53,8 @@ impl Body {
 
     /// The addresses as an attribute's value: those of the wish, or all where no others may be there.
     fn shown(&self, found: &[IpNet]) -> Reading {
-        let mut list: Vec<String> = found.iter().filter(|a| self.exclusive || self.addresses.contains(a)).map(ToString::to_string).collect();
+        let mut list: Vec<String> =
+            found.iter().filter(|a| self.exclusive || self.addresses.contains(a)).map(ToString::to_string).collect();
         list.sort();
         list.dedup();
         Reading::is(json!(list))
@@ -107,7 +108,10 @@ impl Kind for Link {
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let body = Body::of(wish);
         match link_state(answers, &body.netdev) {
-            Err(reason) => Assessment { attributes: attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)), ..Assessment::default() },
+            Err(reason) => Assessment {
+                attributes: attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
+                ..Assessment::default()
+            },
             Ok(None) => absent(&body, answers),
             Ok(Some(state)) => judge(&body, wish, state, owner(answers, &body.netdev)),
         }
@@ -126,7 +130,8 @@ impl Kind for Link {
 fn attributes(body: &Body, persisted: &Reading, running: &Reading) -> std::collections::BTreeMap<String, Attribute> {
     let mut all = std::collections::BTreeMap::new();
     let mut add = |name: &str, wanted: Reading| {
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(Plane::Running, wanted, running.clone());
+        let attribute =
+            Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(Plane::Running, wanted, running.clone());
         all.insert(name.to_owned(), attribute);
     };
     if let Some(mtu) = body.mtu {
@@ -312,7 +317,8 @@ impl Change {
     /// set is left alone.
     fn into_actions(self, netdev: &str, reload: Option<NetworkManagerKind>) -> Vec<Action> {
         let netdev = netdev.to_owned();
-        let set = |mtu, up, add_addresses, remove_addresses| Action::SetLink { netdev: netdev.clone(), mtu, up, add_addresses, remove_addresses };
+        let set =
+            |mtu, up, add_addresses, remove_addresses| Action::SetLink { netdev: netdev.clone(), mtu, up, add_addresses, remove_addresses };
         let Some(manager) = reload else {
             return if self.is_nothing() { Vec::new() } else { vec![set(self.mtu, self.up, self.add, self.remove)] };
         };

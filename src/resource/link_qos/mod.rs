@@ -69,9 +69,13 @@ impl Kind for LinkQos {
             Ok(Found::Runs { settings, tool, foreign_dcbx, lldpad }) => judge(wish, answers, &settings, tool, foreign_dcbx, lldpad),
             Ok(Found::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", netdev(wish))),
             Ok(Found::NoTool) => wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()),
-            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => same_everywhere(wish, Reading::NotApplicable(reason)),
+            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
+                same_everywhere(wish, Reading::NotApplicable(reason))
+            }
             Ok(Found::NoDcb(reason)) => Assessment {
-                refusal: Some(format!("{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)")),
+                refusal: Some(format!(
+                    "{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)"
+                )),
                 ..same_everywhere(wish, Reading::Absent)
             },
         }
@@ -153,7 +157,11 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<Found, String> {
 fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
     for (name, value) in Settings::of(&wish.body).values() {
-        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(Plane::Running, Reading::Is(value), found.clone());
+        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(
+            Plane::Running,
+            Reading::Is(value),
+            found.clone(),
+        );
         assessment.attributes.insert(name.to_owned(), attribute);
     }
     assessment
@@ -175,7 +183,8 @@ fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcb
     let wanted = Settings::of(&wish.body);
     let keeper = keeper(wish, tool);
     let kept = keeper.kept(answers);
-    let mut assessment = Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
+    let mut assessment =
+        Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     if foreign_dcbx {
         let attribute = Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
@@ -197,7 +206,9 @@ fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcb
     assessment.actions.extend(running_actions(netdev(wish), tool, &wanted, now, foreign_dcbx));
     disturb(netdev(wish), &wanted, now, &mut assessment);
     if lldpad == Some(false) && !assessment.actions.is_empty() {
-        assessment.interrupts.push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
+        assessment
+            .interrupts
+            .push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
     }
     assessment
 }
@@ -245,12 +256,16 @@ fn running_actions(netdev: &str, tool: Tool, wanted: &Settings, now: &Settings, 
         Tool::Dcb => Action::SetDcb { commands },
         Tool::Mlnx => Action::SetMlnxQos { commands },
     });
-    let pause = wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
+    let pause =
+        wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
     if wanted.pause == Some(true) { set.into_iter().chain(pause).collect() } else { pause.into_iter().chain(set).collect() }
 }
 
 fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
-    let changes = assessment.actions.iter().any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
+    let changes = assessment
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
     if !changes {
         return;
     }

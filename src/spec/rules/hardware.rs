@@ -115,7 +115,8 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
     let Some(source) = direct.source.as_deref() else { return };
     // A tarball lies on the host, or is fetched by its URL; its name says that it is one.
     let has_name_of_one = [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2"].iter().any(|ending| source.ends_with(ending));
-    let (is_tarball, has_revision) = (source.starts_with('/') || has_name_of_one, source.split_once('#').is_some_and(|(_, revision)| is_one_word(revision)));
+    let (is_tarball, has_revision) =
+        (source.starts_with('/') || has_name_of_one, source.split_once('#').is_some_and(|(_, revision)| is_one_word(revision)));
     let (path, label, message, fix) = match () {
         () if !is_one_word(source) => {
             ("source", "not a source", "this is no source", "write `URL#REVISION`, or the path or URL of a tarball")
