@@ -40,8 +40,14 @@ pub struct Preflight {
     pub fence: u64,
 }
 
+struct Ready {
+    now: HostNow,
+    record: Option<HostRecord>,
+    warning: Option<Diagnostic>,
+}
+
 enum One {
-    Ready { now: HostNow, record: Option<HostRecord>, warning: Option<Diagnostic> },
+    Ready(Box<Ready>),
     Unreachable(String),
     Refused(Box<Diagnostic>),
 }
@@ -77,7 +83,8 @@ pub async fn preflight(plan: &Plan, hosts: BTreeSet<String>, context: &Context, 
 
 fn take(found: &mut Preflight, host: String, one: One, sink: &EventSink) {
     match one {
-        One::Ready { now, record, warning } => {
+        One::Ready(ready) => {
+            let Ready { now, record, warning } = *ready;
             sink(Event::HostReady { host: host.clone() });
             found.records.extend(record);
             found.warnings.extend(warning);
@@ -148,7 +155,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &Atomic
                 Some(Ok(record)) => (Some(record), None),
                 Some(Err(warning)) => (None, Some(warning)),
             };
-            One::Ready { now, record, warning }
+            One::Ready(Box::new(Ready { now, record, warning }))
         }
     }
 }
