@@ -1,7 +1,7 @@
 //! `railwright apply`.
 
-use super::pipeline::{self, Prepared, Source};
 use super::gate::Gate;
+use super::pipeline::{self, Prepared, Source};
 use super::verification;
 use super::{Exit, Failure};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience};

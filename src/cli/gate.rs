@@ -36,11 +36,12 @@ impl Gatekeeper for Gate {
             }
             let reason = result.reason.unwrap_or_else(|| "a check could not be carried out".to_owned());
             let inventory = &self.request.inventory;
-            let problem = Diagnostic::error("RW0650", format!("the gate did not let {} through: {reason}", crate::base::nodeset::fold(hosts)))
-                .effect("these hosts may drop or slow RDMA traffic; the next wave is not started, so that no more hosts get there")
-                .state("the hosts of this wave stay as they are now; hosts of later waves are untouched")
-                .next(format!("railwright verify {inventory} shows every check"))
-                .next(format!("mend the cause, then railwright resume {inventory}"));
+            let problem =
+                Diagnostic::error("RW0650", format!("the gate did not let {} through: {reason}", crate::base::nodeset::fold(hosts)))
+                    .effect("these hosts may drop or slow RDMA traffic; the next wave is not started, so that no more hosts get there")
+                    .state("the hosts of this wave stay as they are now; hosts of later waves are untouched")
+                    .next(format!("railwright verify {inventory} shows every check"))
+                    .next(format!("mend the cause, then railwright resume {inventory}"));
             GateResult { problems: vec![problem] }
         })
     }

@@ -45,7 +45,9 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
 
 fn addresses(texts: &[String]) -> Result<std::collections::BTreeSet<Address>, Failure> {
     let parse = |text: &String| -> Result<Address, Failure> {
-        text.parse().map_err(|error| Diagnostic::error("RW1011", format!("{} is no address: {error}", crate::base::text::one_line(text, 80))).into())
+        text.parse().map_err(|error| {
+            Diagnostic::error("RW1011", format!("{} is no address: {error}", crate::base::text::one_line(text, 80))).into()
+        })
     };
     texts.iter().map(parse).collect()
 }

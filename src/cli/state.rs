@@ -44,7 +44,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::List { inventory, under } => {
             let state = State::load(&folder(inventory)?)?;
-            let lines: String = listing::list(&state, under).into_iter().map(|(address, applied)| format!("{address}  {}  {}\n", applied.at, applied.run)).collect();
+            let lines: String = listing::list(&state, under)
+                .into_iter()
+                .map(|(address, applied)| format!("{address}  {}  {}\n", applied.at, applied.run))
+                .collect();
             report::out::print(&lines);
         }
         Command::Show { inventory, address } => {

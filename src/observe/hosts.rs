@@ -2,10 +2,10 @@
 
 use super::crowd;
 use super::event::Event;
-use crate::base::{Diagnostic, Target};
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
 use crate::resource::observation::FORMAT_VERSION;
-use crate::resource::{TargetObservation, Observation, Read};
+use crate::resource::{Observation, Read, TargetObservation};
 use crate::system::clock;
 use crate::transport::{BoxFuture, Connector, HostAccess, Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};

@@ -212,7 +212,12 @@ impl Action {
             }
             Action::RemoveModuleBuild { name, version, module } => super::kernel_module_build::script::remove_script(name, version, module),
             Action::RunCommand { script, .. } => super::command::script::run_script(script),
-            _ => String::from("exit 70\n"),
+            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
+            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
+            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
+            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
+            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
+            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
         }
     }
 

@@ -14,8 +14,6 @@ pub enum Read {
     Host,
     /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not exist.
     File { path: String },
-    /// Every regular file that the pattern (shell glob of path characters, `*` only) matches: `==> path`, then its content.
-    Glob { pattern: String },
     /// A kernel setting below /proc/sys, by its dotted name.
     Sysctl { key: String },
     /// A kernel module: `loaded`, its parameters, what the disk has for it.
@@ -52,7 +50,6 @@ impl Read {
         match self {
             Read::Host => "host".to_owned(),
             Read::File { path } => format!("file:{path}"),
-            Read::Glob { pattern } => format!("glob:{pattern}"),
             Read::Sysctl { key } => format!("sysctl:{key}"),
             Read::KernelModule { name } => format!("kernel_module:{name}"),
             Read::RepositoryLists { name, url, suite, .. } => format!("repository_lists:{name}:{url}:{suite}"),
@@ -99,7 +96,6 @@ impl Read {
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
-            _ => String::new(),
         }
     }
 }

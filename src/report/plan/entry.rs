@@ -25,11 +25,11 @@ pub fn shape(node: &Node) -> String {
         .iter()
         .map(|m| {
             let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
-            format!("{}|{}|{}", m.wish.address.within_target(), why(m), attributes.join(","))
+            format!("{}|{}|{}", m.wish.address.within_target(), reason(m, None), attributes.join(","))
         })
         .collect();
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
-    let body = if looked_again && !members.is_empty() { format!("again {}", why(&node.members()[0])) } else { members.join(";") };
+    let body = if looked_again && !members.is_empty() { format!("again {}", reason(&node.members()[0], None)) } else { members.join(";") };
     format!("{}|{body}|{:?}|{:?}", kind_word(node), node.held, node.disruption)
 }
 
@@ -62,7 +62,7 @@ pub fn body(nodes: &[&Node]) -> String {
         NodeKind::Change { members, .. } => members.iter().enumerate().map(|(n, _)| one_member(nodes, n)).collect(),
     };
     if !node.interrupts.is_empty() && node.held.is_none() {
-        out.push_str(&format!("       interrupts {}\n", node.interrupts.join("; ")));
+        out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
     }
     if let Some(held) = &node.held {
         out.push_str(&wrapped("held     ", held));
@@ -91,25 +91,40 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[n]).collect();
     let member = members[0];
     let mut out = format!(" {} {WHO} {}\n", symbol(member), shown(member));
-    if !member.removal && matches!(member.reason, Reason::New) && members.iter().all(|m| is_plain_addition(m)) {
-        out.push_str(&wrapped("because  ", &why(member)));
-        return out;
+    if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
+        out.push_str(&new_values(&members));
+    } else {
+        for (d, difference) in member.differences.iter().enumerate() {
+            let texts = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted));
+            out.push_str(&format!("       {} {}\n", label(difference), several(texts.collect())));
+        }
     }
-    for (d, difference) in member.differences.iter().enumerate() {
-        let texts: BTreeSet<String> =
-            members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted)).collect();
-        out.push_str(&format!("       {} {}\n", label(difference), several(texts)));
-    }
-    out.push_str(&wrapped("because  ", &why(member)));
+    out.push_str(&wrapped("because  ", &why_of(&members)));
     for residue in &member.residue {
         out.push_str(&wrapped("leaves   ", residue));
     }
     out
 }
 
-/// New, and the name already says all (a package, a module).
-fn is_plain_addition(member: &Member) -> bool {
-    member.differences.len() <= 1 && matches!(member.wish.kind.as_str(), "package")
+/// What is new needs no arrows: the values alone, in one wrapped line. What a name says already is left out.
+fn new_values(members: &[&Member]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for (d, difference) in members[0].differences.iter().enumerate() {
+        let texts: BTreeSet<String> = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted)).collect();
+        let text = several(texts);
+        let plain = matches!(text.as_str(), "present" | "in place" | "installed") || difference.attribute == "owner";
+        let part = format!("{} {text}", difference.attribute);
+        if !plain && !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) }
+}
+
+/// The reason of members that are alike; where their places in the spec differ, the first stands for all.
+fn why_of(members: &[&Member]) -> String {
+    let first = why(members[0]);
+    if members.iter().all(|m| why(m) == first) { first } else { format!("{first}, and alike for the others") }
 }
 
 fn label(difference: &Difference) -> String {
@@ -139,19 +154,22 @@ fn symbol(member: &Member) -> char {
     }
 }
 
-/// Why a resource is in the plan.
+/// Why a resource is in the plan, with the place in the spec.
 fn why(member: &Member) -> String {
+    let places = match &member.reason {
+        Reason::SpecChanged { places } => places,
+        _ => &member.wish.places,
+    };
+    reason(member, place(places))
+}
+
+/// Why a resource is in the plan.
+fn reason(member: &Member, place: Option<String>) -> String {
     let module = format!("module {}", member.wish.module);
     match &member.reason {
-        Reason::New => match place(&member.wish.places) {
-            Some(place) => format!("new: {module}, {place}"),
-            None => format!("new: {module}"),
-        },
+        Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
-        Reason::SpecChanged { places } => match place(places) {
-            Some(place) => format!("spec changed: {place}"),
-            None => format!("spec changed: {module}"),
-        },
+        Reason::SpecChanged { .. } => format!("spec changed: {}", place.unwrap_or(module)),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
         Reason::OwedRestart => "owed restart: what is on disk is right and not yet in effect".to_owned(),
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is right now, and not what is on disk".to_owned(),
