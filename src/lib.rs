@@ -39,7 +39,10 @@
 pub mod apply;
 pub mod base;
 pub mod cli;
+pub mod drift;
 pub mod graph;
+pub mod lab;
+pub mod module;
 pub mod observe;
 pub mod plan;
 pub mod report;
@@ -48,3 +51,4 @@ pub mod spec;
 pub mod state;
 pub mod system;
 pub mod transport;
+pub mod verify;

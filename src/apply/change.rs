@@ -2,7 +2,7 @@
 
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see};
-use super::run::Shared;
+use super::shared::Shared;
 use super::trouble;
 use crate::base::{Address, Diagnostic};
 use crate::plan::{Applied, Member, Node, NodeKind};

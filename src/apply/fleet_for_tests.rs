@@ -2,7 +2,7 @@
 
 use super::context::{Context, Event, EventSink, Patience};
 use super::gate::{GateResult, Gatekeeper};
-use crate::base::{Address, Diagnostic, Digest, Target};
+use crate::base::{Address, Digest, Target};
 use crate::plan::{Header, Inputs, InventoryOrigin, Plan, RolloutPolicy, Selection, make};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answer, AnswerStatus, Answers, Disruption, Observation, Read, TargetObservation, Wish, kind_named};
@@ -172,7 +172,7 @@ impl Fleet {
             }
             targets.insert(target, TargetObservation { problem: None, answers });
         }
-        Observation { format_version: "1.0".into(), recorded_at: "2026-01-01T00:00:00Z".into(), targets }
+        Observation { format_version: "1.0".into(), recorded_at: "2026-01-01T00:00:00Z".into(), texts: BTreeMap::new(), targets }
     }
 }
 
@@ -253,11 +253,11 @@ pub struct Gate {
 }
 
 impl Gatekeeper for Gate {
-    fn check<'a>(&'a self, hosts: &'a [String]) -> BoxFuture<'a, GateResult> {
-        self.checked.lock().unwrap().push(hosts.join(","));
+    fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
+        self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
         let bad = self.bad.lock().unwrap().clone();
-        let problems = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0619", format!("{host} is slow")));
-        let result = GateResult { problems: problems.collect() };
+        let problem = hosts.iter().find(|host| bad.contains(*host)).map(|host| format!("{host} is slow"));
+        let result = GateResult { problem, report: None };
         Box::pin(async move { result })
     }
 }

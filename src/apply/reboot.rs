@@ -4,7 +4,7 @@ use super::change::Finish;
 use super::context::Event;
 use super::precondition::{reads, see};
 use super::preflight::host_now;
-use super::run::Shared;
+use super::shared::Shared;
 use super::trouble;
 use crate::base::Digest;
 use crate::plan::Member;

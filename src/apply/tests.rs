@@ -43,7 +43,7 @@ async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     assert_eq!(outcome.counts, Counts { done: 12, ..Counts::default() });
-    assert_eq!(*room.gate.checked.lock().unwrap(), ["a", "b,c"]);
+    assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b,c after a"]);
     room.fleet.with("b", |host| {
         assert_eq!((host.boot, host.sysctls["net.a"].as_str(), host.cmdline.join(" ").as_str()), (1, "7", "quiet iommu=pt"));
         assert_eq!((&host.lock, host.told.iter().filter(|word| *word == "reboot").count()), (&None, 1));

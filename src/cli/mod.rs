@@ -2,8 +2,13 @@
 //! and its one function. Nothing else parses arguments or decides an exit code.
 
 pub mod exit;
+pub mod explain;
 pub mod inventory;
+pub mod lab;
+pub mod schema;
+pub mod validate;
 
+use crate::report::out;
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
 
@@ -18,9 +23,25 @@ pub struct Arguments {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    Lab(lab::Lab),
+    Validate(validate::Validate),
+    Schema(schema::Schema),
+    Explain(explain::Explain),
+}
 
 /// Runs a command to its exit code.
 pub fn run(arguments: Arguments) -> Exit {
-    match arguments.command {}
+    let exit = match arguments.command {
+        Command::Lab(arguments) => lab::run(arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
+        Command::Schema(_) => schema::run(),
+        Command::Explain(arguments) => explain::run(&arguments),
+    };
+    // A result that could not be written was not delivered, whatever the command thinks.
+    if let (Exit::Done, Some(why)) = (exit, out::failure()) {
+        out::note(&format!("the output could not be written: {why}"));
+        return Exit::Failed;
+    }
+    exit
 }
