@@ -289,9 +289,7 @@ impl<'a> Step<'a> {
     }
 
     fn looks(&self) -> u32 {
-        let patience = &self.shared.context.patience;
-        let looks = patience.settle.as_millis() / patience.settle_poll.as_millis().max(1);
-        u32::try_from(looks).unwrap_or(u32::MAX).saturating_add(1)
+        self.shared.context.patience.looks()
     }
 
     /// What the host looks like after the connection was lost.

@@ -300,7 +300,7 @@ impl Room {
             spec_digest: Some(Digest::of_bytes(b"spec")),
             patience: Patience {
                 parallel: 4,
-                reboot: millisecond * 200,
+                reboot: Duration::from_secs(300),
                 reboot_poll: millisecond,
                 settle: millisecond * 4,
                 settle_poll: millisecond,

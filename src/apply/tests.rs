@@ -153,14 +153,17 @@ async fn hosts_that_are_down_take_the_budget() {
 
 #[tokio::test]
 async fn a_reboot_is_proven_or_named() {
-    let room = full(&["a"]);
+    let short = std::time::Duration::from_millis(300);
+    let mut room = full(&["a"]);
+    room.context.patience.reboot = short;
     room.fleet.fault("a", "reboot", Fault::NoEffect);
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0616"]));
     let room = full(&["a"]);
     room.fleet.fault("a", "reboot", Fault::LostAfter);
     assert_eq!(run(&room).await.ending, Ending::Done, "a reboot cuts the connection");
-    let room = full(&["a"]);
+    let mut room = full(&["a"]);
+    room.context.patience.reboot = short;
     let plan = room.plan();
     let gone = room.fleet.clone();
     let sink = Arc::new(move |event| {
@@ -171,6 +174,7 @@ async fn a_reboot_is_proven_or_named() {
     let outcome = apply(&plan, &room.context, sink).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0617"]));
     room.fleet.with("a", |host| host.down_for = 0);
+    room.context.patience.reboot = std::time::Duration::from_secs(300);
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     room.fleet.with("a", |host| assert_eq!(host.boot, 1, "the reboot that happened counts"));
