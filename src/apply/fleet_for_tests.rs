@@ -44,6 +44,8 @@ pub struct Host {
     pub faults: Vec<(String, Fault)>,
     /// The words that it was told, in order.
     pub told: Vec<String>,
+    /// The tokens under which it was told anything, heard or not.
+    pub tokens: Vec<String>,
 }
 
 impl Host {
@@ -195,11 +197,12 @@ impl HostLink for Link {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.fleet.reach(&self.host, |host| {
                 let word = action.word();
+                host.tokens.push(token.to_owned());
                 let fault = host.faults.iter().position(|(w, _)| *w == word).map(|n| host.faults.remove(n).1);
                 let ended = |code: i32| Performed::Ended { code, stdout: String::new(), stderr: "no such \u{1b}[31mdevice".to_owned() };
                 let lost = Performed::Unknown { reason: "the connection ended".to_owned() };

@@ -101,6 +101,8 @@ async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
         let outcome = run(&room).await;
         assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{fault:?}");
         room.fleet.with("a", |host| assert_eq!(host.told.len(), 2, "{fault:?}"));
+        let same = room.fleet.with("a", |host| host.tokens[0] == host.tokens[1]);
+        assert_eq!(same, fault == Fault::LostBefore, "what may still run is found under its own token");
     }
     let room = two_files(&["a"]);
     room.fleet.fault("a", "write_file", Fault::LostBefore);
@@ -116,6 +118,8 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0612"]));
     assert!(outcome.problems[0].message.ends_with("it said: no such \u{fffd}[31mdevice"), "{}", outcome.problems[0].message);
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    room.fleet.with("a", |host| assert_ne!(host.tokens[0], host.tokens[1], "what has failed is begun anew"));
     let room = two_files(&["a"]);
     room.fleet.fault("a", "write_file", Fault::NoEffect);
     let outcome = run(&room).await;
@@ -328,7 +332,7 @@ fn end_of(room: &Room) -> (BTreeMap<String, Host>, State) {
     let mut hosts = room.fleet.hosts.lock().unwrap().clone();
     for host in hosts.values_mut() {
         // How often something was told, when, and under which number may differ; what came of it may not.
-        (host.told, host.record, host.fence, host.down_for) = (Vec::new(), None, 0, 0);
+        (host.told, host.tokens, host.record, host.fence, host.down_for) = (Vec::new(), Vec::new(), None, 0, 0);
     }
     let mut state = room.state();
     (state.serial, state.absorbed) = (0, None);
