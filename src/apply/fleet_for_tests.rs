@@ -2,7 +2,7 @@
 
 use super::context::{Context, Event, EventSink, Patience};
 use super::gate::{GateResult, Gatekeeper};
-use crate::base::{Address, Digest, Target};
+use crate::base::{Address, Diagnostic, Digest, Target};
 use crate::plan::{Header, Inputs, InventoryOrigin, Plan, RolloutPolicy, Selection, make};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answer, AnswerStatus, Answers, Disruption, Observation, Read, TargetObservation, Wish, kind_named};
@@ -259,8 +259,8 @@ impl Gatekeeper for Gate {
     fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
         self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
         let bad = self.bad.lock().unwrap().clone();
-        let problem = hosts.iter().find(|host| bad.contains(*host)).map(|host| format!("{host} is slow"));
-        let result = GateResult { problem, report: None };
+        let slow = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
+        let result = GateResult { problems: slow.collect() };
         Box::pin(async move { result })
     }
 }

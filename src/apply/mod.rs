@@ -28,7 +28,7 @@ pub mod trouble;
 mod turn;
 
 pub use context::{Context, Event, EventSink, Patience};
-pub use gate::{FunctionalGate, GateResult, Gatekeeper};
+pub use gate::{GateResult, Gatekeeper};
 pub use outcome::{ApplyOutcome, Counts, Ending};
 pub use resume::{Decisions, resume};
 pub use run::apply;

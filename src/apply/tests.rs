@@ -133,7 +133,7 @@ async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     room.gate.bad.lock().unwrap().insert("a".into());
     let outcome = run(&room).await;
     assert_eq!(outcome.ending, Ending::Stopped);
-    assert!(codes(&outcome).contains(&"RW0619"));
+    assert!(codes(&outcome).contains(&"RW0650"));
     room.fleet.with("b", |host| assert!(host.told.is_empty()));
     room.gate.bad.lock().unwrap().clear();
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;

@@ -79,8 +79,8 @@ impl Turn {
                 Signal::Finished { step, outcome: finish.outcome }
             }
             Some(Done::Gate { hosts, result }) => {
-                let problem = result.problem.clone();
-                self.problems.extend(problem.as_ref().map(|reason| trouble::gate_failed(&node, &hosts, reason, &self.shared.next)));
+                let problem = result.failure();
+                self.problems.extend(result.problems.iter().cloned());
                 let passed = problem.is_none();
                 if passed {
                     self.proven.extend(hosts.iter().cloned());

@@ -80,8 +80,8 @@ impl World {
             observation: Observation {
                 format_version: "1.0".into(),
                 recorded_at: "2026-01-01T00:00:00Z".into(),
-                texts: BTreeMap::new(),
                 targets: BTreeMap::new(),
+                texts: BTreeMap::new(),
             },
             targets: Vec::new(),
             rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
