@@ -105,6 +105,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
+    /// Ready to begin: `entries` are its first records.
     pub fn new(parts: RunParts, lock: ClusterLock, steps: Vec<Step>, earlier: Earlier, found: Preflight, mut entries: Vec<Entry>) -> Self {
         let limits = Limits { parallel: parts.context.patience.parallel, max_unavailable: parts.plan.rollout.max_unavailable };
         let history = history(&steps, &earlier.status);

@@ -59,6 +59,7 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// At the beginning of a run or of its resumed part.
     pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>) -> Self {
         let acted =
             (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(|node| node.intent.is_some())).collect();
@@ -86,22 +87,27 @@ impl Shared {
         }
     }
 
+    /// A new connection to a host.
     pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
         connect(host, &self.context).await
     }
 
+    /// What is remembered of a resource.
     pub fn prior(&self, address: &Address) -> Option<Applied> {
         guard(&self.state).last_applied.resources.get(address).cloned()
     }
 
+    /// What is known of a host.
     pub fn host(&self, host: &str) -> HostNow {
         guard(&self.hosts).get(host).cloned().unwrap_or_default()
     }
 
+    /// The host is in another boot.
     pub fn booted(&self, host: &str, boot_id: String) {
         guard(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
     }
 
+    /// The step acts from now on.
     pub fn note_acted(&self, n: usize) {
         guard(&self.acted).insert(n);
     }
