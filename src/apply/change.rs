@@ -2,9 +2,9 @@
 
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see};
-use super::run::Shared;
+use super::shared::Shared;
 use super::trouble;
-use crate::base::{Address, Diagnostic};
+use crate::base::{Address, Diagnostic, Digest};
 use crate::plan::{Applied, Member, Node, NodeKind};
 use crate::resource::{Action, Answers, Read};
 use crate::state::journal::MemberIntent;
@@ -167,12 +167,15 @@ impl<'a> Step<'a> {
     /// Acts until the step is done or given up. A lost connection is looked into over a new one; the step is done again
     /// once where that is safe.
     async fn act(&mut self, mut actions: Vec<Action>, mut seen: Vec<Seen<'a>>, earlier: Option<Intent>) -> Result<Finish, Halt> {
+        // A long action outlives many connections; each time it is looked for under its token first.
+        let tries = if actions.iter().any(Action::is_long) { 5 } else { 2 };
+        let mut token = earlier.as_ref().filter(|_| self.may_still_run()).map(|intent| intent.token.clone());
         let mut intent = earlier;
-        for again in [false, true] {
+        for turn in 1..=tries {
             self.spare_our_connection(&seen)?;
-            let begun = self.intend(&actions, &seen, intent.take()).await?;
+            let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
             let acted = self.perform(&actions, &begun.token).await;
-            intent = Some(begun.clone());
+            (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
                 Acted::All => return self.confirm(&seen, begun).await,
                 Acted::Failed { word, code, stdout, stderr } => {
@@ -185,14 +188,14 @@ impl<'a> Step<'a> {
                     let none = BTreeSet::new();
                     match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
                         Verdict::Met => return Ok(self.done(&seen, Some(&begun))),
-                        Verdict::Act(once_more) if !again => actions = once_more,
-                        Verdict::Act(_) => return Err(self.unknown(format!("the connection was lost twice: {reason}"))),
+                        Verdict::Act(once_more) if turn < tries => actions = once_more,
+                        Verdict::Act(_) => return Err(self.unknown(format!("the connection was lost {turn} times: {reason}"))),
                         other => return Err(self.refused(other)),
                     }
                 }
             }
         }
-        Err(self.unknown("it was tried twice".to_owned()))
+        Err(self.unknown("the connection was lost every time".to_owned()))
     }
 
     /// What was refused at the start of the run may show only now, when the actions are known.
@@ -208,13 +211,20 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// An earlier part of the run does not know how its attempt ended: what it started may run on the host to this day,
+    /// and must be found under the same token rather than be started twice.
+    fn may_still_run(&self) -> bool {
+        let outcome = self.shared.earlier.nodes.get(&self.node.id).and_then(|status| status.outcome.as_ref());
+        !matches!(outcome, Some(Outcome::Failed { .. } | Outcome::Done { .. }))
+    }
+
     /// The intent, durable before anything is done.
-    async fn intend(&self, actions: &[Action], seen: &[Seen<'_>], earlier: Option<Intent>) -> Result<Intent, Halt> {
+    async fn intend(&self, actions: &[Action], seen: &[Seen<'_>], earlier: Option<Intent>, token: Option<String>) -> Result<Intent, Halt> {
         let attempt = earlier.as_ref().map_or(1, |intent| intent.attempt + 1);
         let latest: Vec<MemberIntent> = seen.iter().map(Seen::intent).collect();
         let intent = Intent {
             attempt,
-            token: format!("{}-{}-{attempt}", self.shared.run, self.n),
+            token: token.unwrap_or_else(|| format!("{}-{}-{attempt}", self.shared.run, self.n)),
             actions: actions_digest(actions),
             first: earlier.map_or_else(|| latest.clone(), |intent| intent.first),
             latest: latest.clone(),
@@ -239,7 +249,8 @@ impl<'a> Step<'a> {
             let (node, word) = (self.node.id.clone(), action.word());
             (self.shared.sink)(Event::ActionStarted { node: node.clone(), index, count: actions.len(), word: word.clone() });
             self.shared.journal.note(Entry::ActionSent { node: node.clone(), index, word: word.clone() });
-            let performed = self.perform_one(action, &format!("{token}-{index}")).await;
+            // By its content, not its place: another attempt may have fewer actions.
+            let performed = self.perform_one(action, &format!("{token}-{}", Digest::of(action).short())).await;
             let code = if let Performed::Ended { code, .. } = &performed { Some(*code) } else { None };
             self.shared.journal.note(Entry::ActionEnded { node, index, code });
             match performed {
@@ -251,20 +262,7 @@ impl<'a> Step<'a> {
         Acted::All
     }
 
-    /// A long action goes on without us: it is found again by its token over a new connection.
-    async fn perform_one(&mut self, action: &Action, token: &str) -> Performed {
-        let mut performed = self.perform_once(action, token).await;
-        for _ in 0..3 {
-            let Performed::Unknown { reason } = &performed else { break };
-            if !action.is_long() || self.reconnect().await.is_err() {
-                return Performed::Unknown { reason: reason.clone() };
-            }
-            performed = self.perform_once(action, token).await;
-        }
-        performed
-    }
-
-    async fn perform_once(&self, action: &Action, token: &str) -> Performed {
+    async fn perform_one(&self, action: &Action, token: &str) -> Performed {
         let Some(writer) = &self.writer else { return Performed::Unknown { reason: "there is no connection".to_owned() } };
         writer.perform(action, token).await.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() })
     }
@@ -289,9 +287,7 @@ impl<'a> Step<'a> {
     }
 
     fn looks(&self) -> u32 {
-        let patience = &self.shared.context.patience;
-        let looks = patience.settle.as_millis() / patience.settle_poll.as_millis().max(1);
-        u32::try_from(looks).unwrap_or(u32::MAX).saturating_add(1)
+        self.shared.context.patience.looks()
     }
 
     /// What the host looks like after the connection was lost.

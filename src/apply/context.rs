@@ -36,6 +36,14 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// How many looks a resource gets to settle; at least one.
+    pub fn looks(&self) -> u32 {
+        let looks = self.settle.as_millis() / self.settle_poll.as_millis().max(1);
+        u32::try_from(looks).unwrap_or(u32::MAX).saturating_add(1)
+    }
+}
+
 /// What a run needs besides its plan.
 #[derive(Clone)]
 pub struct Context {

@@ -44,6 +44,8 @@ pub struct Host {
     pub faults: Vec<(String, Fault)>,
     /// The words that it was told, in order.
     pub told: Vec<String>,
+    /// The tokens under which it was told anything, heard or not.
+    pub tokens: Vec<String>,
 }
 
 impl Host {
@@ -172,7 +174,7 @@ impl Fleet {
             }
             targets.insert(target, TargetObservation { problem: None, answers });
         }
-        Observation { format_version: "1.0".into(), recorded_at: "2026-01-01T00:00:00Z".into(), targets }
+        Observation { format_version: "1.0".into(), recorded_at: "2026-01-01T00:00:00Z".into(), texts: BTreeMap::new(), targets }
     }
 }
 
@@ -195,11 +197,12 @@ impl HostLink for Link {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.fleet.reach(&self.host, |host| {
                 let word = action.word();
+                host.tokens.push(token.to_owned());
                 let fault = host.faults.iter().position(|(w, _)| *w == word).map(|n| host.faults.remove(n).1);
                 let ended = |code: i32| Performed::Ended { code, stdout: String::new(), stderr: "no such \u{1b}[31mdevice".to_owned() };
                 let lost = Performed::Unknown { reason: "the connection ended".to_owned() };
@@ -253,11 +256,11 @@ pub struct Gate {
 }
 
 impl Gatekeeper for Gate {
-    fn check<'a>(&'a self, hosts: &'a [String]) -> BoxFuture<'a, GateResult> {
-        self.checked.lock().unwrap().push(hosts.join(","));
+    fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
+        self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
         let bad = self.bad.lock().unwrap().clone();
-        let problems = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0619", format!("{host} is slow")));
-        let result = GateResult { problems: problems.collect() };
+        let slow = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
+        let result = GateResult { problems: slow.collect() };
         Box::pin(async move { result })
     }
 }
@@ -300,7 +303,7 @@ impl Room {
             spec_digest: Some(Digest::of_bytes(b"spec")),
             patience: Patience {
                 parallel: 4,
-                reboot: millisecond * 200,
+                reboot: Duration::from_secs(300),
                 reboot_poll: millisecond,
                 settle: millisecond * 4,
                 settle_poll: millisecond,

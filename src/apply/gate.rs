@@ -20,8 +20,9 @@ impl GateResult {
     }
 }
 
-/// Checks hosts. Only hosts that are already done are given; with fewer than two there is nobody to pair.
+/// Checks hosts.
 pub trait Gatekeeper: Send + Sync {
-    /// Are these hosts in service?
-    fn check<'a>(&'a self, hosts: &'a [String]) -> BoxFuture<'a, GateResult>;
+    /// Are these hosts in service? Only hosts that are done are given; `proven` are those that passed earlier in the
+    /// run, also before an interruption, for whoever has no partner to be paired with.
+    fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult>;
 }

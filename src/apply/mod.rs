@@ -2,8 +2,8 @@
 //! or an interruption left open is found out again by `resume`.
 //!
 //! `refusal` looks at the plan and `preflight` at the hosts before anything is changed; `scheduler` (over `steps`) says
-//! what may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` is the loop between
-//! them; `resume` goes on with a run that was left.
+//! what may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` begins, `turn` is the loop
+//! between them; `resume` goes on with a run that was left.
 
 pub mod change;
 pub mod context;
@@ -20,10 +20,12 @@ pub mod run;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
+mod shared;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 pub mod trouble;
+mod turn;
 
 pub use context::{Context, Event, EventSink, Patience};
 pub use gate::{GateResult, Gatekeeper};

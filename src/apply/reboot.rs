@@ -4,7 +4,7 @@ use super::change::Finish;
 use super::context::Event;
 use super::precondition::{reads, see};
 use super::preflight::host_now;
-use super::run::Shared;
+use super::shared::Shared;
 use super::trouble;
 use crate::base::Digest;
 use crate::plan::Member;
@@ -131,23 +131,18 @@ async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
     let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
     let wanted: Vec<Read> = wanted.into_iter().collect();
     let patience = &shared.context.patience;
-    let mut last = "it could not be read".to_owned();
-    let proof = async {
-        loop {
-            match differs(shared, host, &members, &wanted).await {
-                Ok(None) => return,
-                Ok(Some(what)) | Err(what) => last = what,
-            }
+    let mut last = String::new();
+    for turn in 0..patience.looks() {
+        if turn > 0 {
             clock::pause(patience.settle_poll).await;
         }
-    };
-    match clock::within(patience.settle, proof).await {
-        Some(()) => Finish::of(Outcome::Done { changed: true }),
-        None => {
-            let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-            Finish::told(Outcome::Failed { reason: format!("not as wished after the reboot: {last}") }, problem)
+        match differs(shared, host, &members, &wanted).await {
+            Ok(None) => return Finish::of(Outcome::Done { changed: true }),
+            Ok(Some(what)) | Err(what) => last = what,
         }
     }
+    let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
+    Finish::told(Outcome::Failed { reason: format!("not as wished after the reboot: {last}") }, problem)
 }
 
 async fn differs(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {

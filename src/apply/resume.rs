@@ -4,7 +4,8 @@
 use super::context::{Context, EventSink};
 use super::outcome::ApplyOutcome;
 use super::preflight::{preflight, sweep};
-use super::run::{Begun, Earlier, RunParts, Wrap};
+use super::run::{Begun, Wrap};
+use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
@@ -74,8 +75,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: W
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let writer = context.folder.writer(wrap(store), journal.chain).map_err(one)?;
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
-    let parts = RunParts { plan, context, sink, run, journal: writer, state, lock };
-    Ok(Begun::new(parts, steps, Earlier { status, decisions }, found, entries))
+    let parts = RunParts { plan, context, sink, run, journal: writer, state };
+    Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))
 }
 
 fn resumed(decisions: &Decisions) -> Entry {

@@ -43,7 +43,7 @@ async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     assert_eq!(outcome.counts, Counts { done: 12, ..Counts::default() });
-    assert_eq!(*room.gate.checked.lock().unwrap(), ["a", "b,c"]);
+    assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b,c after a"]);
     room.fleet.with("b", |host| {
         assert_eq!((host.boot, host.sysctls["net.a"].as_str(), host.cmdline.join(" ").as_str()), (1, "7", "quiet iommu=pt"));
         assert_eq!((&host.lock, host.told.iter().filter(|word| *word == "reboot").count()), (&None, 1));
@@ -101,6 +101,8 @@ async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
         let outcome = run(&room).await;
         assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{fault:?}");
         room.fleet.with("a", |host| assert_eq!(host.told.len(), 2, "{fault:?}"));
+        let same = room.fleet.with("a", |host| host.tokens[0] == host.tokens[1]);
+        assert_eq!(same, fault == Fault::LostBefore, "what may still run is found under its own token");
     }
     let room = two_files(&["a"]);
     room.fleet.fault("a", "write_file", Fault::LostBefore);
@@ -116,6 +118,8 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0612"]));
     assert!(outcome.problems[0].message.ends_with("it said: no such \u{fffd}[31mdevice"), "{}", outcome.problems[0].message);
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    room.fleet.with("a", |host| assert_ne!(host.tokens[0], host.tokens[1], "what has failed is begun anew"));
     let room = two_files(&["a"]);
     room.fleet.fault("a", "write_file", Fault::NoEffect);
     let outcome = run(&room).await;
@@ -129,7 +133,7 @@ async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     room.gate.bad.lock().unwrap().insert("a".into());
     let outcome = run(&room).await;
     assert_eq!(outcome.ending, Ending::Stopped);
-    assert!(codes(&outcome).contains(&"RW0619"));
+    assert!(codes(&outcome).contains(&"RW0650"));
     room.fleet.with("b", |host| assert!(host.told.is_empty()));
     room.gate.bad.lock().unwrap().clear();
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
@@ -153,14 +157,17 @@ async fn hosts_that_are_down_take_the_budget() {
 
 #[tokio::test]
 async fn a_reboot_is_proven_or_named() {
-    let room = full(&["a"]);
+    let short = std::time::Duration::from_millis(300);
+    let mut room = full(&["a"]);
+    room.context.patience.reboot = short;
     room.fleet.fault("a", "reboot", Fault::NoEffect);
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0616"]));
     let room = full(&["a"]);
     room.fleet.fault("a", "reboot", Fault::LostAfter);
     assert_eq!(run(&room).await.ending, Ending::Done, "a reboot cuts the connection");
-    let room = full(&["a"]);
+    let mut room = full(&["a"]);
+    room.context.patience.reboot = short;
     let plan = room.plan();
     let gone = room.fleet.clone();
     let sink = Arc::new(move |event| {
@@ -171,6 +178,7 @@ async fn a_reboot_is_proven_or_named() {
     let outcome = apply(&plan, &room.context, sink).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0617"]));
     room.fleet.with("a", |host| host.down_for = 0);
+    room.context.patience.reboot = std::time::Duration::from_secs(300);
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     room.fleet.with("a", |host| assert_eq!(host.boot, 1, "the reboot that happened counts"));
@@ -324,7 +332,7 @@ fn end_of(room: &Room) -> (BTreeMap<String, Host>, State) {
     let mut hosts = room.fleet.hosts.lock().unwrap().clone();
     for host in hosts.values_mut() {
         // How often something was told, when, and under which number may differ; what came of it may not.
-        (host.told, host.record, host.fence, host.down_for) = (Vec::new(), None, 0, 0);
+        (host.told, host.tokens, host.record, host.fence, host.down_for) = (Vec::new(), Vec::new(), None, 0, 0);
     }
     let mut state = room.state();
     (state.serial, state.absorbed) = (0, None);

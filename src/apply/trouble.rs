@@ -180,17 +180,6 @@ pub fn cuts_connection(node: &str, host: &str, netdev: &str) -> Diagnostic {
         .next(format!("or leave it out: --exclude {node}"))
 }
 
-/// The gate did not pass.
-pub fn gate_failed(node: &str, hosts: &[String], reason: &str, next: &Next) -> Diagnostic {
-    let hosts = crate::base::nodeset::fold(hosts);
-    Diagnostic::error("RW0619", format!("{hosts} did not pass the check: {reason}"))
-        .on(node)
-        .effect("these hosts were changed and do not carry RDMA traffic as they should; they count as out of service")
-        .state("no further host was touched")
-        .next("railwright verify shows every check")
-        .next(format!("mend the cause, then {}", next.resume()))
-}
-
 /// The budget stopped the run.
 pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0620", format!("stopped by the budget: {unavailable} hosts are out of service, {limit} may be"))

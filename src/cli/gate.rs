@@ -4,34 +4,26 @@ use crate::apply::{GateResult, Gatekeeper};
 use crate::base::Diagnostic;
 use crate::transport::{BoxFuture, Connector};
 use crate::verify::{self, VerifyRequest};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Proves the hosts of a wave, with a partner from an earlier one where a pair needs it.
 pub struct Gate {
     request: VerifyRequest,
     connector: Arc<dyn Connector>,
-    /// Hosts that passed earlier in this run.
-    done: Mutex<Vec<String>>,
 }
 
 impl Gate {
-    /// A gate with nobody through it yet.
+    /// A gate for this cluster.
     pub fn new(request: VerifyRequest, connector: Arc<dyn Connector>) -> Self {
-        Gate { request, connector, done: Mutex::default() }
-    }
-
-    fn done(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        Gate { request, connector }
     }
 }
 
 impl Gatekeeper for Gate {
-    fn check<'a>(&'a self, hosts: &'a [String]) -> BoxFuture<'a, GateResult> {
+    fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
         Box::pin(async move {
-            let done = self.done().clone();
-            let result = verify::gate(&*self.connector, &self.request, hosts, &done, &|_| {}).await;
+            let result = verify::gate(&*self.connector, &self.request, hosts, proven, &|_| {}).await;
             if result.passed {
-                self.done().extend(hosts.iter().cloned());
                 return GateResult::default();
             }
             let reason = result.reason.unwrap_or_else(|| "a check could not be carried out".to_owned());

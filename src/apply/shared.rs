@@ -1,0 +1,169 @@
+//! What every step of a run sees: the plan, the journal, what is remembered, and what the run has done so far.
+
+use super::change::Finish;
+use super::context::{Context, EventSink};
+use super::preflight::{HostNow, connect};
+use super::resume::Decisions;
+use super::steps::Step;
+use super::trouble::{self, Next};
+use crate::base::{Address, Diagnostic, Target};
+use crate::plan::{Applied, Node, Plan};
+use crate::state::journal_writer::JournalWriter;
+use crate::state::{Entry, RunStatus, State};
+use crate::system::clock;
+use crate::transport::{Performed, TransportError, Upkeep, Writer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a run is made of, new or resumed.
+pub(super) struct RunParts {
+    pub plan: Plan,
+    pub context: Context,
+    pub sink: EventSink,
+    pub run: String,
+    pub journal: JournalWriter,
+    pub state: State,
+}
+
+/// What an earlier part of the run left, and what the user says about it.
+pub(super) struct Earlier {
+    pub status: RunStatus,
+    pub decisions: Decisions,
+}
+
+/// What every step of a run sees.
+pub(super) struct Shared {
+    pub plan: Plan,
+    pub context: Context,
+    pub run: String,
+    pub next: Next,
+    pub journal: JournalWriter,
+    pub sink: EventSink,
+    pub earlier: RunStatus,
+    pub decisions: Decisions,
+    state: Mutex<State>,
+    hosts: Mutex<BTreeMap<String, HostNow>>,
+    /// The numbers of each target's steps.
+    of_target: BTreeMap<Target, Vec<usize>>,
+    /// Direct prerequisites on the same target.
+    before_on_target: Vec<Vec<usize>>,
+    /// Steps that acted in this run.
+    acted: Mutex<BTreeSet<usize>>,
+    /// Hosts whose resources were all compared with the plan.
+    compared: Mutex<BTreeSet<String>>,
+}
+
+/// A poisoned lock means that another task panicked; what it guards are plain maps, which are whole between statements.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Shared {
+    /// At the beginning of a run or of its resumed part.
+    pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>) -> Self {
+        let acted =
+            (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(|node| node.intent.is_some())).collect();
+        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+        for (n, step) in steps.iter().enumerate() {
+            step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
+        }
+        let same = |n: usize, m: &usize| steps[n].target.is_some() && steps[*m].target == steps[n].target;
+        let before_on_target = (0..steps.len()).map(|n| steps[n].after.iter().copied().filter(|m| same(n, m)).collect()).collect();
+        Shared {
+            next: Next::of(&parts.plan),
+            plan: parts.plan,
+            context: parts.context,
+            run: parts.run,
+            journal: parts.journal,
+            sink: parts.sink,
+            earlier: earlier.status,
+            decisions: earlier.decisions,
+            state: Mutex::new(parts.state),
+            hosts: Mutex::new(ready),
+            acted: Mutex::new(acted),
+            compared: Mutex::default(),
+            of_target,
+            before_on_target,
+        }
+    }
+
+    /// A new connection to a host.
+    pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
+        connect(host, &self.context).await
+    }
+
+    /// What is remembered of a resource.
+    pub fn prior(&self, address: &Address) -> Option<Applied> {
+        guard(&self.state).last_applied.resources.get(address).cloned()
+    }
+
+    /// What is known of a host.
+    pub fn host(&self, host: &str) -> HostNow {
+        guard(&self.hosts).get(host).cloned().unwrap_or_default()
+    }
+
+    /// The host is in another boot.
+    pub fn booted(&self, host: &str, boot_id: String) {
+        guard(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
+    }
+
+    /// The step acts from now on.
+    pub fn note_acted(&self, n: usize) {
+        guard(&self.acted).insert(n);
+    }
+
+    /// True when no step of the host has compared its resources with the plan yet.
+    pub fn is_first_on(&self, host: &str) -> bool {
+        guard(&self.compared).insert(host.to_owned())
+    }
+
+    /// The steps of one target, in the plan's order.
+    pub fn on_target(&self, target: Option<&Target>) -> &[usize] {
+        target.and_then(|target| self.of_target.get(target)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Steps of the same target that come before this one, however far.
+    pub fn earlier_on_target(&self, n: usize) -> BTreeSet<usize> {
+        let (mut found, mut queue) = (BTreeSet::new(), vec![n]);
+        while let Some(next) = queue.pop() {
+            queue.extend(self.before_on_target[next].iter().copied().filter(|m| found.insert(*m)));
+        }
+        found
+    }
+
+    /// An earlier step of this run acted on the same target, so its resources may have moved by our own doing.
+    pub fn may_have_moved(&self, n: usize) -> bool {
+        let acted = guard(&self.acted).clone();
+        self.earlier_on_target(n).iter().any(|m| acted.contains(m))
+    }
+
+    /// Journals how a step ended, takes it into the state, and has the host write it down as well.
+    pub async fn finish(&self, node: &Node, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
+        let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
+        self.journal.note(Entry::NodeFinished { node: node.id.clone(), outcome, applied: applied.clone(), removed: removed.clone() });
+        if applied.is_empty() && removed.is_empty() {
+            return None;
+        }
+        let target = node.target.clone()?;
+        let record = {
+            let mut state = guard(&self.state);
+            state.last_applied.resources.extend(applied);
+            state.last_applied.resources.retain(|address, _| !removed.contains(address));
+            state.next_record(&target.name, &self.run, &self.plan.digest, clock::now())
+        };
+        let written = match writer {
+            Some(writer) => writer.upkeep(&Upkeep::WriteRecord { json: record.to_json() }).await,
+            None => return None,
+        };
+        let reason = match written {
+            Ok(Performed::Ended { code: 0, .. }) => {
+                self.journal.note(Entry::HostRecordWritten { host: target.name, serial: record.serial });
+                return None;
+            }
+            Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),
+            Ok(Performed::Unknown { reason }) => reason,
+            Err(error) => error.to_string(),
+        };
+        Some(trouble::record_not_written(&target, &reason))
+    }
+}

@@ -1,0 +1,211 @@
+//! The loop between the scheduler and the hosts: starts what the scheduler asks for, tells it what came of it, and
+//! journals both.
+
+use super::change::{Finish, change};
+use super::context::Event;
+use super::gate::GateResult;
+use super::outcome::{ApplyOutcome, Counts, Ending, ending};
+use super::reboot::reboot;
+use super::scheduler::{Command, Scheduler, Signal};
+use super::shared::Shared;
+use super::steps::{Role, Step};
+use super::trouble;
+use crate::base::{Diagnostic, Target};
+use crate::plan::NodeKind;
+use crate::state::journal_writer::JournalError;
+use crate::state::{Entry, Outcome, Skip, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+enum Done {
+    Step(Box<Finish>),
+    Gate { hosts: Vec<String>, result: GateResult },
+}
+
+/// A run that goes on.
+pub(super) struct Turn {
+    shared: Arc<Shared>,
+    scheduler: Scheduler,
+    tasks: JoinSet<Result<Done, JournalError>>,
+    of_task: BTreeMap<tokio::task::Id, usize>,
+    problems: Vec<Diagnostic>,
+    /// Hosts that passed a gate, in this part of the run or before.
+    proven: BTreeSet<String>,
+    interrupts: u32,
+}
+
+impl Turn {
+    /// Before the first signal.
+    pub fn new(shared: Arc<Shared>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
+        let proven = shared.earlier.proven.keys().cloned().collect();
+        Turn { shared, scheduler, tasks: JoinSet::new(), of_task: BTreeMap::new(), problems, proven, interrupts: 0 }
+    }
+
+    /// From signal to signal until all is over.
+    pub async fn run(&mut self, unreachable: BTreeMap<Target, String>) -> Result<(), JournalError> {
+        let mut interrupts = self.shared.context.interrupts.clone();
+        interrupts.mark_changed();
+        let mut listening = true;
+        let mut over = self.signal(Signal::Begin { unreachable }).await;
+        while !over {
+            over = tokio::select! {
+                Some(joined) = self.tasks.join_next_with_id() => self.joined(joined).await?,
+                changed = interrupts.changed(), if listening => {
+                    listening = changed.is_ok();
+                    let count = *interrupts.borrow();
+                    self.interrupted(count).await
+                }
+            };
+        }
+        self.tasks.abort_all();
+        Ok(())
+    }
+
+    async fn joined(
+        &mut self,
+        joined: Result<(tokio::task::Id, Result<Done, JournalError>), tokio::task::JoinError>,
+    ) -> Result<bool, JournalError> {
+        let (id, done) = match joined {
+            Ok((id, done)) => (id, Some(done?)),
+            Err(error) => (error.id(), None),
+        };
+        let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
+        let node = self.shared.plan.nodes[step].id.clone();
+        let signal = match done {
+            Some(Done::Step(finish)) => {
+                self.problems.extend(finish.problems);
+                (self.shared.sink)(Event::StepFinished { node, outcome: finish.outcome.clone() });
+                Signal::Finished { step, outcome: finish.outcome }
+            }
+            Some(Done::Gate { hosts, result }) => {
+                let problem = result.failure();
+                self.problems.extend(result.problems.iter().cloned());
+                let passed = problem.is_none();
+                if passed {
+                    self.proven.extend(hosts.iter().cloned());
+                }
+                self.shared.journal.note(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), passed });
+                (self.shared.sink)(Event::GateFinished { node, hosts: hosts.clone(), result });
+                Signal::GateAnswered { step, hosts: hosts.iter().map(Target::host).collect(), problem }
+            }
+            None => {
+                let outcome = Outcome::Unknown { reason: "railwright itself failed in this step".to_owned() };
+                self.problems.push(self.unknown(step, "railwright itself failed in this step; this is a bug"));
+                self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
+                Signal::Finished { step, outcome }
+            }
+        };
+        Ok(self.signal(signal).await)
+    }
+
+    fn unknown(&self, step: usize, reason: &str) -> Diagnostic {
+        let node = &self.shared.plan.nodes[step];
+        let resources: Vec<String> = node.members().iter().map(|m| m.wish.address.to_string()).collect();
+        trouble::unknown(&node.id, reason, &resources, &self.shared.next)
+    }
+
+    async fn interrupted(&mut self, count: u32) -> bool {
+        let before = std::mem::replace(&mut self.interrupts, count);
+        let mut over = false;
+        if before == 0 && count >= 1 {
+            (self.shared.sink)(Event::Interrupted { running: self.tasks.len() });
+            over = self.signal(Signal::Interrupt).await;
+        }
+        if before < 2 && count >= 2 && !over {
+            self.tasks.abort_all();
+            over = self.signal(Signal::Abandon).await;
+        }
+        over
+    }
+
+    /// One transition of the scheduler, and what it asks for. True when all is over.
+    async fn signal(&mut self, signal: Signal) -> bool {
+        let (scheduler, commands) = std::mem::take(&mut self.scheduler).step(signal);
+        self.scheduler = scheduler;
+        let mut over = false;
+        for command in commands {
+            match command {
+                Command::Run { step } => self.start_step(step),
+                Command::Check { step, hosts } => self.start_gate(step, hosts.into_iter().map(|host| host.name).collect()),
+                Command::Settle { step, outcome } => self.settle(step, outcome).await,
+                Command::End => over = true,
+            }
+        }
+        over
+    }
+
+    fn start_step(&mut self, step: usize) {
+        let shared = self.shared.clone();
+        (shared.sink)(Event::StepStarted { node: shared.plan.nodes[step].id.clone() });
+        let handle = self.tasks.spawn(async move {
+            let finish = match shared.plan.nodes[step].kind {
+                NodeKind::Reboot => reboot(&shared, step).await?,
+                _ => change(&shared, step).await?,
+            };
+            Ok(Done::Step(Box::new(finish)))
+        });
+        self.of_task.insert(handle.id(), step);
+    }
+
+    fn start_gate(&mut self, step: usize, hosts: Vec<String>) {
+        let shared = self.shared.clone();
+        let proven: Vec<String> = self.proven.iter().cloned().collect();
+        (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
+        let handle = self.tasks.spawn(async move {
+            let result = shared.context.gatekeeper.check(&hosts, &proven).await;
+            Ok(Done::Gate { hosts, result })
+        });
+        self.of_task.insert(handle.id(), step);
+    }
+
+    async fn settle(&mut self, step: usize, outcome: Outcome) {
+        if matches!(outcome, Outcome::Unknown { .. }) {
+            self.problems.push(self.unknown(step, "it was given up while it ran"));
+        }
+        self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
+        (self.shared.sink)(Event::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
+    }
+
+    /// How the run ended; its end is journalled, and the state made of the journal.
+    pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
+        let outcomes: Vec<(String, Outcome)> =
+            self.scheduler.outcomes().map(|(step, outcome)| (step.id.clone(), or_unknown(outcome))).collect();
+        let mut counts = Counts::default();
+        let worked = |step: &Step| step.role == Role::Work;
+        self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
+        self.problems.extend(self.summary(&outcomes));
+        let mut ending = ending(&outcomes, self.interrupts > 0, &self.problems);
+        let finished = match broken {
+            Some(broken) => Err(broken),
+            None => self.shared.journal.commit(Entry::RunFinished { ending: ending.word().to_owned() }).await,
+        };
+        let stored = match finished {
+            Ok(()) => State::load(&self.shared.context.folder).and_then(|mut state| state.store(&self.shared.context.folder)),
+            Err(broken) => Err(trouble::journal_broken(&broken.to_string(), &self.shared.next)),
+        };
+        if let Err(problem) = stored {
+            ending = ending.min(Ending::Failed);
+            self.problems.push(problem);
+        }
+        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, problems: self.problems, outcomes }
+    }
+
+    /// One sentence for all that was skipped.
+    fn summary(&self, outcomes: &[(String, Outcome)]) -> Option<Diagnostic> {
+        let skipped =
+            |wanted: &Skip| outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Skipped { because } if because == wanted)).count();
+        let (budget, interrupted) = (skipped(&Skip::Budget), skipped(&Skip::Interrupted));
+        let limit = self.shared.plan.rollout.max_unavailable;
+        match (interrupted, budget) {
+            (0, 0) => None,
+            (0, budget) => Some(trouble::budget(budget, self.scheduler.unavailable(), limit, &self.shared.next)),
+            (interrupted, _) => Some(trouble::interrupted(interrupted, &self.shared.next)),
+        }
+    }
+}
+
+/// Only a run whose journal broke ends with steps that have no outcome.
+fn or_unknown(outcome: Option<&Outcome>) -> Outcome {
+    outcome.cloned().unwrap_or_else(|| Outcome::Unknown { reason: "the run ended before it".to_owned() })
+}
