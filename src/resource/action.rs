@@ -173,6 +173,7 @@ impl Action {
             Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
+            Action::ReloadSystemd => "systemctl daemon-reload\n".to_owned(),
             Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
             Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
             Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),

@@ -18,7 +18,11 @@ impl<'a> Fields<'a> {
             None => fields.error("", "the body must be a mapping", None),
             Some(map) => {
                 for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-                    fields.error(&format!("/{key}"), format!("`{key}` is not a field of this kind"), Some(format!("known: {}", known.join(", "))));
+                    fields.error(
+                        &format!("/{key}"),
+                        format!("`{key}` is not a field of this kind"),
+                        Some(format!("known: {}", known.join(", "))),
+                    );
                 }
             }
         }
@@ -52,7 +56,11 @@ impl<'a> Fields<'a> {
         if is_netdev(netdev) {
             return Some(netdev);
         }
-        self.error("/netdev", format!("`{netdev}` cannot be the name of a netdev"), Some("1 to 15 of letters, digits, `.`, `_`, `-`, `@`".to_owned()));
+        self.error(
+            "/netdev",
+            format!("`{netdev}` cannot be the name of a netdev"),
+            Some("1 to 15 of letters, digits, `.`, `_`, `-`, `@`".to_owned()),
+        );
         None
     }
 
@@ -75,7 +83,11 @@ impl<'a> Fields<'a> {
     pub fn resource(&mut self, field: &str) {
         let Some(text) = self.text(field, false) else { return };
         if !text.split_once('/').is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty()) {
-            self.error(&format!("/{field}"), format!("`{text}` names no resource"), Some("write kind/name, such as kernel_module/mlx5_ib".to_owned()));
+            self.error(
+                &format!("/{field}"),
+                format!("`{text}` names no resource"),
+                Some("write kind/name, such as kernel_module/mlx5_ib".to_owned()),
+            );
         }
     }
 
@@ -86,7 +98,7 @@ impl<'a> Fields<'a> {
             return self.error(&format!("/{field}"), format!("`{field}` must be a list of addresses"), None);
         };
         for (index, entry) in list.iter().enumerate() {
-            if !entry.as_str().is_some_and(|text| text.parse::<IpNet>().is_ok()) {
+            if entry.as_str().is_none_or(|text| text.parse::<IpNet>().is_err()) {
                 let help = Some("write address and prefix, such as 192.0.2.7/24 or 2001:db8::7/64".to_owned());
                 self.error(&format!("/{field}/{index}"), format!("{entry} is no address in CIDR form"), help);
             }

@@ -145,7 +145,8 @@ impl Keeper {
     /// Removes the files that are there; the rule first, so that nothing starts a unit that is gone.
     pub fn remove(&self, kept: &Kept) -> Vec<Action> {
         let files = [(self.rule_path(), &kept.rule), (self.unit_path(), &kept.unit), (self.script_path(), &kept.script)];
-        let mut actions: Vec<Action> = files.into_iter().filter(|(_, text)| text.is_some()).map(|(path, _)| Action::RemoveFile { path }).collect();
+        let mut actions: Vec<Action> =
+            files.into_iter().filter(|(_, text)| text.is_some()).map(|(path, _)| Action::RemoveFile { path }).collect();
         if kept.unit.is_some() {
             actions.push(Action::ReloadSystemd);
         }

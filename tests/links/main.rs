@@ -1,6 +1,8 @@
 //! Links, lossless classes and RDMA devices against real programs: the network managers of Debian 12 in boxes of their own,
 //! and, where a machine with a (make-believe) ConnectX is named, `dcb`, Soft-RoCE and configfs of a real kernel.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
+
 mod rig;
 
 use railwright::resource::configfs_value::ConfigfsValue;
@@ -24,22 +26,38 @@ fn law(test: &str, manager: &str, body: serde_json::Value) {
 
 #[test]
 fn systemd_networkd_keeps_mtu_and_addresses() {
-    law("systemd_networkd_keeps_mtu_and_addresses", "networkd", json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "systemd_networkd_keeps_mtu_and_addresses",
+        "networkd",
+        json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
 fn network_manager_keeps_an_exclusive_list() {
-    law("network_manager_keeps_an_exclusive_list", "networkmanager", json!({ "netdev": "ens1", "addresses": ["10.0.5.2/24"], "exclusive": true }));
+    law(
+        "network_manager_keeps_an_exclusive_list",
+        "networkmanager",
+        json!({ "netdev": "ens1", "addresses": ["10.0.5.2/24"], "exclusive": true }),
+    );
 }
 
 #[test]
 fn systemd_networkd_takes_over_a_link_that_nobody_manages() {
-    law("systemd_networkd_takes_over_a_link_that_nobody_manages", "nobody", json!({ "netdev": "ens1", "mtu": 4200, "addresses": ["10.0.0.2/24"] }));
+    law(
+        "systemd_networkd_takes_over_a_link_that_nobody_manages",
+        "nobody",
+        json!({ "netdev": "ens1", "mtu": 4200, "addresses": ["10.0.0.2/24"] }),
+    );
 }
 
 #[test]
 fn network_manager_keeps_mtu_and_addresses() {
-    law("network_manager_keeps_mtu_and_addresses", "networkmanager", json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "network_manager_keeps_mtu_and_addresses",
+        "networkmanager",
+        json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
@@ -49,7 +67,11 @@ fn netplan_keeps_mtu_and_addresses() {
 
 #[test]
 fn ifupdown_keeps_an_mtu_that_another_stanza_sets() {
-    law("ifupdown_keeps_an_mtu_that_another_stanza_sets", "ifupdown", json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }));
+    law(
+        "ifupdown_keeps_an_mtu_that_another_stanza_sets",
+        "ifupdown",
+        json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24", "fd00::2/64"] }),
+    );
 }
 
 #[test]
@@ -69,7 +91,9 @@ fn a_drop_in_that_comes_after_ours_is_named_and_not_fought() {
 
 #[test]
 fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
-    let Some(machine) = Machine::with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else { return };
+    let Some(machine) = Machine::with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else {
+        return;
+    };
     machine.sh("nmcli connection delete 'rail: 0' >/dev/null; sleep 1; ip addr flush dev ens1; ip addr add 10.0.0.1/24 dev ens1; ip link set ens1 up; sleep 3");
     let read = Read::LinkManager { netdev: "ens1".to_owned() };
     let answers = machine.read(std::slice::from_ref(&read));
@@ -82,7 +106,9 @@ fn a_host_without_gnu_tools_answers_the_same() {
     let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
     let text = railwright::resource::program::render(&reads, "", "c0ffee");
-    let busybox = format!("mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n");
+    let busybox = format!(
+        "mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n"
+    );
     let other = railwright::resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
 }
@@ -97,7 +123,9 @@ fn a_lossless_class_is_set_and_kept() {
     let shot = format!("{KEPT}for o in pfc ets app; do dcb -j -N $o show dev {NETDEV}; done; ethtool -a {NETDEV}\n");
     let body = json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } });
     // what the kernel forgets comes back with the unit that udev starts
-    let forget = format!("dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n");
+    let forget = format!(
+        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+    );
     loop_law(&machine, &LinkQos, body, &shot, Some(&forget));
 }
 
@@ -117,14 +145,19 @@ fn soft_roce_comes_and_goes_and_its_defaults_with_it() {
     assert_eq!(early.known_after.as_deref(), Some("rdma_link/ens1f0np0"), "{}", differences(&early));
     let shot = format!("{KEPT}ls /sys/class/infiniband\n");
     // a device that is lost comes back with the unit that udev starts
-    let lose = format!("for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n");
+    let lose = format!(
+        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+    );
     let body = json!({ "netdev": NETDEV, "type": "rxe", "name": "rxe0" });
     loop_law(&machine, &RdmaLink, body.clone(), &shot, Some(&lose));
 
     machine.perform(&machine.assess(&RdmaLink, &wish(&RdmaLink, body.clone())).actions);
     let devices = rdma_devices(&machine.read(&[Read::RdmaLinks])).unwrap();
     let device = device_on(&devices, NETDEV).unwrap();
-    assert!(device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"), "{device:?}");
+    assert!(
+        device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"),
+        "{device:?}"
+    );
 
     let wish_tos = wish(&ConfigfsValue, tos);
     let fresh = machine.assess(&ConfigfsValue, &wish_tos);
@@ -138,4 +171,46 @@ fn soft_roce_comes_and_goes_and_its_defaults_with_it() {
     let device = wish(&RdmaLink, body);
     let undo = RdmaLink.undo(&device, &json!({ "device": null }), &machine.read(&RdmaLink.reads(&device)));
     machine.perform(&undo.actions);
+}
+
+/// What the kernel forgets at a reboot is there again after it, all three kinds together.
+#[test]
+fn a_reboot_brings_everything_back() {
+    let Some(machine) = Machine::with_connectx("a_reboot_brings_everything_back") else { return };
+    let wishes: [(&dyn Kind, _); 3] = [
+        (&LinkQos, json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } })),
+        (&RdmaLink, json!({ "netdev": NETDEV, "type": "rxe" })),
+        (&ConfigfsValue, json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 })),
+    ];
+    let wishes = wishes.map(|(kind, body)| (kind, wish(kind, body)));
+    let befores: Vec<_> = wishes
+        .iter()
+        .map(|(kind, wish)| {
+            let fresh = machine.assess(*kind, wish);
+            machine.perform(&fresh.actions);
+            fresh.before
+        })
+        .collect();
+    let boot = "cat /proc/sys/kernel/random/boot_id";
+    let old = machine.sh(boot);
+    machine.run("sync; systemctl start --no-block reboot.target");
+    let mut tries = 0;
+    while !matches!(machine.run(boot), (true, id) if id != old) {
+        tries += 1;
+        assert!(tries < 300, "the machine did not come back from its reboot");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+    machine.sh("systemctl is-system-running --wait >/dev/null || true; udevadm settle");
+    for (kind, wish) in &wishes {
+        let booted = machine.assess(*kind, wish);
+        assert!(booted.is_met(), "{} {}", kind.name(), differences(&booted));
+    }
+    for ((kind, wish), before) in wishes.iter().zip(&befores).rev() {
+        let undo = kind.undo(wish, before, &machine.read(&kind.reads(wish)));
+        machine.perform(&undo.actions);
+    }
+    assert_eq!(
+        machine.sh("find /etc/railwright /etc/udev/rules.d /etc/systemd/system -name '*railwright*' -type f 2>/dev/null || true"),
+        ""
+    );
 }

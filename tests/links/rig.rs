@@ -55,7 +55,15 @@ impl Machine {
         }
         let built = Command::new("sh").arg(script()).arg("build").arg(&root).status().unwrap();
         assert!(built.success(), "the root file system could not be built");
-        let mut child = Command::new("sh").arg(script()).arg("box").arg(&root).arg(manager).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new("sh")
+            .arg(script())
+            .arg("box")
+            .arg(&root)
+            .arg(manager)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "the box with {manager} did not come up");

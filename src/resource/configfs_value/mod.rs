@@ -42,13 +42,11 @@ impl Kind for ConfigfsValue {
                     fields.error("/value", "`value` must be a type of service from 0 to 255", help);
                 }
             }
-            Some("default_roce_mode") => {
-                if !fields.get("value").and_then(Value::as_str).is_some_and(|mode| MODES.contains(&mode)) {
-                    fields.error("/value", "`value` must be a RoCE mode", Some(MODES.join(" or ")));
-                }
+            Some("default_roce_mode") if fields.get("value").and_then(Value::as_str).is_none_or(|mode| !MODES.contains(&mode)) => {
+                fields.error("/value", "`value` must be a RoCE mode", Some(MODES.join(" or ")));
             }
+            Some("default_roce_mode") | None => {}
             Some(other) => fields.error("/attribute", format!("`{other}` is no default of rdma_cm"), Some(ATTRIBUTES.join(" or "))),
-            None => {}
         }
         fields.finish()
     }
@@ -199,7 +197,12 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let found = running(wish, &device, answers);
     let Some(old) = before.get("running").filter(|old| !old.is_null()) else {
         if found.value().is_some() {
-            assessment.residue = vec![format!("{} stays at {} on {} until its driver is reloaded: nobody had made its directory before", attribute(wish), value_text(wish), netdev(wish))];
+            assessment.residue = vec![format!(
+                "{} stays at {} on {} until its driver is reloaded: nobody had made its directory before",
+                attribute(wish),
+                value_text(wish),
+                netdev(wish)
+            )];
         }
         return assessment;
     };
@@ -215,7 +218,9 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
 /// Every file below a directory of configfs, as `path:value`; exit 1 when it is not there.
 pub fn read_script(path: &str) -> String {
     let full = rooted(&format!("{ROOT}/{path}"));
-    format!("f={full}; [ -d \"$f\" ] || exit 1\ngrep -rs . \"$f\" /dev/null | while IFS= read -r l; do printf '%s\\n' \"${{l#\"$R\"}}\"; done\nexit 0\n")
+    format!(
+        "f={full}; [ -d \"$f\" ] || exit 1\ngrep -rs . \"$f\" /dev/null | while IFS= read -r l; do printf '%s\\n' \"${{l#\"$R\"}}\"; done\nexit 0\n"
+    )
 }
 
 /// Writes a value, with the module, the mount and the directories that its path needs.

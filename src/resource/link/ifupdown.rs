@@ -45,7 +45,9 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
             let words: Vec<&str> = line.split_whitespace().collect();
             let names_it = words.iter().skip(1).any(|word| *word == netdev);
             match (words.first().copied().unwrap_or_default(), section.rest == own_path) {
-                ("mtu", false) if inside => stanzas.mtu_at.extend(words.get(1).and_then(|m| m.parse().ok()).map(|m| (section.rest.to_owned(), m))),
+                ("mtu", false) if inside => {
+                    stanzas.mtu_at.extend(words.get(1).and_then(|m| m.parse().ok()).map(|m| (section.rest.to_owned(), m)))
+                }
                 ("mtu", _) => {}
                 ("iface", _) => inside = words.get(1) == Some(&netdev),
                 ("source" | "source-directory", _) => {
@@ -62,7 +64,8 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
         }
     }
     let merged = Persisted { up: Some(set_up), ..queried(query) };
-    let ours: Vec<IpNet> = own.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok()).collect();
+    let ours: Vec<IpNet> =
+        own.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok()).collect();
     let others = Persisted {
         mtu: stanzas.mtu_at.last().map(|(_, mtu)| *mtu),
         up: Some(stanzas.set_up_elsewhere),
@@ -122,7 +125,10 @@ pub fn write(netdev: &str, view: &View, stanzas: &Stanzas, intent: &Intent) -> R
     let content = own_stanza(netdev, view, intent, elsewhere.is_some());
     if content.lines().count() > 1 && view.own.as_ref() != Some(&content) {
         if !stanzas.reads_folder {
-            return Err("/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`".to_owned());
+            return Err(
+                "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`"
+                    .to_owned(),
+            );
         }
         actions.push(owner::own_file(&path(netdev), "0644", content));
     }
@@ -196,6 +202,9 @@ mod tests {
         assert_eq!(shown, ["10.0.0.2/24", "10.0.0.1/24", "fd00::1/64"]);
         let Handle::Ifupdown(stanzas) = &view.handle else { panic!() };
         let actions = write("ens1", &view, stanzas, &Intent { mtu: Some(9000), ..Intent::default() }).unwrap();
-        assert_eq!(actions, [Action::SetInterfacesMtu { path: "/etc/network/interfaces".to_owned(), netdev: "ens1".to_owned(), from: 1500, to: 9000 }]);
+        assert_eq!(
+            actions,
+            [Action::SetInterfacesMtu { path: "/etc/network/interfaces".to_owned(), netdev: "ens1".to_owned(), from: 1500, to: 9000 }]
+        );
     }
 }

@@ -20,7 +20,8 @@ pub fn view(id: &str, sections: &[Section<'_>]) -> Result<View, String> {
     let text = shown.ok_or_else(|| format!("netplan rendered the definition `{id}`, but `netplan get` gave no answer"))?.text();
     let merged = definitions(&text)?;
     let found = merged.iter().find_map(|(section, all)| all.get(id).map(|definition| (section.clone(), definition)));
-    let (section, definition) = found.ok_or_else(|| format!("netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"))?;
+    let (section, definition) =
+        found.ok_or_else(|| format!("netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"))?;
     let own = find(sections, "netplan-own").map(Section::text);
     let ours = own.as_deref().map(definitions).transpose()?.unwrap_or_default();
     let ours = ours.get(&section).and_then(|all| all.get(id)).map(persisted).unwrap_or_default();
@@ -44,7 +45,11 @@ fn persisted(definition: &Value) -> Persisted {
     Persisted {
         mtu: definition.get("mtu").and_then(Value::as_u64).and_then(|mtu| u32::try_from(mtu).ok()),
         up: Some(definition.get("activation-mode").is_none()),
-        addresses: definition.get("addresses").and_then(Value::as_array).map(|list| list.iter().filter_map(address).collect()).unwrap_or_default(),
+        addresses: definition
+            .get("addresses")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(address).collect())
+            .unwrap_or_default(),
     }
 }
 
@@ -58,7 +63,8 @@ pub fn write(netdev: &str, view: &View, id: &str, section: &str, intent: &Intent
     if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
         return Err("a file in /etc/netplan gives it an activation-mode, which no later file can take back; remove it there".to_owned());
     }
-    let mut lines = format!("# Written by railwright; changes made here are overwritten.\nnetwork:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
+    let mut lines =
+        format!("# Written by railwright; changes made here are overwritten.\nnetwork:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
     if let Some(mtu) = intent.mtu {
         lines.push_str(&format!("      mtu: {mtu}\n"));
     }

@@ -142,10 +142,15 @@ pub fn restore(connection: &Connection, before: &Before, intent: &Intent) -> Vec
         let ours: Vec<_> = intent.addresses.iter().filter(|address| !before.values.addresses.contains(address)).collect();
         let mut list: Vec<IpNet> = connection.addresses(family).into_iter().filter(|address| !ours.contains(&address)).collect();
         if intent.exclusive {
-            list = before.settings.get(&format!("{family}.addresses")).map_or(list, |text| text.split(',').filter_map(|a| a.trim().parse().ok()).collect());
+            list = before
+                .settings
+                .get(&format!("{family}.addresses"))
+                .map_or(list, |text| text.split(',').filter_map(|a| a.trim().parse().ok()).collect());
         }
         let key = format!("{family}.method");
-        if list.is_empty() && let Some(method) = before.settings.get(&key) {
+        if list.is_empty()
+            && let Some(method) = before.settings.get(&key)
+        {
             settings.insert(key, method.clone());
         }
         settings.insert(format!("{family}.addresses"), join(&list));
@@ -175,7 +180,8 @@ mod tests {
     fn a_connection_is_changed_only_where_it_differs() {
         let view = view(&parse(ANSWER)).unwrap().unwrap();
         let Handle::NetworkManager(connection) = &view.handle else { panic!() };
-        let intent = Intent { mtu: Some(9000), addresses: vec!["10.0.0.1/24".parse().unwrap(), "fd00::1/64".parse().unwrap()], ..Intent::default() };
+        let intent =
+            Intent { mtu: Some(9000), addresses: vec!["10.0.0.1/24".parse().unwrap(), "fd00::1/64".parse().unwrap()], ..Intent::default() };
         let [Action::ModifyConnection { settings, .. }] = &write(connection, &intent)[..] else { panic!() };
         let shown: Vec<_> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
         assert_eq!(shown, ["802-3-ethernet.mtu=9000", "ipv6.addresses=fd00::1/64", "ipv6.method=manual"]);

@@ -163,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_later_drop_in_wins_and_ours_is_told_apart() {
-        let text = format!("{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n");
+        let text = format!(
+            "{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n"
+        );
         let view = view("ens1", &parse(&text)).unwrap();
         assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 2));
         assert!(view.own.is_some());

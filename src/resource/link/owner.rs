@@ -202,7 +202,10 @@ pub fn reload_script(netdev: &str, manager: NetworkManagerKind) -> String {
     match manager {
         NetworkManagerKind::Networkd => networkd::RELOAD.to_owned(),
         NetworkManagerKind::NetworkManager => format!("set -eu\nnmcli connection reload\nnmcli device reapply {}\n", sh(netdev)),
-        NetworkManagerKind::Netplan => format!("set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n{}", networkd::RELOAD),
+        NetworkManagerKind::Netplan => format!(
+            "set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n{}",
+            networkd::RELOAD
+        ),
         NetworkManagerKind::Ifupdown => format!("ifquery {} >/dev/null\n", sh(netdev)),
     }
 }

@@ -169,7 +169,9 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
         ));
     }
     if !remove.is_empty() {
-        out.push_str(&format!("p=/proc/sys/net/ipv4/conf/{device}/promote_secondaries; o=$(cat \"$p\" 2>/dev/null || :); echo 1 >\"$p\" 2>/dev/null || :\n"));
+        out.push_str(&format!(
+            "p=/proc/sys/net/ipv4/conf/{device}/promote_secondaries; o=$(cat \"$p\" 2>/dev/null || :); echo 1 >\"$p\" 2>/dev/null || :\n"
+        ));
     }
     for address in remove {
         out.push_str(&format!(

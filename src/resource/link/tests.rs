@@ -17,7 +17,14 @@ fn answers(link: &str, manager: &str) -> Answers {
 
 fn wish(body: Value) -> Wish {
     assert_eq!(Link.check(&body), [], "{body}");
-    Wish { address: Address::host("n1", "link", "ens1"), kind: "link".to_owned(), body, after: Vec::new(), module: String::new(), places: Vec::new() }
+    Wish {
+        address: Address::host("n1", "link", "ens1"),
+        kind: "link".to_owned(),
+        body,
+        after: Vec::new(),
+        module: String::new(),
+        places: Vec::new(),
+    }
 }
 
 fn assess(body: Value, link: &str, manager: &str) -> Assessment {
@@ -65,9 +72,11 @@ fn both_planes_are_judged_and_mended() {
 fn only_the_plane_that_differs_is_touched() {
     let persisted = format!("{NETWORKD}|[Link]\n|MTUBytes=9000\n");
     let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, &persisted);
-    let set = Action::SetLink { netdev: "ens1".to_owned(), mtu: Some(9000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() };
+    let set =
+        Action::SetLink { netdev: "ens1".to_owned(), mtu: Some(9000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() };
     assert_eq!(found.actions, [set]);
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.1/24"] }), &PLAIN.replace("mtu=1500", "mtu=9000"), &persisted);
+    let found =
+        assess(json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.1/24"] }), &PLAIN.replace("mtu=1500", "mtu=9000"), &persisted);
     assert!(found.is_met() && found.actions.is_empty());
 }
 
@@ -123,8 +132,13 @@ fn bad_bodies_are_told_apart() {
 fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
     let body = json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] });
     let first = assess(body.clone(), PLAIN, NETWORKD);
-    let link = format!("{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\naddr=3: ens1 inet 10.0.0.7/24 scope global ens1\n", PLAIN.replace("mtu=1500", "mtu=9000"));
-    let manager = format!("{NETWORKD}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n|[Network]\n|Address=10.0.0.2/24\n");
+    let link = format!(
+        "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\naddr=3: ens1 inet 10.0.0.7/24 scope global ens1\n",
+        PLAIN.replace("mtu=1500", "mtu=9000")
+    );
+    let manager = format!(
+        "{NETWORKD}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n|[Network]\n|Address=10.0.0.2/24\n"
+    );
     assert!(assess(body.clone(), &link, &manager).is_met());
     let undo = Link.undo(&wish(body), &first.before, &answers(&link, &manager));
     insta::assert_json_snapshot!(undo.actions, @r#"

@@ -1,5 +1,6 @@
 //! Taking a `link` wish back: what was there before our first change comes back, and nothing else is touched.
 
+use super::change::{Change, disturb, texts};
 use super::owner::{self, Before, Owner, Persisted, owner};
 use super::{Body, Found, Snapshot, link_state};
 use crate::resource::action::NetworkManagerKind;
@@ -12,7 +13,12 @@ pub(super) fn undo(body: &Body, before: &Value, answers: &Answers) -> Assessment
     let snapshot: Snapshot = serde_json::from_value(before.clone()).unwrap_or_default();
     let state = match link_state(answers, &body.netdev) {
         Ok(Some(state)) => state,
-        Ok(None) => return Assessment { residue: vec![format!("the files for {}, because the netdev is gone", body.netdev)], ..Assessment::default() },
+        Ok(None) => {
+            return Assessment {
+                residue: vec![format!("the files for {}, because the netdev is gone", body.netdev)],
+                ..Assessment::default()
+            };
+        }
         Err(reason) => return unknown(body, reason),
     };
     let owner = match owner(answers, &body.netdev) {
@@ -47,24 +53,21 @@ fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
         reload = Some(view.manager).filter(|m| !assessment.actions.is_empty() && *m != NetworkManagerKind::NetworkManager);
         assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
     }
-    let change = super::Change {
+    let change = Change {
         mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
         up: then.up.filter(|up| found.running.up != Some(*up)),
         add: texts(&then.addresses, &found.running.addresses),
         remove: texts(&found.running.addresses, &then.addresses),
     };
-    super::disturb(&body.netdev, &change, reload, found, &mut assessment);
+    disturb(&body.netdev, &change, reload, found, &mut assessment);
     assessment.actions.extend(change.into_actions(&body.netdev, reload));
     assessment
 }
 
-fn texts(list: &[IpNet], other: &[IpNet]) -> Vec<String> {
-    list.iter().filter(|address| !other.contains(address)).map(ToString::to_string).collect()
-}
-
 /// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.
 fn goal(body: &Body, then: &Persisted, now: &Persisted) -> Persisted {
-    let mut addresses: Vec<IpNet> = now.addresses.iter().filter(|a| !body.addresses.contains(a) || then.addresses.contains(a)).copied().collect();
+    let mut addresses: Vec<IpNet> =
+        now.addresses.iter().filter(|a| !body.addresses.contains(a) || then.addresses.contains(a)).copied().collect();
     if body.exclusive {
         let gone: Vec<IpNet> = then.addresses.iter().filter(|a| !addresses.contains(a)).copied().collect();
         addresses.extend(gone);
@@ -93,7 +96,9 @@ fn attribute(assessment: &mut Assessment, plane: Plane, body: &Body, then: &Pers
 
 fn residue(netdev: &str, view: &owner::View, before: &Before) -> Vec<String> {
     match (before.manager, &view.handle) {
-        (Some(then), _) if then != view.manager => vec![format!("what an earlier manager of {netdev} has on disk: it is no longer the one that owns it")],
+        (Some(then), _) if then != view.manager => {
+            vec![format!("what an earlier manager of {netdev} has on disk: it is no longer the one that owns it")]
+        }
         (_, owner::Handle::NetworkManager(connection)) if connection.file.starts_with("/run/") => {
             vec![format!("the connection of {netdev}, which lived in memory only, stays on disk")]
         }

@@ -26,7 +26,12 @@ exit 0
 /// The settings that run, as far as the sections tell them.
 pub fn decode(sections: &[Section<'_>]) -> Settings {
     let json = |word: &str| -> Option<Value> { serde_json::from_str(&find(sections, word).filter(|s| s.code() == Some(0))?.text()).ok() };
-    Settings { pfc: json("pfc").as_ref().and_then(pfc), ets: json("ets").as_ref().and_then(ets), dscp: json("app").as_ref().and_then(dscp), pause: pause(sections) }
+    Settings {
+        pfc: json("pfc").as_ref().and_then(pfc),
+        ets: json("ets").as_ref().and_then(ets),
+        dscp: json("app").as_ref().and_then(dscp),
+        pause: pause(sections),
+    }
 }
 
 /// `{"prio_pfc":[false,false,false,true,...]}`.
@@ -38,7 +43,12 @@ fn pfc(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
 /// `{"tc_bw":[50,...],"tc_tsa":["ets",...],"prio_tc":[0,...]}`.
 fn ets(value: &Value) -> Option<Ets> {
     let numbers = |key: &str| -> Option<[u8; 8]> {
-        let list = value.get(key)?.as_array()?.iter().map(|entry| entry.as_u64().and_then(|n| u8::try_from(n).ok())).collect::<Option<Vec<u8>>>()?;
+        let list = value
+            .get(key)?
+            .as_array()?
+            .iter()
+            .map(|entry| entry.as_u64().and_then(|n| u8::try_from(n).ok()))
+            .collect::<Option<Vec<u8>>>()?;
         list.try_into().ok()
     };
     let words = value.get("tc_tsa")?.as_array()?.iter().map(|entry| entry.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()?;
@@ -103,7 +113,9 @@ pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<Stri
 }
 
 fn ets_words(ets: &Ets) -> Vec<String> {
-    let row = |name: &str, list: Vec<String>| std::iter::once(name.to_owned()).chain(list.into_iter().enumerate().map(|(at, value)| format!("{at}:{value}"))).collect::<Vec<_>>();
+    let row = |name: &str, list: Vec<String>| {
+        std::iter::once(name.to_owned()).chain(list.into_iter().enumerate().map(|(at, value)| format!("{at}:{value}"))).collect::<Vec<_>>()
+    };
     let texts = |list: &[u8; 8]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     [row("prio-tc", texts(&ets.prio_tc)), row("tc-tsa", ets.tsa.to_vec()), row("tc-bw", texts(&ets.bandwidth))].concat()
 }
@@ -130,8 +142,12 @@ pub fn decode_script(text: &str) -> Settings {
             rest.map_while(|word| word.split_once(':')).filter_map(|(key, value)| Some((key.parse().ok()?, value))).collect()
         };
         match words.get(..3) {
-            Some(["dcb", "pfc", "set"]) => all.pfc = Some(pairs("prio-pfc").into_iter().filter(|(_, on)| *on == "on").map(|(priority, _)| priority).collect()),
-            Some(["dcb", "app", "replace"]) => all.dscp = pairs("dscp-prio").into_iter().map(|(code, priority)| Some((code, priority.parse().ok()?))).collect(),
+            Some(["dcb", "pfc", "set"]) => {
+                all.pfc = Some(pairs("prio-pfc").into_iter().filter(|(_, on)| *on == "on").map(|(priority, _)| priority).collect())
+            }
+            Some(["dcb", "app", "replace"]) => {
+                all.dscp = pairs("dscp-prio").into_iter().map(|(code, priority)| Some((code, priority.parse().ok()?))).collect()
+            }
             Some(["dcb", "ets", "set"]) => {
                 let numbers = |name: &str| pairs(name).into_values().map(|v| v.parse().ok()).collect::<Option<Vec<u8>>>()?.try_into().ok();
                 let words = pairs("tc-tsa").into_values().map(str::to_owned).collect::<Vec<_>>().try_into().ok();

@@ -31,7 +31,12 @@ pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
                     prio_tc[priority] = class as u8;
                 }
             }
-            word => map.extend(word.strip_prefix("prio:").and_then(|priority| priority.parse::<u8>().ok()).into_iter().flat_map(|priority| codes(line, priority))),
+            word => map.extend(
+                word.strip_prefix("prio:")
+                    .and_then(|priority| priority.parse::<u8>().ok())
+                    .into_iter()
+                    .flat_map(|priority| codes(line, priority)),
+            ),
         }
     }
     settings.ets = Some(Ets { prio_tc, tsa, bandwidth });
@@ -88,7 +93,8 @@ pub fn decode_script(text: &str) -> Settings {
         if let Some(list) = behind("--pfc") {
             all.pfc = Some((0u8..8).zip(list.split(',')).filter(|(_, on)| *on == "1").map(|(priority, _)| priority).collect());
         }
-        if let Some([code, priority]) = behind("--dscp2prio").and_then(|list| list.strip_prefix("set,")).and_then(|pair| pair.split_once(',')).map(|(a, b)| [a, b])
+        if let Some([code, priority]) =
+            behind("--dscp2prio").and_then(|list| list.strip_prefix("set,")).and_then(|pair| pair.split_once(',')).map(|(a, b)| [a, b])
             && let (Ok(code), Ok(priority)) = (code.parse(), priority.parse())
         {
             all.dscp.get_or_insert_default().insert(code, priority);

@@ -24,6 +24,16 @@ enum Tool {
 }
 
 /// What the host says about the netdev.
+struct Running {
+    settings: Settings,
+    tool: Tool,
+    /// The firmware owns DCBX.
+    foreign_dcbx: bool,
+    /// lldpad runs, and whether it is willing.
+    lldpad: Option<bool>,
+}
+
+/// The answer about one netdev.
 enum Found {
     /// No such netdev.
     NoNetdev,
@@ -32,7 +42,7 @@ enum Found {
     /// The device has no such settings, with the reason.
     NoDcb(String),
     /// The settings that run.
-    Runs { settings: Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool> },
+    Runs(Box<Running>),
 }
 
 impl Kind for LinkQos {
@@ -66,12 +76,16 @@ impl Kind for LinkQos {
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         match found(wish, answers) {
             Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
-            Ok(Found::Runs { settings, tool, foreign_dcbx, lldpad }) => judge(wish, answers, &settings, tool, foreign_dcbx, lldpad),
+            Ok(Found::Runs(running)) => judge(wish, answers, &running),
             Ok(Found::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", netdev(wish))),
             Ok(Found::NoTool) => wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()),
-            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => same_everywhere(wish, Reading::NotApplicable(reason)),
+            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
+                same_everywhere(wish, Reading::NotApplicable(reason))
+            }
             Ok(Found::NoDcb(reason)) => Assessment {
-                refusal: Some(format!("{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)")),
+                refusal: Some(format!(
+                    "{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)"
+                )),
                 ..same_everywhere(wish, Reading::Absent)
             },
         }
@@ -131,14 +145,14 @@ fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
             return Ok(Found::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
         };
         settings.pause = dcb::decode(&sections).pause;
-        return Ok(Found::Runs { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad });
+        return Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad })));
     }
     let Some(pfc) = find(&sections, "pfc") else { return Ok(Found::NoTool) };
     let settings = dcb::decode(&sections);
     if pfc.code() != Some(0) {
         return no_answer(netdev, pfc);
     }
-    Ok(Found::Runs { settings, tool: Tool::Dcb, foreign_dcbx, lldpad })
+    Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Dcb, foreign_dcbx, lldpad })))
 }
 
 /// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is not known to mean that.
@@ -153,7 +167,11 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<Found, String> {
 fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
     for (name, value) in Settings::of(&wish.body).values() {
-        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(Plane::Running, Reading::Is(value), found.clone());
+        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(
+            Plane::Running,
+            Reading::Is(value),
+            found.clone(),
+        );
         assessment.attributes.insert(name.to_owned(), attribute);
     }
     assessment
@@ -171,11 +189,14 @@ fn wait_or_refuse(wish: &Wish, reason: String) -> Assessment {
     assessment
 }
 
-fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool>) -> Assessment {
+fn judge(wish: &Wish, answers: &Answers, running: &Running) -> Assessment {
+    let Running { settings: now, tool, foreign_dcbx, lldpad } = running;
+    let (tool, foreign_dcbx, lldpad) = (*tool, *foreign_dcbx, *lldpad);
     let wanted = Settings::of(&wish.body);
     let keeper = keeper(wish, tool);
     let kept = keeper.kept(answers);
-    let mut assessment = Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
+    let mut assessment =
+        Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     if foreign_dcbx {
         let attribute = Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
@@ -197,7 +218,9 @@ fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcb
     assessment.actions.extend(running_actions(netdev(wish), tool, &wanted, now, foreign_dcbx));
     disturb(netdev(wish), &wanted, now, &mut assessment);
     if lldpad == Some(false) && !assessment.actions.is_empty() {
-        assessment.interrupts.push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
+        assessment
+            .interrupts
+            .push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
     }
     assessment
 }
@@ -241,16 +264,20 @@ fn running_actions(netdev: &str, tool: Tool, wanted: &Settings, now: &Settings, 
     if foreign_dcbx && tool == Tool::Dcb {
         commands.insert(0, ["dcbx", "set", "dev", netdev, "host", "ieee"].map(str::to_owned).to_vec());
     }
-    let set = (!commands.is_empty()).then(|| match tool {
+    let set = (!commands.is_empty()).then_some(match tool {
         Tool::Dcb => Action::SetDcb { commands },
         Tool::Mlnx => Action::SetMlnxQos { commands },
     });
-    let pause = wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
+    let pause =
+        wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
     if wanted.pause == Some(true) { set.into_iter().chain(pause).collect() } else { pause.into_iter().chain(set).collect() }
 }
 
 fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
-    let changes = assessment.actions.iter().any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
+    let changes = assessment
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
     if !changes {
         return;
     }
@@ -267,7 +294,7 @@ fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Ass
 fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
     let (now, tool) = match found(wish, answers) {
-        Ok(Found::Runs { settings, tool, .. }) => (Some(settings), tool),
+        Ok(Found::Runs(running)) => (Some(running.settings), running.tool),
         _ => (None, Tool::Dcb),
     };
     let keeper = keeper(wish, tool);

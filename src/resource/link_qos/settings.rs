@@ -46,7 +46,11 @@ impl Settings {
         let mut values = BTreeMap::new();
         values.extend(self.pfc.as_ref().map(|pfc| ("pfc", Value::from_iter(pfc.iter().copied()))));
         values.extend(self.ets.as_ref().and_then(|ets| Some(("ets", serde_json::to_value(ets).ok()?))));
-        values.extend(self.dscp.as_ref().map(|dscp| ("dscp", dscp.iter().map(|(code, priority)| (code.to_string(), Value::from(*priority))).collect())));
+        values.extend(
+            self.dscp
+                .as_ref()
+                .map(|dscp| ("dscp", dscp.iter().map(|(code, priority)| (code.to_string(), Value::from(*priority))).collect())),
+        );
         values.extend(self.pause.map(|pause| ("pause", Value::from(pause))));
         values
     }
@@ -61,15 +65,20 @@ fn small(value: &Value) -> Option<u8> {
 pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
     let prio_tc = match body.get("prio_tc").filter(|value| !value.is_null()) {
         None => [0, 1, 2, 3, 4, 5, 6, 7],
-        Some(value) => eight(value, 0, |entry| small(entry).filter(|class| *class < 8)).ok_or(("/ets/prio_tc", "must give classes 0 to 7 for priorities 0 to 7".to_owned()))?,
+        Some(value) => eight(value, 0, |entry| small(entry).filter(|class| *class < 8))
+            .ok_or(("/ets/prio_tc", "must give classes 0 to 7 for priorities 0 to 7".to_owned()))?,
     };
     let algorithm = |entry: &Value| entry.as_str().filter(|word| matches!(*word, "strict" | "ets")).map(str::to_owned);
     let tsa = match body.get("tsa").filter(|value| !value.is_null()) {
         None => std::array::from_fn(|_| "ets".to_owned()),
-        Some(value) => eight(value, "ets".to_owned(), algorithm).ok_or(("/ets/tsa", "must give `strict` or `ets` for classes 0 to 7".to_owned()))?,
+        Some(value) => {
+            eight(value, "ets".to_owned(), algorithm).ok_or(("/ets/tsa", "must give `strict` or `ets` for classes 0 to 7".to_owned()))?
+        }
     };
     let none = Value::Array(vec![Value::from(0); 8]);
-    let bandwidth = eight(body.get("bandwidth").filter(|value| !value.is_null()).unwrap_or(&none), 0, |entry| small(entry).filter(|share| *share <= 100));
+    let bandwidth = eight(body.get("bandwidth").filter(|value| !value.is_null()).unwrap_or(&none), 0, |entry| {
+        small(entry).filter(|share| *share <= 100)
+    });
     let bandwidth = bandwidth.ok_or(("/ets/bandwidth", "must give percent for classes 0 to 7".to_owned()))?;
     let sum: u32 = bandwidth.iter().map(|share| u32::from(*share)).sum();
     if tsa.iter().any(|word| word == "ets") && sum != 100 {
@@ -112,7 +121,11 @@ pub fn check(fields: &mut Fields<'_>) {
             None => fields.error("/ets", "`ets` must be a mapping", Some("known: prio_tc, tsa, bandwidth".to_owned())),
             Some(map) => {
                 for key in map.keys().filter(|key| !matches!(key.as_str(), "prio_tc" | "tsa" | "bandwidth")) {
-                    fields.error(&format!("/ets/{key}"), format!("`{key}` is not a field of ets"), Some("known: prio_tc, tsa, bandwidth".to_owned()));
+                    fields.error(
+                        &format!("/ets/{key}"),
+                        format!("`{key}` is not a field of ets"),
+                        Some("known: prio_tc, tsa, bandwidth".to_owned()),
+                    );
                 }
                 if let Err((pointer, message)) = ets_of(ets) {
                     fields.error(pointer, message, None);

@@ -31,9 +31,14 @@ impl Kind for RdmaLink {
         if let Some(kind) = fields.text("type", true).filter(|kind| !matches!(*kind, "rxe" | "hca")) {
             fields.error("/type", format!("`{kind}` is not a type of RDMA link"), Some("rxe is Soft-RoCE, hca is hardware".to_owned()));
         }
-        let word = |name: &&str| !name.is_empty() && name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        let word =
+            |name: &&str| !name.is_empty() && name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         if let Some(name) = fields.text("name", false).filter(|name| !word(name)) {
-            fields.error("/name", format!("`{name}` cannot be the name of an RDMA device"), Some("letters, digits, `_` and `-`, such as rxe0".to_owned()));
+            fields.error(
+                "/name",
+                format!("`{name}` cannot be the name of an RDMA device"),
+                Some("letters, digits, `_` and `-`, such as rxe0".to_owned()),
+            );
         }
         fields.resource("known_after");
         fields.finish()
@@ -134,13 +139,16 @@ fn assess_soft(wish: &Wish, answers: &Answers, device: &Result<Option<&RdmaDevic
 fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
     if let Some(step) = wish.text("known_after") {
         assessment.known_after = Some(step.to_owned());
-        assessment.announced = if is_soft(wish) { ["add_rdma_link", "reload_systemd", "write_file"].map(str::to_owned).to_vec() } else { Vec::new() };
+        assessment.announced =
+            if is_soft(wish) { ["add_rdma_link", "reload_systemd", "write_file"].map(str::to_owned).to_vec() } else { Vec::new() };
         return;
     }
     let netdev = netdev(wish);
     let names = other_netdevs(answers, netdev);
     assessment.refusal = Some(if names.is_empty() {
-        format!("{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC")
+        format!(
+            "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
+        )
     } else {
         format!("there is no netdev {netdev} (there are: {})", names.join(", "))
     });
@@ -165,7 +173,8 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         assessment.actions.push(Action::RemoveRdmaLink { name: device.name.clone() });
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts = vec![format!("every RDMA connection over {} ends: its device {} goes away", netdev(wish), device.name)];
-        assessment.disturbs = vec![format!("configfs_value/{}.default_roce_tos", netdev(wish)), format!("configfs_value/{}.default_roce_mode", netdev(wish))];
+        assessment.disturbs =
+            vec![format!("configfs_value/{}.default_roce_tos", netdev(wish)), format!("configfs_value/{}.default_roce_mode", netdev(wish))];
     }
     assessment
 }
