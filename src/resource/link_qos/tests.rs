@@ -99,10 +99,17 @@ fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
 }
 
 #[test]
-fn a_willing_lldpad_and_firmware_dcbx_are_seen() {
+fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
     let wish = wish(lossless());
-    let willing = format!("{DCB}\n== lldpad 0\n|willing=yes\n");
-    assert!(LinkQos.assess(&wish, &answers(&wish, 0, &willing)).refusal.unwrap().contains("lldptool -T -i ens1 -V PFC willing=no"));
+    for (willing, enabled, refused) in [("yes", "8", true), ("", "", true), ("no", "24", true), ("no", "8", false)] {
+        let lldpad = format!("{DCB}\n== lldpad 0\n|willing={willing}\n\n== lldpad-pfc 0\n|enabled={enabled}\n");
+        let refusal = LinkQos.assess(&wish, &answers(&wish, 0, &lldpad)).refusal;
+        assert_eq!(
+            refusal.is_some_and(|text| text.contains("lldptool -T -i ens1 -V PFC willing=no enabled=3")),
+            refused,
+            "{willing} {enabled}"
+        );
+    }
     let firmware = DCB.replace("{\"host\":true,\"ieee\":true}", "{\"lld_managed\":true,\"ieee\":true}");
     let found = LinkQos.assess(&wish, &answers(&wish, 0, &firmware));
     assert_eq!(running(&found), ["pause false", "dcbx set dev ens1 host ieee"]);
