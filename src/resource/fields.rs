@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
             return self.error(&format!("/{field}"), format!("`{field}` must be a list of addresses"), None);
         };
         for (index, entry) in list.iter().enumerate() {
-            if !entry.as_str().is_some_and(|text| text.parse::<IpNet>().is_ok()) {
+            if entry.as_str().is_none_or(|text| text.parse::<IpNet>().is_err()) {
                 let help = Some("write address and prefix, such as 192.0.2.7/24 or 2001:db8::7/64".to_owned());
                 self.error(&format!("/{field}/{index}"), format!("{entry} is no address in CIDR form"), help);
             }

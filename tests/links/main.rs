@@ -1,6 +1,8 @@
 //! Links, lossless classes and RDMA devices against real programs: the network managers of Debian 12 in boxes of their own,
 //! and, where a machine with a (make-believe) ConnectX is named, `dcb`, Soft-RoCE and configfs of a real kernel.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
+
 mod rig;
 
 use railwright::resource::configfs_value::ConfigfsValue;
@@ -169,4 +171,46 @@ fn soft_roce_comes_and_goes_and_its_defaults_with_it() {
     let device = wish(&RdmaLink, body);
     let undo = RdmaLink.undo(&device, &json!({ "device": null }), &machine.read(&RdmaLink.reads(&device)));
     machine.perform(&undo.actions);
+}
+
+/// What the kernel forgets at a reboot is there again after it, all three kinds together.
+#[test]
+fn a_reboot_brings_everything_back() {
+    let Some(machine) = Machine::with_connectx("a_reboot_brings_everything_back") else { return };
+    let wishes: [(&dyn Kind, _); 3] = [
+        (&LinkQos, json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } })),
+        (&RdmaLink, json!({ "netdev": NETDEV, "type": "rxe" })),
+        (&ConfigfsValue, json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 })),
+    ];
+    let wishes = wishes.map(|(kind, body)| (kind, wish(kind, body)));
+    let befores: Vec<_> = wishes
+        .iter()
+        .map(|(kind, wish)| {
+            let fresh = machine.assess(*kind, wish);
+            machine.perform(&fresh.actions);
+            fresh.before
+        })
+        .collect();
+    let boot = "cat /proc/sys/kernel/random/boot_id";
+    let old = machine.sh(boot);
+    machine.run("sync; systemctl start --no-block reboot.target");
+    let mut tries = 0;
+    while !matches!(machine.run(boot), (true, id) if id != old) {
+        tries += 1;
+        assert!(tries < 300, "the machine did not come back from its reboot");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+    machine.sh("systemctl is-system-running --wait >/dev/null || true; udevadm settle");
+    for (kind, wish) in &wishes {
+        let booted = machine.assess(*kind, wish);
+        assert!(booted.is_met(), "{} {}", kind.name(), differences(&booted));
+    }
+    for ((kind, wish), before) in wishes.iter().zip(&befores).rev() {
+        let undo = kind.undo(wish, before, &machine.read(&kind.reads(wish)));
+        machine.perform(&undo.actions);
+    }
+    assert_eq!(
+        machine.sh("find /etc/railwright /etc/udev/rules.d /etc/systemd/system -name '*railwright*' -type f 2>/dev/null || true"),
+        ""
+    );
 }

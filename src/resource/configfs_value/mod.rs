@@ -42,13 +42,11 @@ impl Kind for ConfigfsValue {
                     fields.error("/value", "`value` must be a type of service from 0 to 255", help);
                 }
             }
-            Some("default_roce_mode") => {
-                if !fields.get("value").and_then(Value::as_str).is_some_and(|mode| MODES.contains(&mode)) {
-                    fields.error("/value", "`value` must be a RoCE mode", Some(MODES.join(" or ")));
-                }
+            Some("default_roce_mode") if fields.get("value").and_then(Value::as_str).is_none_or(|mode| !MODES.contains(&mode)) => {
+                fields.error("/value", "`value` must be a RoCE mode", Some(MODES.join(" or ")));
             }
+            Some("default_roce_mode") | None => {}
             Some(other) => fields.error("/attribute", format!("`{other}` is no default of rdma_cm"), Some(ATTRIBUTES.join(" or "))),
-            None => {}
         }
         fields.finish()
     }

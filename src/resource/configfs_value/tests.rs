@@ -1,1 +1,88 @@
+use super::*;
+use crate::base::Address;
+use crate::resource::{Answer, AnswerStatus};
 
+const DEVICE: &str = "== device rocep193s0\n|parent=ens1\n\n== port 1\n|state:4: ACTIVE\n";
+
+fn wish(body: Value) -> Wish {
+    assert_eq!(ConfigfsValue.check(&body), [], "{body}");
+    let name = ConfigfsValue.address_name(&body).unwrap();
+    assert_eq!(name, "ens1.default_roce_tos");
+    Wish {
+        address: Address::host("n1", "configfs_value", &name),
+        kind: "configfs_value".to_owned(),
+        body,
+        after: Vec::new(),
+        module: String::new(),
+        places: Vec::new(),
+    }
+}
+
+/// Answers with this device, this tree of configfs, and our files as an earlier run left them, or none.
+fn answers(wish: &Wish, device: &str, tree: &str, kept: bool) -> Answers {
+    let mut answers = Answers::default();
+    let ours = keeper(wish).write(&Kept::default());
+    for read in ConfigfsValue.reads(wish) {
+        let file = |path: &str| {
+            ours.iter().find_map(|action| match action {
+                Action::WriteFile { path: other, content, .. } if kept && other == path => {
+                    Some(format!("755 root root 1 regular file\n{content}"))
+                }
+                _ => None,
+            })
+        };
+        let (code, out) = match &read {
+            Read::RdmaLinks => (i32::from(device.is_empty()), device.to_owned()),
+            Read::Configfs { .. } => (i32::from(tree.is_empty()), tree.to_owned()),
+            Read::File { path } => file(path).map_or((1, String::new()), |text| (0, text)),
+            _ => (1, String::new()),
+        };
+        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+    }
+    answers
+}
+
+fn tos() -> Wish {
+    wish(json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 104 }))
+}
+
+#[test]
+fn a_directory_that_nobody_made_is_a_difference() {
+    let wish = tos();
+    let found = ConfigfsValue.assess(&wish, &answers(&wish, DEVICE, "", true));
+    assert_eq!(found.attributes["value"].found.get(Plane::Running), Some(&Reading::Absent));
+    let path = "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos".to_owned();
+    assert_eq!(found.actions, [Action::SetConfigfs { path, value: "104".to_owned() }]);
+    let met =
+        ConfigfsValue.assess(&wish, &answers(&wish, DEVICE, "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n", true));
+    assert!(met.is_met() && met.actions.is_empty());
+}
+
+#[test]
+fn without_a_device_it_is_known_after_the_rdma_link() {
+    let wish = tos();
+    let found = ConfigfsValue.assess(&wish, &answers(&wish, "", "", false));
+    assert_eq!((found.known_after.as_deref(), found.actions.len()), (Some("rdma_link/ens1"), 0));
+    assert_eq!(found.announced, ["reload_systemd", "set_configfs", "write_file"]);
+}
+
+#[test]
+fn undo_sets_what_was_there_or_names_what_stays() {
+    let wish = tos();
+    let now = answers(&wish, DEVICE, "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n", true);
+    let back = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &now);
+    assert!(matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"), "{back:?}");
+    let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
+    assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
+}
+
+#[test]
+fn bad_bodies_are_told_apart() {
+    for (body, pointer) in [
+        (json!({ "netdev": "ens1", "attribute": "tos", "value": 1 }), "/attribute"),
+        (json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 256 }), "/value"),
+        (json!({ "netdev": "ens1", "attribute": "default_roce_mode", "value": "v2" }), "/value"),
+    ] {
+        assert_eq!(ConfigfsValue.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+    }
+}

@@ -4,6 +4,7 @@
 //! What runs is set with `ip`, what persists is written to the manager's own files; the manager is made to read them
 //! again only where it would otherwise undo what runs (systemd-networkd, netplan).
 
+mod change;
 pub mod ifupdown;
 pub mod netplan;
 pub mod network_manager;
@@ -17,7 +18,8 @@ pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
 use super::fields::Fields;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use change::Change;
 use ipnet::IpNet;
 use owner::{Before, Intent, Persisted};
 use serde::{Deserialize, Serialize};
@@ -258,11 +260,11 @@ fn mend(body: &Body, found: &Found, assessment: &mut Assessment) {
             }
         }
     }
-    let change = running_change(&body.intent(), &found.running, now);
+    let change = if now { Change::between(&body.intent(), &found.running) } else { Change::default() };
     if let Some(Owner::Nobody { .. }) = found.owner.as_ref().ok().filter(|_| disk) {
         assessment.interrupts.push(format!("systemd-networkd takes over {}, which nobody managed", body.netdev));
     }
-    disturb(&body.netdev, &change, reload, found, assessment);
+    change::disturb(&body.netdev, &change, reload, found, assessment);
     actions.extend(change.into_actions(&body.netdev, reload));
     assessment.actions = actions;
 }
@@ -284,93 +286,6 @@ fn persist(body: &Body, found: &Found) -> Result<(Vec<Action>, Option<NetworkMan
             body.netdev, body.netdev
         )),
     }
-}
-
-/// A change of what runs.
-#[derive(Debug, Default)]
-struct Change {
-    mtu: Option<u32>,
-    up: Option<bool>,
-    add: Vec<String>,
-    remove: Vec<String>,
-}
-
-fn running_change(intent: &Intent, running: &Persisted, differs: bool) -> Change {
-    if !differs {
-        return Change::default();
-    }
-    let texts = |list: &[IpNet], other: &[IpNet]| list.iter().filter(|a| !other.contains(a)).map(ToString::to_string).collect::<Vec<_>>();
-    Change {
-        mtu: intent.mtu.filter(|mtu| running.mtu != Some(*mtu)),
-        up: intent.up.filter(|up| running.up != Some(*up)),
-        add: texts(&intent.addresses, &running.addresses),
-        remove: if intent.exclusive { texts(&running.addresses, &intent.addresses) } else { Vec::new() },
-    }
-}
-
-impl Change {
-    fn is_nothing(&self) -> bool {
-        self.mtu.is_none() && self.up.is_none() && self.add.is_empty() && self.remove.is_empty()
-    }
-
-    /// MTU and state first, then the manager, then addresses: networkd sets those of its files itself, and what it has
-    /// set is left alone.
-    fn into_actions(self, netdev: &str, reload: Option<NetworkManagerKind>) -> Vec<Action> {
-        let netdev = netdev.to_owned();
-        let set =
-            |mtu, up, add_addresses, remove_addresses| Action::SetLink { netdev: netdev.clone(), mtu, up, add_addresses, remove_addresses };
-        let Some(manager) = reload else {
-            return if self.is_nothing() { Vec::new() } else { vec![set(self.mtu, self.up, self.add, self.remove)] };
-        };
-        let mut actions = Vec::new();
-        if self.mtu.is_some() || self.up.is_some() {
-            actions.push(set(self.mtu, self.up, Vec::new(), Vec::new()));
-        }
-        actions.push(Action::ReloadLink { netdev: netdev.clone(), manager });
-        if !self.add.is_empty() || !self.remove.is_empty() {
-            actions.push(set(None, None, self.add, self.remove));
-        }
-        actions
-    }
-}
-
-/// How much a change disturbs, in degrees and in words.
-fn disturb(netdev: &str, change: &Change, reload: Option<NetworkManagerKind>, found: &Found, assessment: &mut Assessment) {
-    let networkd_runs = match &found.owner {
-        Ok(Owner::Managed(view)) => view.manager == NetworkManagerKind::Networkd || view.manager == NetworkManagerKind::Netplan,
-        Ok(Owner::Nobody { networkd_runs }) => *networkd_runs,
-        Err(_) => false,
-    };
-    let sets_anew = reload.is_some() && networkd_runs && found.running.addresses.iter().any(|a| !a.addr().is_loopback());
-    let mut words = Vec::new();
-    if change.mtu.is_some() {
-        words.push(format!("RDMA traffic on {netdev} stops for about 1 s"));
-    }
-    if change.up == Some(false) {
-        words.push(format!("all traffic on {netdev} stops until it is set up again"));
-    }
-    if sets_anew {
-        words.push(format!("systemd-networkd sets the addresses of {netdev} anew, and its RDMA GIDs with them"));
-    }
-    if !change.remove.is_empty() {
-        words.push(format!("connections over {} end", change.remove.join(", ")));
-    }
-    if !words.is_empty() {
-        assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdev = Some(netdev.to_owned());
-    } else if reload.is_some() {
-        assessment.disruption = Disruption::Reload;
-    }
-    assessment.interrupts.extend(words);
-    assessment.disturbs = change.mtu.map(|mtu| dragged_along(mtu, &found.state)).unwrap_or_default();
-}
-
-/// The kernel drags VLANs down with their parent (never up), and pushes a bond's MTU to its members.
-fn dragged_along(mtu: u32, state: &LinkState) -> Vec<String> {
-    let is_bond = state.kind.as_deref() == Some("bond");
-    let members = state.lower.iter().filter(|_| is_bond);
-    let above = state.upper.iter().filter(|upper| upper.mtu.is_some_and(|other| other > mtu));
-    members.chain(above).map(|other| format!("link/{}", other.netdev)).collect()
 }
 
 #[cfg(test)]

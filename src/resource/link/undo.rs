@@ -1,5 +1,6 @@
 //! Taking a `link` wish back: what was there before our first change comes back, and nothing else is touched.
 
+use super::change::{Change, disturb, texts};
 use super::owner::{self, Before, Owner, Persisted, owner};
 use super::{Body, Found, Snapshot, link_state};
 use crate::resource::action::NetworkManagerKind;
@@ -52,19 +53,15 @@ fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
         reload = Some(view.manager).filter(|m| !assessment.actions.is_empty() && *m != NetworkManagerKind::NetworkManager);
         assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
     }
-    let change = super::Change {
+    let change = Change {
         mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
         up: then.up.filter(|up| found.running.up != Some(*up)),
         add: texts(&then.addresses, &found.running.addresses),
         remove: texts(&found.running.addresses, &then.addresses),
     };
-    super::disturb(&body.netdev, &change, reload, found, &mut assessment);
+    disturb(&body.netdev, &change, reload, found, &mut assessment);
     assessment.actions.extend(change.into_actions(&body.netdev, reload));
     assessment
-}
-
-fn texts(list: &[IpNet], other: &[IpNet]) -> Vec<String> {
-    list.iter().filter(|address| !other.contains(address)).map(ToString::to_string).collect()
 }
 
 /// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.

@@ -16,7 +16,7 @@ for o in pfc ets app dcbx; do said "$o" dcb -j -N "$o" show dev "$n"; done
 elif command -v mlnx_qos >/dev/null 2>&1; then said mlnx_qos mlnx_qos -i "$n"; fi
 command -v ethtool >/dev/null 2>&1 && said pause ethtool -a "$n"
 for c in "$R"/proc/[0-9]*/comm; do w=; {{ read -r w <"$c"; }} 2>/dev/null; [ "$w" = lldpad ] || continue
-said lldpad lldptool -t -i "$n" -V PFC -c willing; break; done
+said lldpad lldptool -t -i "$n" -V PFC -c willing; said lldpad-pfc lldptool -t -i "$n" -V PFC -c enabled; break; done
 exit 0
 "#,
         netdev = sh(netdev)
@@ -68,6 +68,19 @@ fn pause(sections: &[Section<'_>]) -> Option<bool> {
     let section = find(sections, "pause").filter(|section| section.code() == Some(0))?;
     let direction = |name: &str| section.lines.iter().find_map(|line| line.strip_prefix(name)).map(|value| value.trim() == "on");
     Some(direction("RX:")? || direction("TX:")?)
+}
+
+/// lldpad runs: whether it keeps PFC as wished. It does so only where it was told the same and takes nothing from the
+/// switch; seen at a boot: one that was told nothing switches PFC off half a minute after our unit switched it on.
+pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool> {
+    let value = |word: &str| -> Option<String> {
+        find(sections, word)?.lines.iter().find_map(|line| line.split_once('=')).map(|(_, value)| value.trim().to_owned())
+    };
+    find(sections, "lldpad")?;
+    // a mask of bits: 8 is priority 3 (lldpad 1.1)
+    let mask = value("lldpad-pfc").and_then(|text| text.parse::<u8>().ok());
+    let enabled = mask.map(|mask| (0u8..8).filter(|priority| mask >> priority & 1 == 1).collect());
+    Some(wanted.pfc.is_none() || (value("lldpad").as_deref() == Some("no") && wanted.pfc == enabled))
 }
 
 /// Firmware or an LLDP agent owns DCBX where the kernel's `host` mode is off.

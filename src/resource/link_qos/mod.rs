@@ -24,6 +24,16 @@ enum Tool {
 }
 
 /// What the host says about the netdev.
+struct Running {
+    settings: Settings,
+    tool: Tool,
+    /// The firmware owns DCBX.
+    foreign_dcbx: bool,
+    /// lldpad runs, and whether it keeps PFC as wished.
+    lldpad_agrees: Option<bool>,
+}
+
+/// The answer about one netdev.
 enum Found {
     /// No such netdev.
     NoNetdev,
@@ -32,7 +42,7 @@ enum Found {
     /// The device has no such settings, with the reason.
     NoDcb(String),
     /// The settings that run.
-    Runs { settings: Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool> },
+    Runs(Box<Running>),
 }
 
 impl Kind for LinkQos {
@@ -66,7 +76,7 @@ impl Kind for LinkQos {
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         match found(wish, answers) {
             Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
-            Ok(Found::Runs { settings, tool, foreign_dcbx, lldpad }) => judge(wish, answers, &settings, tool, foreign_dcbx, lldpad),
+            Ok(Found::Runs(running)) => judge(wish, answers, &running),
             Ok(Found::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", netdev(wish))),
             Ok(Found::NoTool) => wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()),
             Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
@@ -128,21 +138,21 @@ fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
     if find(&sections, "virtual-function").is_some() {
         return Ok(Found::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
     }
-    let lldpad = find(&sections, "lldpad").map(|section| section.text().contains("willing=yes"));
+    let lldpad_agrees = dcb::lldpad_agrees(&sections, &Settings::of(&wish.body));
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     if let Some(section) = find(&sections, "mlnx_qos") {
         let Some(mut settings) = mlnx::decode(section, &Settings::of(&wish.body)) else {
             return Ok(Found::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
         };
         settings.pause = dcb::decode(&sections).pause;
-        return Ok(Found::Runs { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad });
+        return Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad_agrees })));
     }
     let Some(pfc) = find(&sections, "pfc") else { return Ok(Found::NoTool) };
     let settings = dcb::decode(&sections);
     if pfc.code() != Some(0) {
         return no_answer(netdev, pfc);
     }
-    Ok(Found::Runs { settings, tool: Tool::Dcb, foreign_dcbx, lldpad })
+    Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Dcb, foreign_dcbx, lldpad_agrees })))
 }
 
 /// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is not known to mean that.
@@ -179,7 +189,9 @@ fn wait_or_refuse(wish: &Wish, reason: String) -> Assessment {
     assessment
 }
 
-fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool>) -> Assessment {
+fn judge(wish: &Wish, answers: &Answers, running: &Running) -> Assessment {
+    let Running { settings: now, tool, foreign_dcbx, lldpad_agrees } = running;
+    let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
     let wanted = Settings::of(&wish.body);
     let keeper = keeper(wish, tool);
     let kept = keeper.kept(answers);
@@ -195,22 +207,23 @@ fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcb
     if assessment.is_met() || assessment.has_unknown() {
         return assessment;
     }
-    if lldpad == Some(true) {
-        assessment.refusal = Some(format!(
-            "lldpad runs and is willing to take PFC of {0} from the switch, so it would overwrite this: `lldptool -T -i {0} -V PFC willing=no` first, or stop lldpad",
-            netdev(wish)
-        ));
+    if lldpad_agrees == Some(false) {
+        assessment.refusal = Some(lldpad_refusal(netdev(wish), &wanted));
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
     assessment.actions.extend(running_actions(netdev(wish), tool, &wanted, now, foreign_dcbx));
     disturb(netdev(wish), &wanted, now, &mut assessment);
-    if lldpad == Some(false) && !assessment.actions.is_empty() {
-        assessment
-            .interrupts
-            .push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
-    }
     assessment
+}
+
+fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {
+    let list: Vec<String> = wanted.pfc.iter().flatten().map(ToString::to_string).collect();
+    let enabled = if list.is_empty() { "none".to_owned() } else { list.join(",") };
+    format!(
+        "lldpad runs and will overwrite PFC of {netdev}, at the latest after the next boot: stop it (`systemctl disable --now lldpad.socket lldpad`), \
+         or tell it the same: `lldptool -T -i {netdev} -V PFC willing=no enabled={enabled}`"
+    )
 }
 
 /// What the script on disk sets; ours sets what is wished, even where that takes no command (an empty DSCP map).
@@ -252,7 +265,7 @@ fn running_actions(netdev: &str, tool: Tool, wanted: &Settings, now: &Settings, 
     if foreign_dcbx && tool == Tool::Dcb {
         commands.insert(0, ["dcbx", "set", "dev", netdev, "host", "ieee"].map(str::to_owned).to_vec());
     }
-    let set = (!commands.is_empty()).then(|| match tool {
+    let set = (!commands.is_empty()).then_some(match tool {
         Tool::Dcb => Action::SetDcb { commands },
         Tool::Mlnx => Action::SetMlnxQos { commands },
     });
@@ -282,7 +295,7 @@ fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Ass
 fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
     let (now, tool) = match found(wish, answers) {
-        Ok(Found::Runs { settings, tool, .. }) => (Some(settings), tool),
+        Ok(Found::Runs(running)) => (Some(running.settings), running.tool),
         _ => (None, Tool::Dcb),
     };
     let keeper = keeper(wish, tool);

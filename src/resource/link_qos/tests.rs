@@ -1,1 +1,147 @@
+use super::*;
+use crate::base::Address;
+use crate::resource::{Answer, AnswerStatus};
+use proptest::prelude::*;
 
+/// `dcb -j -N` (iproute2 6.1) and `ethtool -a` on the lab's make-believe ConnectX.
+const DCB: &str = include_str!("tests/dcb.txt");
+/// `mlnx_qos -i` as the scripts of att/netarbiter (nvmf/OUTPUTSAMPLE.setup-nic-lossless-layer3.sh.md) recorded it on a ConnectX.
+const MLNX: &str = include_str!("tests/mlnx_qos.txt");
+
+fn wish(body: Value) -> Wish {
+    assert_eq!(LinkQos.check(&body), [], "{body}");
+    Wish {
+        address: Address::host("n1", "link_qos", "ens1"),
+        kind: "link_qos".to_owned(),
+        body,
+        after: Vec::new(),
+        module: String::new(),
+        places: Vec::new(),
+    }
+}
+
+fn answers(wish: &Wish, code: i32, out: &str) -> Answers {
+    let mut answers = Answers::default();
+    for read in LinkQos.reads(wish) {
+        let (code, out) = if matches!(read, Read::LinkQos { .. }) { (code, out) } else { (1, "") };
+        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+    }
+    answers
+}
+
+fn lossless() -> Value {
+    json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } })
+}
+
+fn running(assessment: &Assessment) -> Vec<String> {
+    let words = |action: &Action| match action {
+        Action::SetDcb { commands } | Action::SetMlnxQos { commands } => commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>(),
+        Action::SetPause { on, .. } => vec![format!("pause {on}")],
+        _ => Vec::new(),
+    };
+    assessment.actions.iter().flat_map(words).collect()
+}
+
+#[test]
+fn only_what_differs_is_set_and_pause_goes_first() {
+    let wish = wish(lossless());
+    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    assert_eq!(running(&found), ["pause false"], "dcb already says the rest");
+    let empty = DCB
+        .replace("[[26,3],[48,6]]", "[[10,1]]")
+        .replace("false,true,false,false,false,false]", "false,false,false,false,false,false]")
+        .replace("[0,0,0,3,0,0,6,0]", "[0,1,2,3,4,5,6,7]");
+    insta::assert_snapshot!(running(&LinkQos.assess(&wish, &answers(&wish, 0, &empty))).join("\n"), @r"
+    pause false
+    ets set dev ens1 prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0 tc-tsa 0:ets 1:ets 2:ets 3:ets 4:ets 5:ets 6:strict 7:ets tc-bw 0:50 1:0 2:0 3:50 4:0 5:0 6:0 7:0
+    app replace dev ens1 dscp-prio 26:3 48:6
+    app del dev ens1 dscp-prio 10:1
+    pfc set dev ens1 prio-pfc all:off 3:on
+    ");
+}
+
+#[test]
+fn our_script_is_read_back_as_it_was_written() {
+    let wish = wish(lossless());
+    for tool in [Tool::Dcb, Tool::Mlnx] {
+        let [Action::WriteFile { content, .. }, ..] = &keeper(&wish, tool).write(&Kept::default())[..] else { panic!() };
+        let mut kept = Kept::default();
+        kept.script = Some(format!("{content}# a line by hand\n"));
+        let read = persisted(&Settings::default(), &keeper(&wish, tool), tool, &Ok(kept)).unwrap();
+        assert_eq!(read, Settings::of(&wish.body), "{tool:?}");
+    }
+}
+
+#[test]
+fn mlnx_qos_stands_in_where_there_is_no_dcb() {
+    let wish = wish(json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 } }));
+    assert!(running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX))).is_empty());
+    let pcp = MLNX.replace("state: dscp", "state: pcp").replace("0   0   0   1", "0   0   0   0");
+    let found = LinkQos.assess(&wish, &answers(&wish, 0, &pcp));
+    assert_eq!(
+        running(&found),
+        ["-i ens1 --trust dscp", "-i ens1 --dscp2prio set,26,3", "-i ens1 --dscp2prio set,48,6", "-i ens1 --pfc 0,0,0,1,0,0,0,0"]
+    );
+    assert_eq!((found.disruption, found.interrupts_netdev.as_deref()), (Disruption::LinkBlip, Some("ens1")));
+}
+
+#[test]
+fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
+    let wish = wish(lossless());
+    let plain = "== pfc 1\n|Attribute read: Operation not supported\n";
+    assert!(LinkQos.assess(&wish, &answers(&wish, 0, plain)).refusal.unwrap().contains("optional: true"));
+    let mut optional = wish.clone();
+    optional.body["optional"] = json!(true);
+    assert!(LinkQos.assess(&optional, &answers(&optional, 0, plain)).is_met());
+    let broken = LinkQos.assess(&wish, &answers(&wish, 0, "== pfc 1\n|Cannot talk to kernel\n"));
+    assert!(broken.has_unknown() && broken.refusal.is_none());
+    assert!(LinkQos.assess(&wish, &answers(&wish, 1, "")).refusal.unwrap().contains("no netdev"));
+}
+
+#[test]
+fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
+    let wish = wish(lossless());
+    for (willing, enabled, refused) in [("yes", "8", true), ("", "", true), ("no", "24", true), ("no", "8", false)] {
+        let lldpad = format!("{DCB}\n== lldpad 0\n|willing={willing}\n\n== lldpad-pfc 0\n|enabled={enabled}\n");
+        let refusal = LinkQos.assess(&wish, &answers(&wish, 0, &lldpad)).refusal;
+        assert_eq!(
+            refusal.is_some_and(|text| text.contains("lldptool -T -i ens1 -V PFC willing=no enabled=3")),
+            refused,
+            "{willing} {enabled}"
+        );
+    }
+    let firmware = DCB.replace("{\"host\":true,\"ieee\":true}", "{\"lld_managed\":true,\"ieee\":true}");
+    let found = LinkQos.assess(&wish, &answers(&wish, 0, &firmware));
+    assert_eq!(running(&found), ["pause false", "dcbx set dev ens1 host ieee"]);
+}
+
+#[test]
+fn undo_brings_back_what_ran() {
+    let wish = wish(lossless());
+    let before = json!({ "running": { "pfc": [], "dscp": {}, "pause": true, "ets": null } });
+    let undo = LinkQos.undo(&wish, &before, &answers(&wish, 0, &DCB.replace("RX:\t\ton", "RX:\t\toff").replace("TX:\t\ton", "TX:\t\toff")));
+    assert_eq!(running(&undo), ["app del dev ens1 dscp-prio 26:3 48:6", "pfc set dev ens1 prio-pfc all:off", "pause true"]);
+}
+
+#[test]
+fn bad_bodies_are_told_apart() {
+    for (body, pointer) in [
+        (json!({ "netdev": "ens1" }), ""),
+        (json!({ "netdev": "ens1", "pfc": [8] }), "/pfc"),
+        (json!({ "netdev": "ens1", "dscp": { "64": 3 } }), "/dscp"),
+        (json!({ "netdev": "ens1", "pfc": [3], "pause": true }), "/pause"),
+        (json!({ "netdev": "ens1", "ets": { "bandwidth": { "0": 50 } } }), "/ets/bandwidth"),
+        (json!({ "netdev": "ens1", "ets": { "tsa": { "0": "strict" }, "bandwidth": { "0": 50, "1": 50 } } }), "/ets/bandwidth"),
+        (json!({ "netdev": "ens1", "ets": { "bw": [] , "bandwidth": { "0": 100 } } }), "/ets/bw"),
+    ] {
+        assert_eq!(LinkQos.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_output_panics(out in "(== pfc 0|== ets 0|== app 0|== mlnx_qos 0|\\||tc: |priority: |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n){0,40}") {
+        let wish = wish(lossless());
+        LinkQos.assess(&wish, &answers(&wish, 0, &out));
+    }
+}

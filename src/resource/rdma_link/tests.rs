@@ -1,1 +1,95 @@
+use super::*;
+use crate::base::Address;
+use crate::resource::{Answer, AnswerStatus};
 
+/// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1, rdma-core 44).
+const SOFT: &str = include_str!("tests/soft-roce.txt");
+
+fn wish(body: Value) -> Wish {
+    assert_eq!(RdmaLink.check(&body), [], "{body}");
+    let name = RdmaLink.address_name(&body).unwrap();
+    Wish {
+        address: Address::host("n1", "rdma_link", &name),
+        kind: "rdma_link".to_owned(),
+        body,
+        after: Vec::new(),
+        module: String::new(),
+        places: Vec::new(),
+    }
+}
+
+/// Answers with these RDMA devices (none where empty), a netdev or not, and no files.
+fn answers(wish: &Wish, devices: &str, has_netdev: bool) -> Answers {
+    let mut answers = Answers::default();
+    for read in RdmaLink.reads(wish) {
+        let (code, out) = match &read {
+            Read::RdmaLinks => (i32::from(devices.is_empty()), devices),
+            Read::Link { .. } if has_netdev => (0, "mtu=9000\n"),
+            Read::Link { .. } => (1, "netdev=eth0\nnetdev=lo\n"),
+            _ => (1, ""),
+        };
+        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+    }
+    answers
+}
+
+#[test]
+fn a_renamed_device_is_found_by_its_netdev() {
+    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe", "name": "rxe0" }));
+    let answers = answers(&wish, SOFT, true);
+    let devices = rdma_devices(&answers).unwrap();
+    let device = device_on(&devices, "ens1f0np0").unwrap();
+    assert_eq!(
+        (device.name.as_str(), device.is_soft_roce, device.ports[0].state.as_str(), device.ports[0].active_mtu),
+        ("rocep193s0", true, "ACTIVE", Some(1024))
+    );
+    let gid = &device.ports[0].gids[1];
+    assert_eq!(
+        (gid.index, gid.address.to_string().as_str(), gid.kind.as_str(), gid.netdev.as_deref()),
+        (1, "192.168.77.1", "RoCE v2", Some("ens1f0np0"))
+    );
+    let found = RdmaLink.assess(&wish, &answers);
+    assert!(found.attributes["device"].differences().is_empty());
+    assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file", "write_file", "write_file", "reload_systemd"]);
+}
+
+#[test]
+fn undo_spares_a_device_that_was_there_before() {
+    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let answers = answers(&wish, SOFT, true);
+    let brought = RdmaLink.undo(&wish, &json!({ "device": null }), &answers);
+    assert_eq!(brought.actions, [Action::RemoveRdmaLink { name: "rocep193s0".to_owned() }]);
+    let found = RdmaLink.undo(&wish, &json!({ "device": "rxe0" }), &answers);
+    assert!(found.is_met() && found.actions.is_empty());
+}
+
+#[test]
+fn hardware_is_only_looked_for() {
+    let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
+    assert!(RdmaLink.assess(&hca, &answers(&hca, SOFT, true)).is_met());
+    let missing = RdmaLink.assess(&hca, &answers(&hca, "", true));
+    assert!(missing.refusal.unwrap().contains("mlx5_ib"));
+    let waiting = wish(json!({ "netdev": "ens1f0np0", "type": "hca", "known_after": "kernel_module/mlx5_ib" }));
+    assert_eq!(RdmaLink.assess(&waiting, &answers(&waiting, "", true)).known_after.as_deref(), Some("kernel_module/mlx5_ib"));
+}
+
+#[test]
+fn soft_roce_is_not_put_above_hardware_or_nothing() {
+    let rxe = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let hardware = SOFT.replace("|parent=ens1f0np0\n", "");
+    assert!(RdmaLink.assess(&rxe, &answers(&rxe, &hardware, true)).refusal.unwrap().contains("rocep193s0"));
+    let absent = RdmaLink.assess(&rxe, &answers(&rxe, "", false));
+    assert!(absent.refusal.unwrap().contains("eth0, lo") && absent.actions.is_empty());
+}
+
+#[test]
+fn bad_bodies_are_told_apart() {
+    for (body, pointer) in [
+        (json!({ "netdev": "ens1" }), ""),
+        (json!({ "netdev": "ens1", "type": "siw" }), "/type"),
+        (json!({ "netdev": "ens1", "type": "rxe", "name": "a;b" }), "/name"),
+        (json!({ "netdev": "ens1", "type": "hca", "known_after": "mlx5" }), "/known_after"),
+    ] {
+        assert_eq!(RdmaLink.check(&body).first().map(|e| e.pointer.as_str()), Some(pointer), "{body}");
+    }
+}
