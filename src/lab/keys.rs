@@ -73,7 +73,10 @@ impl Keyring {
             keyring.gpg(&["--import"], &bytes)?;
             return Ok(keyring);
         }
-        keyring.gpg(&["--passphrase", "", "--quick-generate-key", "railwright lab (made on this computer)", "ed25519", "sign", "never"], b"")?;
+        keyring.gpg(
+            &["--passphrase", "", "--quick-generate-key", "railwright lab (made on this computer)", "ed25519", "sign", "never"],
+            b"",
+        )?;
         let private = keyring.gpg(&["--armor", "--export-secret-keys"], b"")?;
         let public = keyring.gpg(&["--armor", "--export"], b"")?;
         files::write_atomic(&secret, &private, 0o600).map_err(|error| trouble(&secret, &error))?;

@@ -74,7 +74,9 @@ fn parse(head: &str) -> Option<Request> {
     let mut lines = head.lines();
     let mut words = lines.next()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
-    let closes = |line: &str| line.split_once(':').is_some_and(|(n, v)| n.eq_ignore_ascii_case("connection") && v.trim().eq_ignore_ascii_case("close"));
+    let closes = |line: &str| {
+        line.split_once(':').is_some_and(|(n, v)| n.eq_ignore_ascii_case("connection") && v.trim().eq_ignore_ascii_case("close"))
+    };
     let last = version != "HTTP/1.1" || lines.any(closes);
     Some(Request { method: method.to_owned(), target: target.to_owned(), last })
 }
@@ -168,7 +170,9 @@ mod tests {
         let ok = ask("GET /./a_1%253a2%2bb.deb HTTP/1.1\r\nHost: x\r\n\r\nHEAD /a_1%253a2+b.deb HTTP/1.1\r\n\r\n", &root).await;
         assert_eq!(ok.matches("200 OK").count(), 2, "{ok}");
         assert_eq!(ok.matches("\r\n\r\npackage").count(), 1, "{ok}");
-        for bad in ["/../secret", "/src/../../secret", "/%2e%2e/secret", "/link", "/src", "/", "/a%00b", "/%zz", "/nothing", "/%2e%2e%2fsecret"] {
+        for bad in
+            ["/../secret", "/src/../../secret", "/%2e%2e/secret", "/link", "/src", "/", "/a%00b", "/%zz", "/nothing", "/%2e%2e%2fsecret"]
+        {
             let text = ask(&format!("GET {bad} HTTP/1.1\r\n\r\n"), &root).await;
             assert!(text.starts_with("HTTP/1.1 404") && !text.contains("secret"), "{bad}: {text}");
         }

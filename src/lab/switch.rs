@@ -28,7 +28,13 @@ impl Table {
             self.0.insert(sender, from);
         }
         match self.0.get(&to) {
-            Some(port) if to[0] & 1 == 0 => if *port == from { Vec::new() } else { vec![*port] },
+            Some(port) if to[0] & 1 == 0 => {
+                if *port == from {
+                    Vec::new()
+                } else {
+                    vec![*port]
+                }
+            }
             _ => (1..=ports).filter(|port| *port != from).collect(),
         }
     }

@@ -120,9 +120,12 @@ fn start_server(folder: &Folder) -> Result<()> {
         clock::pause(50);
     }
     let said = files::tail(&log, 400).unwrap_or_default();
-    Err(Diagnostic::error("RW0904", format!("the package repository did not start on port {port}: {}", crate::base::text::one_line(&said, 200)))
-        .next(format!("see {}", log.display()))
-        .into())
+    Err(Diagnostic::error(
+        "RW0904",
+        format!("the package repository did not start on port {port}: {}", crate::base::text::one_line(&said, 200)),
+    )
+    .next(format!("see {}", log.display()))
+    .into())
 }
 
 fn start_switch(folder: &Folder, machines: usize) -> Result<()> {
