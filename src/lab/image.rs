@@ -62,9 +62,9 @@ fn mmdebstrap(network: Network, sources: &[Source], assets: &Path, out: &Path) -
     // mmdebstrap hands a hook to a shell with the new root as $1, so the paths in it are quoted. The assets travel by
     // sync-in because the hook's user, in a user namespace, may not be able to read this folder.
     let quoted = |path: &Path| crate::base::quote::sh(&path.to_string_lossy());
-    Program::new("nice")
+    Program::new("mmdebstrap")
         .folder(Path::new("/"))
-        .arguments(["mmdebstrap", "--variant=minbase", "--format=null"])
+        .arguments(["--variant=minbase", "--format=null"])
         .argument(if process::is_root() { "--mode=root" } else { "--mode=unshare" })
         .argument(format!("--include={}", recipe::installed(network).join(",")))
         .arguments(["man", "doc", "locale"].map(|what| format!("--dpkgopt=path-exclude=/usr/share/{what}/*")))
