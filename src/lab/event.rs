@@ -38,7 +38,7 @@ impl Step {
             Step::Image => (50, 120),
             Step::Repository => (1, 3),
             Step::Probe => (2, 10),
-            Step::Boot => (15, 25),
+            Step::Boot => (15, 40),
             Step::Snapshot => (1, 3),
             Step::Restore => (2, 6),
         }
