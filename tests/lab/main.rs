@@ -131,7 +131,7 @@ fn they_have_their_own_identity(rig: &Rig) {
 }
 
 fn packages_come_signed(rig: &Rig) {
-    let source = format!("deb [signed-by=/root/lab.asc] http://10.0.2.2:{}/ ./", rig.first_port + 80);
+    let source = format!("deb [signed-by=/etc/apt/keyrings/lab.asc] http://10.0.2.2:{}/ ./", rig.first_port + 80);
     let update = format!("echo '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update 2>&1");
     let unsigned = rig.said("node1", &update);
     assert!(unsigned.contains("NO_PUBKEY") || unsigned.contains("is not signed"), "without the key nothing is accepted: {unsigned}");
@@ -139,7 +139,7 @@ fn packages_come_signed(rig: &Rig) {
     let signed = rig.said(
         "node1",
         &format!(
-            "cat > /root/lab.asc <<'EOF'\n{key}\nEOF\n{update} && apt-get -qq -y install rdmacm-utils >/dev/null 2>&1; command -v rping"
+            "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n{key}\nEOF\n{update} && apt-get -qq -y install rdmacm-utils >/dev/null 2>&1; command -v rping"
         ),
     );
     assert!(signed.ends_with("/usr/bin/rping"), "{signed}");
