@@ -49,7 +49,7 @@ pub fn choose(folder: &Folder, image: &Image, listener: Listener<'_>) -> Result<
         return Ok(Accelerator::Tcg);
     }
     let record = folder.path("accelerator");
-    let key = format!("{} {}", boot_of_this_computer(), image.digest);
+    let key = format!("{} {}", boot_of_this_computer(), image.build);
     let known = files::read_limited(&record, 1 << 10).unwrap_or_default();
     let known = String::from_utf8_lossy(&known).into_owned();
     if let Some(answer) = known.strip_prefix(&format!("{key} ")) {

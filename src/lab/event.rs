@@ -35,10 +35,10 @@ impl Step {
     /// How long it usually takes on two cores without KVM, in seconds.
     pub fn usual_s(self) -> (u32, u32) {
         match self {
-            Step::Image => (50, 90),
+            Step::Image => (50, 120),
             Step::Repository => (1, 3),
             Step::Probe => (2, 10),
-            Step::Boot => (15, 25),
+            Step::Boot => (15, 40),
             Step::Snapshot => (1, 3),
             Step::Restore => (2, 6),
         }

@@ -6,31 +6,68 @@ use super::recipe::{self, Network};
 use super::sources::{self, Source};
 use super::{Result, assets};
 use crate::base::{Diagnostic, text};
-use crate::system::files;
 use crate::system::process::{self, Ending, Program};
+use crate::system::{clock, files};
 use std::path::{Path, PathBuf};
 
 /// A built image.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// Names the recipe.
-    pub digest: String,
-    /// Holds `disk.qcow2`, `grub.lkrn`, `vmlinuz`, `initrd`, `kernel-version` and `packages/`.
+    /// Names this one build: the same recipe built again gives other bytes, which no older disk fits.
+    pub build: String,
+    /// Holds `disk.qcow2`, `grub.lkrn`, `vmlinuz`, `initrd`, `kernel-version`, `packages/` and `build`.
     pub folder: PathBuf,
 }
 
 /// The image of this recipe, built when the cache has none.
 pub fn ensure(folder: &Folder, network: Network, listener: Listener<'_>) -> Result<Image> {
     let sources = sources::of_this_computer()?;
-    let digest = recipe::digest(network, &sources);
-    let name = format!("{}-{}", network.word(), digest.short());
-    let target = folder.cache().join(&name);
-    let image = Image { digest: digest.as_str().to_owned(), folder: target.clone() };
-    if files::exists(&target.join("kernel-version")) {
+    let target = place(folder, network, &sources);
+    if let Some(image) = built(&target) {
         return Ok(image);
     }
-    timed(listener, Step::Image, || build(folder, network, &sources, &target, listener))?;
-    Ok(image)
+    let _lock = lock_cache(folder, listener)?;
+    if built(&target).is_none() {
+        timed(listener, Step::Image, || build(folder, network, &sources, &target, listener))?;
+    }
+    built(&target).ok_or_else(|| trouble(&target, &std::io::Error::other("what was just built cannot be read")))
+}
+
+/// The image of this recipe, if the cache has it.
+pub fn find(folder: &Folder, network: Network) -> Result<Option<Image>> {
+    Ok(built(&place(folder, network, &sources::of_this_computer()?)))
+}
+
+fn place(folder: &Folder, network: Network, sources: &[Source]) -> PathBuf {
+    folder.cache().join(format!("{}-{}", network.word(), recipe::digest(network, sources).short()))
+}
+
+fn built(target: &Path) -> Option<Image> {
+    let build = files::read_limited(&target.join("build"), 200).ok()?;
+    Some(Image { build: String::from_utf8(build).ok()?, folder: target.to_owned() })
+}
+
+/// Labs may share a cache: one builds, the others wait for it and then find what they need.
+fn lock_cache(folder: &Folder, listener: Listener<'_>) -> Result<std::fs::File> {
+    let path = folder.cache().join("lock");
+    files::make_folder(&folder.cache()).map_err(|error| trouble(&folder.cache(), &error))?;
+    let watch = clock::Stopwatch::start();
+    let mut said = false;
+    loop {
+        if let Some(lock) = files::lock(&path).map_err(|error| trouble(&path, &error))? {
+            return Ok(lock);
+        }
+        if watch.elapsed() > Step::Image.limit() {
+            return Err(Diagnostic::error("RW0907", format!("another lab has been building in {} for too long", folder.cache().display()))
+                .state("nothing was changed by this command")
+                .next("end that command, then run this one again")
+                .into());
+        }
+        if !std::mem::replace(&mut said, true) {
+            listener(Event::Note("another lab builds in this cache; waiting for it".to_owned()));
+        }
+        clock::pause(500);
+    }
 }
 
 /// Builds beside the target and renames: an aborted build leaves nothing that looks whole.
@@ -54,6 +91,8 @@ fn build(folder: &Folder, network: Network, sources: &[Source], target: &Path, l
         let _ = files::remove(&scratch);
         return Err(failed(ending, &log));
     }
+    let (id, path) = (clock::nonce().map_err(|error| trouble(&out, &error))?, out.join("build"));
+    files::write_atomic(&path, id.as_bytes(), 0o644).map_err(|error| trouble(&path, &error))?;
     files::rename(&out, target).map_err(|error| trouble(target, &error))?;
     files::remove(&scratch).map_err(|error| trouble(&scratch, &error))
 }
@@ -62,9 +101,9 @@ fn mmdebstrap(network: Network, sources: &[Source], assets: &Path, out: &Path) -
     // mmdebstrap hands a hook to a shell with the new root as $1, so the paths in it are quoted. The assets travel by
     // sync-in because the hook's user, in a user namespace, may not be able to read this folder.
     let quoted = |path: &Path| crate::base::quote::sh(&path.to_string_lossy());
-    Program::new("nice")
+    Program::new("mmdebstrap")
         .folder(Path::new("/"))
-        .arguments(["mmdebstrap", "--variant=minbase", "--format=null"])
+        .arguments(["--variant=minbase", "--format=null"])
         .argument(if process::is_root() { "--mode=root" } else { "--mode=unshare" })
         .argument(format!("--include={}", recipe::installed(network).join(",")))
         .arguments(["man", "doc", "locale"].map(|what| format!("--dpkgopt=path-exclude=/usr/share/{what}/*")))

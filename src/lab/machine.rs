@@ -105,7 +105,7 @@ impl Machine<'_> {
     fn shape(&self, image: &Image) -> Digest {
         let version = Program::new("qemu-system-x86_64").argument("--version").output().map(|output| output.stdout).unwrap_or_default();
         let hardware = self.program(image, None);
-        Digest::of_bytes(format!("{} {} {:?}", image.digest, String::from_utf8_lossy(&version), hardware.words()).as_bytes())
+        Digest::of_bytes(format!("{} {} {:?}", image.build, String::from_utf8_lossy(&version), hardware.words()).as_bytes())
     }
 
     /// Starts QEMU, from the snapshot of that name when one is given. It outlives this command.

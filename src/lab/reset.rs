@@ -14,16 +14,13 @@ use crate::system::background;
 pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {
     let _lock = folder.lock()?;
     let state = State::expect(folder)?;
-    let image = image::ensure(folder, state.network, listener)?;
+    let Some(image) = image::find(folder, state.network)? else {
+        return Err(does_not_fit("the disk that it was made from is not in the cache"));
+    };
     let wanted = Wanted { machines: state.machines, network: state.network, memory_mib: state.memory_mib };
     let machines = machines(folder, wanted, state.accelerator);
     if let Some(machine) = machines.iter().find(|machine| !machine.has_bare(&image)) {
-        return Err(Diagnostic::error("RW0909", "it has no snapshot of its bare state that fits")
-            .on(format!("lab machine {}", machine.name()))
-            .effect("QEMU or the recipe has changed since `lab up`")
-            .next("railwright lab down")
-            .next("railwright lab up")
-            .into());
+        return Err(does_not_fit(&format!("{} has no snapshot of its bare state that fits", machine.name())));
     }
     timed(listener, Step::Restore, || {
         for machine in &machines {
@@ -35,4 +32,13 @@ pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {
         }
         wait_for_all(&machines, Step::Restore, listener)
     })
+}
+
+fn does_not_fit(why: &str) -> Box<Diagnostic> {
+    Diagnostic::error("RW0909", why)
+        .effect("QEMU, the recipe or the cache has changed since `lab up`, so the bare state cannot be restored in seconds")
+        .state("the machines run on as they are")
+        .next("railwright lab down")
+        .next("railwright lab up")
+        .into()
 }

@@ -95,7 +95,7 @@ impl Program {
         let mut pipe = child.stdin.take().ok_or_else(|| io::Error::other("no pipe to the program"))?;
         std::thread::scope(|scope| {
             // A program that ends without reading its input is no error of ours.
-            scope.spawn(move || pipe.write_all(input).or_else(|_| io::Result::Ok(())));
+            scope.spawn(move || pipe.write_all(input).or(io::Result::Ok(())));
             child.wait_with_output()
         })
     }
