@@ -298,7 +298,8 @@ fn a_code_is_explained() {
 
     Two hosts get the same address on the same rail, or two rails of one host get the same address.
 
-    Why it matters: the neighbour that answers last gets the traffic of both; jobs hang on some pairs of hosts and not on others.
+    Why it matters: the neighbour that answers last gets the traffic of both; jobs hang on some pairs of
+    hosts and not on others.
 
     What to do: use `{index}` and `{rail}` in the address, or give each group its own network.
     --- exit 0 ---
