@@ -1,9 +1,54 @@
 //! railwright: builds the RDMA rails of a GPU cluster, proves that they carry traffic, keeps them true.
+//!
+//! Data flows one way:
+//!
+//! ```text
+//! inventories/*.yaml ─► spec ─► module ─► desired resources (wishes) ─┐
+//!                                                                      ├─► plan ─► apply ─► journal, state
+//! hosts ─► transport ─► observe ─► observation (answers) ──────────────┘             │
+//!                                           last applied (state) ──┘                 ▼
+//!                                                                         verify, drift, report
+//! ```
+//!
+//! Three invariants, held by `tests/tidy`:
+//!
+//! 1. `base`, `spec`, `resource`, `graph`, `module` and `plan` are pure: bytes and values in, bytes and values out; no
+//!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
+//! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
+//!    pure rooms may not name it.
+//! 3. Rooms return values and emit events of their own; only `report` prints.
+//!
+//! The tour, from the ground up; a room uses only rooms above it in this list.
+//!
+//! - `base`: addresses, units, node-sets, digests, diagnostics, quoting.
+//! - `system`: clock, files (atomic), processes of this machine.
+//! - `graph`: directed graphs, with no word of the domain.
+//! - `resource`: one file a resource kind: what to read, how to judge it in three planes, which typed action mends it.
+//! - `spec`: a folder of YAML with a span for every value, decoded strictly.
+//! - `module`: manifests and templates, which make wishes of the spec's facts.
+//! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
+//! - `state`: what was last applied, the journal and its fold, the cluster's lock.
+//! - `transport`: SSH and this machine, behind `Reader`, `Prober` and `Writer`.
+//! - `observe`: one read per target.
+//! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
+//! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
+//! - `drift`: what is no longer as it was applied, by plane.
+//! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
+//! - `cli`: one file a command.
+
+pub mod apply;
 pub mod base;
 pub mod cli;
+pub mod drift;
+pub mod graph;
+pub mod lab;
+pub mod module;
+pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod resource;
 pub mod spec;
+pub mod state;
 pub mod system;
 pub mod transport;
+pub mod verify;

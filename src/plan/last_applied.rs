@@ -1,6 +1,7 @@
 //! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
 
 use crate::base::{Address, Digest, Place};
+use crate::resource::Wish;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +19,9 @@ pub struct Applied {
     pub module: String,
     /// Where the spec said so then.
     pub places: Vec<Place>,
+    /// What it came after, so that removal can go the other way round.
+    #[serde(default)]
+    pub after: Vec<Address>,
     /// What was there before our *first* change, as the kind's `assess` gave it; never overwritten by later runs.
     pub before: Value,
     /// True when the first apply found it already as wished and changed nothing: removal then changes nothing either.
@@ -26,6 +30,20 @@ pub struct Applied {
     pub run: String,
     /// When, RFC 3339.
     pub at: String,
+}
+
+impl Applied {
+    /// The wish that was applied last.
+    pub fn wish(&self, address: &Address) -> Wish {
+        Wish {
+            address: address.clone(),
+            kind: self.kind.clone(),
+            body: self.body.clone(),
+            after: self.after.clone(),
+            module: self.module.clone(),
+            places: self.places.clone(),
+        }
+    }
 }
 
 /// All resources as they were last applied, by address.

@@ -1,8 +1,22 @@
 //! The plan: a three-way difference (last applied, desired, observed) made into a graph of nodes, as bytes.
 //! Pure: the same inputs give the same bytes.
+//!
+//! `judge` says of each resource whether and why it changes; `select` narrows; `group` joins changes that go out
+//! together; `order` puts edges and reboots between them; `waves` takes hosts in turn; `make` runs these in order.
 
+pub mod file;
+pub mod group;
+pub mod judge;
 pub mod last_applied;
+pub mod make;
 pub mod model;
+pub mod order;
+pub mod select;
+#[cfg(test)]
+mod tests;
+pub mod waves;
 
 pub use last_applied::{Applied, LastApplied};
-pub use model::{Difference, Member, Node, NodeKind, Plan, Reason};
+pub use make::{Header, Inputs, make};
+pub use model::{Difference, InventoryOrigin, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
+pub use select::Selection;

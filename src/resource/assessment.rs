@@ -55,6 +55,8 @@ pub struct Assessment {
     pub disruption: Disruption,
     /// True when the running plane follows only after a reboot; the plan then adds one for the host.
     pub needs_reboot: bool,
+    /// What is persisted is right and only has to take effect (a restart, a reload, a reboot that nobody did yet).
+    pub owed: bool,
     /// Changes of one target with the same word go out together: one package run, one netplan apply.
     pub transaction: Option<String>,
     /// The netdev whose traffic the actions interrupt, so that the one that carries our own connection is spared.
@@ -86,18 +88,25 @@ impl Assessment {
         self.attributes.values().any(|a| a.differences().iter().any(|(_, _, found)| found.is_unknown()))
     }
 
-    /// True when nothing of it was there before: all judged planes are absent.
+    /// True when nothing of it is there: all judged planes are absent.
     pub fn is_absent(&self) -> bool {
-        let mut any = false;
-        for (plane, _) in self.attributes.values().flat_map(|a| a.wanted.iter().map(move |(p, _)| (p, a))).map(|(p, a)| (a.found.get(p), p))
-        {
-            match plane {
-                Some(Reading::Absent) => any = true,
-                Some(_) => return false,
-                None => {}
-            }
-        }
-        any
+        let mut judged = self.judged().peekable();
+        judged.peek().is_some() && judged.all(|(_, found)| matches!(found, Some(Reading::Absent)))
+    }
+
+    /// True when there are differences and all of them are unknown.
+    pub fn only_unknown(&self) -> bool {
+        let mut differences = self.attributes.values().flat_map(Attribute::differences).peekable();
+        differences.peek().is_some() && differences.all(|(_, _, found)| found.is_unknown())
+    }
+
+    /// True when some attribute is wanted in this plane.
+    pub fn judges(&self, plane: Plane) -> bool {
+        self.judged().any(|(judged, _)| judged == plane)
+    }
+
+    fn judged(&self) -> impl Iterator<Item = (Plane, Option<&Reading>)> {
+        self.attributes.values().flat_map(|a| a.wanted.iter().map(move |(plane, _)| (plane, a.found.get(plane))))
     }
 
     /// The digest of what was found: the precondition under which the actions were planned.

@@ -1,15 +1,173 @@
-//! Probes: short-lived test traffic that `verify` starts on hosts. A probe leaves nothing behind: what it starts runs
-//! under a transient unit with a deadline, so the host itself ends it even if we die.
+//! Probes: short-lived test traffic that `verify` starts on hosts. A probe leaves nothing behind: what outlives the
+//! call runs under a transient unit with a deadline, so the host itself ends it and clears up even if we die.
+//!
+//! Each is a typed value; `probe_script` renders it for a shell, and a simulator can answer the value itself.
+//! Output is sections that begin with `@word`, then `key value` lines; `verify` decodes it.
 
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
+
+/// The perftest program of a traffic run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficTest {
+    /// `ib_write_bw`: bandwidth in Gb/s.
+    WriteBandwidth,
+    /// `ib_read_lat`: latency in microseconds.
+    ReadLatency,
+}
+
+impl TrafficTest {
+    /// The program's name.
+    pub fn program(self) -> &'static str {
+        match self {
+            TrafficTest::WriteBandwidth => "ib_write_bw",
+            TrafficTest::ReadLatency => "ib_read_lat",
+        }
+    }
+}
+
+/// One end of a traffic run. Both ends must be given the same test, port, length and connection manager: perftest
+/// does not negotiate them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficEnd {
+    /// The program.
+    pub test: TrafficTest,
+    /// The RDMA device of this end.
+    pub device: String,
+    /// Its port.
+    pub device_port: u8,
+    /// The GID that the packets leave with; `None` lets rdma_cm take the one of the address.
+    pub gid_index: Option<u32>,
+    /// The TCP (or rdma_cm) port on which the two ends meet.
+    pub port: u16,
+    /// Seconds of a bandwidth run; a latency run has a fixed number of turns.
+    pub seconds: u32,
+    /// Connect through rdma_cm, which is what takes the marks of its configfs defaults.
+    pub rdma_cm: bool,
+}
+
+/// Counters of one port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CounterPort {
+    /// The RDMA device.
+    pub device: String,
+    /// Its port.
+    pub device_port: u8,
+    /// The netdev below it.
+    pub netdev: String,
+}
 
 /// One probe on one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
-    /// A word for the journal of the host and for messages: `ib_write_bw-server`.
-    pub name: String,
+#[serde(tag = "probe", rename_all = "snake_case")]
+pub enum Probe {
+    /// State, MTU and addresses of netdevs; every RDMA port with its GIDs; the test programs that are there.
+    Rails {
+        /// The netdevs.
+        netdevs: Vec<String>,
+    },
+    /// Three packets of exactly `mtu` bytes that no hop may split.
+    PathMtu {
+        /// Our address.
+        source: IpAddr,
+        /// The peer's address.
+        destination: IpAddr,
+        /// Bytes of each packet, headers included.
+        mtu: u32,
+    },
+    /// The memory that a fresh login may lock.
+    LoginMemlock,
+    /// A script that a module's manifest declares as its proof, in a fresh login.
+    ModuleCheck {
+        /// The script.
+        script: String,
+    },
+    /// Starts the serving end of a traffic run in a transient unit and waits until it listens.
+    ServeTraffic {
+        /// Names the unit `railwright-<token>`; letters and digits.
+        token: String,
+        /// This end.
+        end: TrafficEnd,
+        /// After this many seconds the host ends the server.
+        lease_s: u32,
+    },
+    /// The sending end, to its end.
+    SendTraffic {
+        /// This end.
+        end: TrafficEnd,
+        /// The serving end's address.
+        server: IpAddr,
+        /// After this many seconds the host ends it.
+        lease_s: u32,
+    },
+    /// Ends the serving end and says what it printed.
+    EndTraffic {
+        /// The token it was started with.
+        token: String,
+    },
+    /// Starts to count arriving RoCE packets of one sender by DSCP, in an nftables table that a transient unit removes;
+    /// answers with the NIC's own counters per priority.
+    CountMarks {
+        /// Names the table `railwright_<token>`.
+        token: String,
+        /// The sender.
+        sender: IpAddr,
+        /// The receiving netdev.
+        netdev: String,
+        /// After this many seconds the host removes the table.
+        lease_s: u32,
+    },
+    /// The marks counted so far, the NIC's counters, and the table removed.
+    ReadMarks {
+        /// The token it was started with.
+        token: String,
+        /// The receiving netdev.
+        netdev: String,
+    },
+    /// Error counters of ports.
+    Counters {
+        /// The ports.
+        ports: Vec<CounterPort>,
+    },
+}
+
+/// Traffic ends at the latest this many seconds after its own length: connecting may be slow on a loaded host.
+pub const TRAFFIC_SLACK_S: u32 = 30;
+
+impl Probe {
+    /// A word for the journal of the host and for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Probe::Rails { .. } => "rails",
+            Probe::PathMtu { .. } => "path-mtu",
+            Probe::LoginMemlock => "login-memlock",
+            Probe::ModuleCheck { .. } => "module-check",
+            Probe::ServeTraffic { .. } => "serve-traffic",
+            Probe::SendTraffic { .. } => "send-traffic",
+            Probe::EndTraffic { .. } => "end-traffic",
+            Probe::CountMarks { .. } => "count-marks",
+            Probe::ReadMarks { .. } => "read-marks",
+            Probe::Counters { .. } => "counters",
+        }
+    }
+
+    /// After this many seconds the host ends the probe's own script (what it left running has its own lease).
+    pub fn limit_s(&self) -> u32 {
+        match self {
+            Probe::SendTraffic { lease_s, .. } => *lease_s,
+            Probe::ModuleCheck { .. } | Probe::Rails { .. } => 60,
+            _ => 30,
+        }
+    }
+
+    /// True for what must run in the login itself and not through sudo, because the login is what is judged.
+    pub fn as_login_user(&self) -> bool {
+        matches!(self, Probe::LoginMemlock | Probe::ModuleCheck { .. })
+    }
+
     /// The POSIX sh script, fed to `sh -s`.
-    pub script: String,
-    /// After this many seconds the host ends it.
-    pub lease_s: u32,
+    pub fn script(&self) -> String {
+        super::probe_script::render(self)
+    }
 }

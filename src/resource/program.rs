@@ -2,78 +2,158 @@
 //!
 //! Each section runs under its own time limit with its output length-limited; section borders carry a nonce that the
 //! caller draws anew for each program, so that no content can forge a border. A broken section costs that answer only.
+//! The program writes nothing on the host: no temporary file, no module, no lock.
 
 use super::{Answer, AnswerStatus, Answers, Read};
 use crate::base::quote::sh;
+use std::collections::BTreeSet;
 
 /// Output of one section beyond this many bytes is cut off.
 pub const SECTION_LIMIT_BYTES: usize = 1 << 20;
 
+/// What every script of ours begins with. A login over SSH on Debian has no sbin in its path, and the newer `ip`,
+/// `dcb` and `ethtool` of the RDMA stacks live below /opt/mellanox.
+pub const ENVIRONMENT: &str = "LC_ALL=C; export LC_ALL\n\
+    PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin; export PATH\n";
+
+/// Runs a section under a time limit: `w SECONDS SCRIPT`. `timeout` of GNU or uutils ends the whole process group.
+/// busybox's ends its child alone, and a grandchild that hangs would hold the pipe: there, and where there is no
+/// `timeout`, a watchdog of our own ends the group (or, without `setsid`, at least the shell).
+const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\n\
+    G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
+    w() {\n\
+    if [ -n \"$T\" ]; then timeout -k 2 \"$1\" sh -c \"$2\" </dev/null 2>/dev/null 3>&- 4>&-; return; fi\n\
+    $G sh -c \"$2\" </dev/null 2>/dev/null 3>&- 4>&- &\n\
+    p=$!\n\
+    $G sh -c 'sleep \"$1\"; kill -TERM \"$2\" 2>/dev/null; sleep 2; kill -KILL \"$2\"' w \"$1\" \"${G:+-}$p\" </dev/null >/dev/null 2>&1 3>&- 4>&- &\n\
+    k=$!\n\
+    wait \"$p\"; c=$?\n\
+    kill -TERM \"${G:+-}$k\" \"$k\" 2>/dev/null; wait \"$k\" 2>/dev/null\n\
+    [ \"$c\" -eq 143 ] && c=124\n\
+    return \"$c\"\n\
+    }\n";
+
 /// The program's text. `root` is a prefix for all paths (empty on a live host), `nonce` fresh random hexadecimal.
+/// A read that is asked twice is answered once.
 pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
+    let mut asked = BTreeSet::new();
+    let once = reads.iter().filter(|read| asked.insert(read.key()));
+    frame(once.map(|read| (border_key(read), read.limit_s(), read.script())), root, nonce)
+}
+
+/// The program around sections of key, time limit in seconds and script.
+fn frame(sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
     let mut out = format!(
-        "LC_ALL=C; export LC_ALL\n\
-         PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin; export PATH\n\
-         R={root}; export R\n\
-         T=; command -v timeout >/dev/null 2>&1 && T=timeout\n\
+        "{ENVIRONMENT}R={root}; export R\n{WATCH}\
          s() {{\n\
          printf '\\n@{nonce} begin %s\\n' \"$1\"\n\
-         {{ rc=$( {{ {{ ${{T:+timeout -k 2}} ${{T:+\"$2\"}} sh -c \"$3\" </dev/null 2>/dev/null 3>&-; echo $? >&3; }} | head -c {limit} >&4; }} 3>&1 ); }} 4>&1\n\
+         {{ rc=$( {{ {{ w \"$2\" \"$3\"; echo $? >&3; }} | head -c {limit} >&4; }} 3>&1 ); }} 4>&1\n\
          printf '\\n@{nonce} end %s\\n' \"$rc\"\n\
          }}\n",
         root = sh(root),
         limit = SECTION_LIMIT_BYTES + 1,
     );
-    for read in reads {
-        out.push_str(&format!("s {} {} {}\n", sh(&read.key()), read.limit_s(), sh(&read.script())));
+    for (key, limit_s, script) in sections {
+        out.push_str(&format!("s {} {limit_s} {}\n", sh(&key), sh(&script)));
     }
     out.push_str(&format!("printf '\\n@{nonce} done\\n'\n"));
     out
 }
 
-/// The answers in a program's output. Sections that never began or never ended are `CutOff`.
+/// How long the whole program may take, in seconds: every section to its limit, and some air, but never over `most`.
+pub fn limit_s(reads: &[Read], most: u32) -> u32 {
+    let sections: u32 = reads.iter().map(|read| read.limit_s().saturating_add(3)).fold(0, u32::saturating_add);
+    sections.saturating_add(15).min(most)
+}
+
+/// The answers in a program's output. Sections that never began or never ended are `CutOff`; of two with the same
+/// key the first counts.
 pub fn parse(reads: &[Read], nonce: &str, output: &[u8]) -> Answers {
-    let text = String::from_utf8_lossy(output);
+    let begin = format!("\n@{nonce} begin ").into_bytes();
+    let end = format!("\n@{nonce} end ").into_bytes();
     let mut answers = Answers::default();
-    for read in reads {
-        answers.insert(read.key(), Answer { status: AnswerStatus::CutOff, out: String::new() });
+    let mut open: std::collections::BTreeMap<Vec<u8>, String> =
+        reads.iter().map(|read| (border_key(read).into_bytes(), read.key())).collect();
+    let mut rest = output;
+    while let Some(start) = find(rest, &begin) {
+        rest = &rest[start + begin.len()..];
+        let Some(line) = find(rest, b"\n") else { break };
+        let Some(key) = open.remove(&rest[..line]) else { continue };
+        let body = &rest[line + 1..];
+        let section = &body[..find(body, &begin).unwrap_or(body.len())];
+        answers.insert(key, answer(section, &end));
     }
-    let begin = format!("\n@{nonce} begin ");
-    let end = format!("\n@{nonce} end ");
-    for section in text.split(begin.as_str()).skip(1) {
-        let Some((key, rest)) = section.split_once('\n') else { continue };
-        if !reads.iter().any(|read| read.key() == key) {
-            continue;
-        }
-        let answer = match rest.split_once(end.as_str()) {
-            None => Answer { status: AnswerStatus::CutOff, out: rest.to_owned() },
-            Some((out, tail)) => Answer { status: status(tail, out), out: out.to_owned() },
-        };
-        answers.insert(key, answer);
+    for key in open.into_values() {
+        answers.insert(key, Answer { status: AnswerStatus::CutOff, out: String::new() });
     }
     answers
 }
 
-fn status(tail: &str, out: &str) -> AnswerStatus {
-    if out.len() > SECTION_LIMIT_BYTES {
-        return AnswerStatus::TooLong;
-    }
-    match tail.lines().next().unwrap_or_default().trim().parse::<i32>() {
+/// A key as it stands in a border: one line, whatever is in the read.
+fn border_key(read: &Read) -> String {
+    read.key().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn answer(section: &[u8], end: &[u8]) -> Answer {
+    let Some(at) = find(section, end) else {
+        let shown = &section[..section.len().min(SECTION_LIMIT_BYTES)];
+        return Answer { status: AnswerStatus::CutOff, out: String::from_utf8_lossy(shown).into_owned() };
+    };
+    let tail = String::from_utf8_lossy(&section[at + end.len()..]);
+    let status = match tail.lines().next().unwrap_or_default().trim().parse::<i32>() {
+        _ if at > SECTION_LIMIT_BYTES => AnswerStatus::TooLong,
         Ok(124 | 137) => AnswerStatus::TimedOut,
         Ok(code) => AnswerStatus::Exit(code),
         Err(_) => AnswerStatus::CutOff,
+    };
+    Answer { status, out: String::from_utf8_lossy(&section[..at.min(SECTION_LIMIT_BYTES)]).into_owned() }
+}
+
+/// Where `needle` begins in `hay`. Borders begin with a line feed, so a jump from one to the next is enough.
+fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = *needle.first()?;
+    let mut from = 0;
+    while let Some(step) = hay[from..].iter().position(|byte| *byte == first) {
+        if hay[from + step..].starts_with(needle) {
+            return Some(from + step);
+        }
+        from += step + 1;
     }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    fn run(reads: &[Read]) -> Answers {
-        let program = render(reads, "", "c0ffee");
-        let mut child = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    /// Every POSIX shell of this machine; the plain `sh` is always there.
+    fn shells() -> Vec<Vec<&'static str>> {
+        [vec!["sh"], vec!["dash"], vec!["bash", "--posix"], vec!["busybox", "sh"]]
+            .into_iter()
+            .filter(|shell| Command::new(shell[0]).arg("--help").stdin(Stdio::null()).output().is_ok())
+            .collect()
+    }
+
+    /// As `render`, but a guarded command runs its script as it is.
+    fn program(reads: &[Read]) -> String {
+        let sections = reads.iter().map(|read| match read {
+            Read::Command { script } => (border_key(read), 5, script.clone()),
+            other => (border_key(other), other.limit_s(), other.script()),
+        });
+        frame(sections, "", "c0ffee")
+    }
+
+    fn run_in(shell: &[&str], reads: &[Read], path: Option<&str>) -> Answers {
+        let program = program(reads);
+        let mut command = Command::new(shell[0]);
+        command.args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        if let Some(path) = path {
+            command.env("PATH", path);
+        }
+        let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
         parse(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
     }
@@ -83,12 +163,82 @@ mod tests {
     }
 
     #[test]
-    fn sections_keep_their_output_and_exit_status() {
+    fn sections_keep_their_output_and_exit_status_in_every_shell() {
         let there = Read::File { path: "/etc/passwd".to_owned() };
         let absent = Read::File { path: "/nonexistent/x y'z".to_owned() };
-        let answers = run(&[absent.clone(), there.clone()]);
-        assert!(answers.output(&there).unwrap().1.contains("root:"));
-        assert_eq!(answers.output(&absent).unwrap().0, 1);
+        let greedy = command("cat; printf 'no input'; exit 7");
+        let noisy = command("printf 'a\\000b\\377c'; echo hidden >&2; printf '\\n\\n'");
+        let reads = [absent.clone(), there.clone(), greedy.clone(), noisy.clone(), there.clone()];
+        for shell in shells() {
+            let answers = run_in(&shell, &reads, None);
+            assert!(answers.output(&there).unwrap().1.contains("root:"), "{shell:?}");
+            assert_eq!(answers.output(&absent).unwrap().0, 1, "{shell:?}");
+            assert_eq!(answers.output(&greedy).unwrap(), (7, "no input"), "{shell:?}");
+            assert_eq!(answers.output(&noisy).unwrap(), (0, "a\0b\u{fffd}c\n\n"), "{shell:?}");
+        }
+    }
+
+    #[test]
+    fn a_gigabyte_is_cut_and_costs_that_answer_only() {
+        let flood = command("head -c 1000000000 /dev/zero");
+        let after = command("echo here");
+        for shell in shells() {
+            let answers = run_in(&shell, &[flood.clone(), after.clone()], None);
+            let answer = answers.get(&flood).unwrap();
+            assert_eq!((answer.status.clone(), answer.out.len()), (AnswerStatus::TooLong, SECTION_LIMIT_BYTES), "{shell:?}");
+            assert_eq!(answers.output(&after).unwrap(), (0, "here\n"), "{shell:?}");
+        }
+    }
+
+    /// A folder with busybox's applets and nothing of GNU, and one without `timeout` at all.
+    fn poor_paths() -> Vec<tempfile::TempDir> {
+        let Ok(busybox) = Command::new("sh").args(["-c", "command -v busybox"]).output() else { return Vec::new() };
+        let busybox = String::from_utf8(busybox.stdout).unwrap().trim().to_owned();
+        if busybox.is_empty() {
+            return Vec::new();
+        }
+        let applets = ["sh", "sleep", "head", "cat", "kill", "echo", "printf", "setsid", "timeout"];
+        [9, 8, 7]
+            .into_iter()
+            .map(|count| {
+                let folder = tempfile::tempdir().unwrap();
+                for applet in &applets[..count] {
+                    std::os::unix::fs::symlink(&busybox, folder.path().join(applet)).unwrap();
+                }
+                folder
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_hanging_section_is_ended_with_its_children() {
+        // The pipe is held by a grandchild, which a `timeout` that ends its child alone would leave behind.
+        let section = ("command:hang".to_owned(), 1, "echo before; sleep 987 | cat".to_owned());
+        let frame = frame(std::iter::once(section), "", "c0ffee");
+        let mut paths: Vec<String> = vec![std::env::var("PATH").unwrap()];
+        let folders = poor_paths();
+        // Without `setsid` a grandchild cannot be ended: that case is in the documentation of `WATCH`.
+        paths.extend(folders.iter().take(2).map(|folder| folder.path().display().to_string()));
+        for path in paths {
+            let mut child = Command::new("sh");
+            let mut child =
+                child.arg("-s").env("PATH", &path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            // The frame appends sbin to PATH; the tools under test still come first.
+            child.stdin.take().unwrap().write_all(frame.replace(":/usr/sbin:/sbin", "").as_bytes()).unwrap();
+            let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+            assert!(out.contains("@c0ffee begin command:hang\nbefore\n"), "{path}: {out}");
+            assert!(out.contains("@c0ffee end 124") && out.contains("done"), "{path}: {out}");
+        }
+    }
+
+    #[test]
+    fn a_host_without_timeout_still_answers() {
+        for folder in poor_paths() {
+            let reads = [command("echo one; exit 3"), command("echo two")];
+            let answers = run_in(&["sh"], &reads, Some(&folder.path().display().to_string()));
+            assert_eq!(answers.output(&reads[0]).unwrap(), (3, "one\n"));
+            assert_eq!(answers.output(&reads[1]).unwrap(), (0, "two\n"));
+        }
     }
 
     #[test]
@@ -97,6 +247,30 @@ mod tests {
         let text = format!("\n@n begin {}\nhello\n@n end 0\n\n@n begin {}\nhal", reads[0].key(), reads[1].key());
         let answers = parse(&reads, "n", text.as_bytes());
         assert_eq!(answers.output(&reads[0]).unwrap(), (0, "hello"));
-        assert!(answers.output(&reads[1]).is_err());
+        assert_eq!(answers.get(&reads[1]).unwrap(), &Answer { status: AnswerStatus::CutOff, out: "hal".to_owned() });
+    }
+
+    #[test]
+    fn a_border_without_the_nonce_is_content() {
+        let read = command("x");
+        let text = format!("\n@n begin {}\nx\n@m end 0\n@m begin y\n@n end 4\n", read.key());
+        assert_eq!(parse(std::slice::from_ref(&read), "n", text.as_bytes()).output(&read).unwrap(), (4, "x\n@m end 0\n@m begin y"));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics_and_every_read_has_an_answer(
+            pieces in proptest::collection::vec(prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..40),
+                Just(b"\n@n begin command:aa".to_vec()), Just(b"\n@n begin host\n".to_vec()),
+                Just(b"\n@n end ".to_vec()), Just(b"0\n".to_vec()), Just(b"\n@n done\n".to_vec()),
+            ], 0..20)
+        ) {
+            let reads = [Read::Host, command("a"), Read::File { path: "a\nb".to_owned() }];
+            let answers = parse(&reads, "n", &pieces.concat());
+            for read in &reads {
+                prop_assert!(answers.get(read).is_some());
+            }
+        }
     }
 }

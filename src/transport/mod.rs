@@ -4,6 +4,21 @@
 //! Three handles, three types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test
 //! traffic, `Writer` (apply) can also change things. A dry run holds a `Reader`, so it cannot write.
 
+mod access;
+mod connectors;
+mod detached;
+mod diagnose;
+mod lease;
+mod link;
+mod local;
+mod shell;
+mod ssh;
+mod upkeep;
+
+pub use connectors::{Connectors, connector};
+pub use local::LocalConnector;
+pub use ssh::SshConnector;
+
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use std::future::Future;
@@ -13,20 +28,21 @@ use std::sync::Arc;
 /// A boxed future: keeps the compiler's work small at room borders.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How to reach one host; made from the spec.
+/// How to reach one host; made from the spec (`HostAccess::from_spec`). Empty text and port 0 are left open: they are
+/// filled in by `ssh -G` where `ssh_config` is set, and then by the usual values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostAccess {
     /// The host's name in the spec.
     pub name: String,
     /// What to connect to: a name or an address.
     pub address: String,
-    /// The TCP port.
+    /// The TCP port; 0 is open, 22 in the end.
     pub port: u16,
-    /// The remote user; anyone but root acts through `sudo -n`.
+    /// The remote user, `root` when left open; anyone but root acts through `sudo -n`.
     pub user: String,
-    /// Private key files, absolute; the agent is asked first.
+    /// Private key files, absolute; the agent is asked first. When open, the usual ones of the home folder.
     pub identities: Vec<String>,
-    /// The known_hosts file with the pinned keys, absolute.
+    /// The known_hosts file with the pinned keys, absolute. When open, the user's and the system's.
     pub known_hosts: String,
     /// `[user@]host[:port]` of the jump hosts, first hop first; each checked like the target.
     pub jump: Vec<String>,
@@ -46,13 +62,22 @@ pub enum TransportError {
     Unreachable { host: String, address: String, reason: String },
     /// The host's key is not in known_hosts.
     #[error("the host key of {host} is not known: {fingerprint}")]
-    HostKeyUnknown { host: String, fingerprint: String, known_hosts: String },
+    HostKeyUnknown {
+        host: String,
+        fingerprint: String,
+        known_hosts: String,
+        /// What to add to known_hosts once the fingerprint was compared.
+        line: String,
+    },
     /// Another key is in known_hosts.
     #[error("the host key of {host} is not the pinned one: {fingerprint}")]
     HostKeyChanged { host: String, fingerprint: String, known_hosts: String, line: u32 },
     /// The key is marked `@revoked`.
     #[error("the host key of {host} is revoked: {fingerprint}")]
     HostKeyRevoked { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    /// A certificate of an authority that is pinned for the host does not hold.
+    #[error("the host certificate of {host} does not hold: {reason}")]
+    HostCertificateRefused { host: String, fingerprint: String, known_hosts: String, reason: String },
     /// No key or agent identity was accepted.
     #[error("{host} accepted none of the identities offered for {user}")]
     AuthenticationFailed { host: String, user: String, tried: Vec<String> },

@@ -1,1 +1,34 @@
-//! verify
+//! Proof by measurement: links, GIDs, path MTU, marks and real RDMA traffic between pairs, judged against what the
+//! spec states.
+//!
+//! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts: first each by itself,
+//! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
+//! host itself ends it even if we die. `gate` is the same for one wave of a rollout.
+
+pub mod counters;
+pub mod gate;
+pub mod gid;
+pub mod link;
+pub mod marks;
+pub mod memlock;
+pub mod module_check;
+mod pair;
+pub mod path_mtu;
+pub mod perftest;
+pub mod rail_facts;
+pub mod request;
+pub mod result;
+pub mod run;
+#[cfg(test)]
+mod samples;
+pub mod schedule;
+mod session;
+#[cfg(test)]
+mod tests;
+mod together;
+pub mod traffic;
+
+pub use gate::{GateReport, gate};
+pub use request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
+pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
+pub use run::{VerifyEvent, verify};

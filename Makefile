@@ -1,0 +1,48 @@
+# Everything that a developer or a new user runs. `make demo` shows the product, `make test` proves it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+CARGO ?= cargo
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+# Real parts that the tests need: OpenSSH, package and network managers, and what the lab's machines are made with.
+TEST_PACKAGES := openssh-server openssh-client sudo busybox dnf createrepo-c rpm network-manager netplan.io ifupdown iproute2 gpg apt-utils iputils-ping
+LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs kmod cpio busybox-static grub-pc-bin grub-common dpkg-dev gpg apt-utils openssh-client libarchive-tools
+
+.PHONY: help
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
+
+.PHONY: tools
+tools:
+	@missing=; for tool in git cc $(CARGO); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then echo "missing:$$missing"; \
+	  echo "  git, cc: sudo apt-get install -y git gcc make"; \
+	  echo "  cargo:   rustup's stable toolchain, https://rustup.rs"; exit 1; fi
+	@version=$$($(CARGO) --version | awk '{print $$2}'); \
+	if [ "$$(printf '1.89.0\n%s\n' "$$version" | sort -V | head -1)" != 1.89.0 ]; then \
+	  echo "cargo $$version is too old; railwright needs 1.89: rustup update stable"; exit 1; fi
+
+.PHONY: build
+build: tools ## The program: target/debug/railwright
+	$(CARGO) build
+
+.PHONY: demo
+demo: tools ## Two bare virtual machines become an RDMA pair, end to end
+	@PACKAGES="$(LAB_PACKAGES)" SUDO="$(SUDO)" CARGO="$(CARGO)" tests/demo.sh
+
+.PHONY: test
+test: tools test-packages ## All tests with all rigs, format, lints; a missing rig is a failure
+	@PACKAGES="$(TEST_PACKAGES) $(LAB_PACKAGES)" CARGO="$(CARGO)" tests/run.sh
+
+.PHONY: test-deep
+test-deep: tools test-packages ## The long runs: many more cases of every property
+	@PROPTEST_CASES=10000 RAILWRIGHT_DEEP=1 CARGO="$(CARGO)" tests/run.sh
+
+.PHONY: test-packages
+test-packages:
+	@tests/packages.sh "$(SUDO)" $(TEST_PACKAGES) $(LAB_PACKAGES)
+
+.PHONY: bench
+bench: tools ## Measurements against other readers, in the same run
+	$(CARGO) bench --bench spec_load

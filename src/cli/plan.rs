@@ -1,0 +1,64 @@
+//! `railwright plan`.
+
+use super::pipeline::{self, Source};
+use super::{Exit, Failure};
+use crate::plan::Selection;
+use crate::report;
+use std::path::PathBuf;
+
+/// Show every step between the cluster as it is and the cluster as written
+///
+/// Reads the hosts (or a recorded observation), changes nothing, takes no lock.
+#[derive(Debug, clap::Args)]
+pub struct Plan {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// Write the plan to this file, for `show` and `apply`
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Plan from an observation that `facts` recorded, with no connection at all
+    #[arg(long, value_name = "FILE")]
+    pub observations: Option<PathBuf>,
+    /// Only this target or resource and what it needs: host/gpu-001, host/gpu-[001-004]/link/ens4
+    #[arg(long, value_name = "ADDRESS")]
+    pub target: Vec<String>,
+    /// Not this target or resource, nor what needs it
+    #[arg(long, value_name = "ADDRESS")]
+    pub exclude: Vec<String>,
+    /// Exit with 2 when there are changes
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Makes and shows a plan.
+pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
+    let source = match &arguments.observations {
+        Some(file) => Source::Recorded(file.clone()),
+        None => Source::Live,
+    };
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?;
+    let selection = Selection { targets: pipeline::unfold(&arguments.target)?, excludes: pipeline::unfold(&arguments.exclude)? };
+    let (plan, _) = pipeline::plan(&prepared, selection).await?;
+    if let Some(file) = &arguments.output {
+        pipeline::write_plan(file, &plan)?;
+    }
+    if arguments.json {
+        report::out::print(&String::from_utf8_lossy(&crate::plan::file::bytes(&plan)));
+    } else {
+        let next = report::plan::Next {
+            file: arguments.output.as_ref().map(|file| file.display().to_string()),
+            inventory: arguments.inventory.display().to_string(),
+        };
+        report::out::print(&report::plan::screen(&plan, &next));
+    }
+    let changes = plan.nodes.iter().any(|n| !n.members().is_empty());
+    let incomplete = !plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some());
+    Ok(match (arguments.detailed_exitcode && changes, incomplete) {
+        (true, _) => Exit::Changes,
+        (false, true) => Exit::Incomplete,
+        (false, false) => Exit::Done,
+    })
+}

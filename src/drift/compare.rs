@@ -1,0 +1,195 @@
+//! Compares wishes, what was applied last, and what the targets say. Pure.
+//!
+//! What was applied last is shown per attribute by judging the last wish against the same answers: its *wanted* side
+//! is what we left behind then. Since every apply ends with a reading that matched, a difference from it was made by
+//! somebody else, unless it still waits for its restart.
+
+use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, NotJudged};
+use crate::base::{Address, Target};
+use crate::plan::LastApplied;
+use crate::resource::{Assessment, Attribute, Plane, Reading, Wish};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
+pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
+
+/// All findings for these wishes.
+pub fn findings(wishes: &[Wish], assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+    let mut report = DriftReport {
+        format_version: FORMAT_VERSION,
+        findings: Vec::new(),
+        not_judged: Vec::new(),
+        targets: wishes.iter().map(|w| w.address.target.clone()).collect::<BTreeSet<Target>>().into_iter().collect(),
+        resources: 0,
+    };
+    for wish in wishes {
+        match assess(wish) {
+            Err(reason) => report.not_judged.push(NotJudged { subject: wish.address.to_string(), reason }),
+            Ok(Assessment { known_after: Some(step), .. }) => {
+                let reason = format!("cannot be judged before {step} is there");
+                report.not_judged.push(NotJudged { subject: wish.address.to_string(), reason });
+            }
+            Ok(assessment) => {
+                report.resources += 1;
+                let applied = last_applied(&wish.address, assess, last);
+                report.findings.extend(of_resource(wish, &assessment, applied.as_ref()));
+            }
+        }
+    }
+    fold_unreachable(&mut report);
+    report.findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
+    report
+}
+
+fn last_applied(address: &Address, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
+    let applied = last.resources.get(address)?;
+    assess(&applied.wish(address)).ok()
+}
+
+fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
+    let mut out = Vec::new();
+    for (name, attribute) in &assessment.attributes {
+        for (plane, wanted, found) in attribute.differences() {
+            let last = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
+            out.push(DriftFinding {
+                address: wish.address.with_attribute(name),
+                attribute: name.clone(),
+                plane,
+                reason: reason(assessment, attribute, plane, last.as_ref(), found),
+                wanted: wanted.clone(),
+                last_applied: last,
+                found: found.clone(),
+                places: wish.places.clone(),
+            });
+        }
+    }
+    out
+}
+
+fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Option<&Reading>, found: &Reading) -> DriftReason {
+    if found.is_unknown() {
+        return DriftReason::Unknown;
+    }
+    let met = |plane| attribute.wanted.get(plane).is_some() && !attribute.differences().iter().any(|(p, ..)| *p == plane);
+    let wanted = attribute.wanted.get(plane);
+    if plane == Plane::Running && (assessment.owed || met(Plane::NextBoot)) {
+        return DriftReason::OwedRestart;
+    }
+    match last {
+        None => DriftReason::SpecNewer,
+        Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
+        Some(_) if plane != Plane::Running && met(Plane::Running) => DriftReason::WillBeLostAtReboot,
+        Some(_) => DriftReason::ChangedOutside,
+    }
+}
+
+/// A host that could not be read is one line, not one for each of its resources.
+fn fold_unreachable(report: &mut DriftReport) {
+    let mut by_target: BTreeMap<(String, String), Vec<NotJudged>> = BTreeMap::new();
+    for entry in report.not_judged.drain(..) {
+        let target = entry.subject.parse::<Address>().map_or(entry.subject.clone(), |a| a.target.to_string());
+        by_target.entry((target, entry.reason.clone())).or_default().push(entry);
+    }
+    for ((target, reason), entries) in by_target {
+        if entries.len() > 1 {
+            report.not_judged.push(NotJudged { subject: target, reason });
+        } else {
+            report.not_judged.extend(entries);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Applied;
+    use serde_json::{Value, json};
+
+    fn link(mtu: u32) -> Wish {
+        Wish {
+            address: Address::host("n1", "link", "ens4"),
+            kind: "link".into(),
+            body: json!({ "mtu": mtu }),
+            after: vec![],
+            module: "jumbo-mtu/link".into(),
+            places: vec![],
+        }
+    }
+
+    fn applied(mtu: u32) -> LastApplied {
+        let wish = link(mtu);
+        let applied = Applied {
+            kind: wish.kind.clone(),
+            body: wish.body.clone(),
+            digest: wish.digest(),
+            module: wish.module.clone(),
+            places: vec![],
+            after: vec![],
+            before: Value::Null,
+            adopted: false,
+            run: "r1".into(),
+            at: String::new(),
+        };
+        LastApplied { resources: [(wish.address, applied)].into() }
+    }
+
+    /// The one finding for wanted 9000, with these values on the target.
+    fn one(last: &LastApplied, persisted: Reading, running: Reading, next_boot: Option<Reading>, owed: bool) -> Vec<(Plane, DriftReason)> {
+        let assess = |wish: &Wish| {
+            let wanted = Reading::is(wish.body["mtu"].clone());
+            let mut attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(
+                Plane::Running,
+                wanted.clone(),
+                running.clone(),
+            );
+            if let Some(next) = &next_boot {
+                attribute = attribute.and(Plane::NextBoot, wanted, next.clone());
+            }
+            Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
+        };
+        findings(&[link(9000)], &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
+    }
+
+    #[test]
+    fn each_reason_is_told_from_the_others() {
+        let is = |mtu: u32| Reading::is(mtu);
+        let same = applied(9000);
+        use DriftReason::*;
+        assert_eq!(one(&same, is(9000), is(9000), None, false), []);
+        assert_eq!(one(&same, is(9000), is(1500), None, false), [(Plane::Running, ChangedOutside)]);
+        assert_eq!(one(&same, Reading::Absent, is(9000), None, false), [(Plane::Persisted, WillBeLostAtReboot)]);
+        assert_eq!(one(&same, is(1500), is(1500), None, false), [(Plane::Persisted, ChangedOutside), (Plane::Running, ChangedOutside)]);
+        assert_eq!(one(&same, is(9000), is(1500), Some(is(9000)), false), [(Plane::Running, OwedRestart)]);
+        assert_eq!(one(&same, is(9000), is(1500), None, true), [(Plane::Running, OwedRestart)]);
+        assert_eq!(one(&applied(4200), is(4200), is(4200), None, false), [(Plane::Persisted, SpecNewer), (Plane::Running, SpecNewer)]);
+        assert_eq!(one(&applied(4200), is(4200), is(1500), None, false), [(Plane::Running, ChangedOutside), (Plane::Persisted, SpecNewer)]);
+        assert_eq!(one(&LastApplied::default(), is(9000), is(1500), None, false), [(Plane::Running, SpecNewer)]);
+        assert_eq!(one(&same, is(9000), Reading::Unknown("time-out".into()), None, false), [(Plane::Running, Unknown)]);
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_one_line_and_no_drift() {
+        let report = findings(
+            &[link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }],
+            &|_| Err("not reachable".into()),
+            &applied(9000),
+        );
+        assert_eq!(report.not_judged, [NotJudged { subject: "host/n1".into(), reason: "not reachable".into() }]);
+        assert!(!report.has_drift() && report.is_incomplete());
+    }
+
+    #[test]
+    fn what_was_applied_last_stands_beside_what_is_wanted() {
+        let assess = |wish: &Wish| {
+            let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
+            Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
+        };
+        let report = findings(&[link(9000)], &assess, &applied(4200));
+        let finding = &report.findings[0];
+        assert_eq!(
+            (&finding.last_applied, &finding.wanted, &finding.found),
+            (&Some(Reading::is(4200)), &Reading::is(9000), &Reading::is(1500))
+        );
+        assert_eq!(finding.address.to_string(), "host/n1/link/ens4#mtu");
+    }
+}

@@ -1,0 +1,81 @@
+//! A finding of drift, and all of them.
+
+use crate::base::{Address, Place, Target};
+use crate::resource::{Plane, Reading};
+use serde::Serialize;
+
+/// The format of the JSON report.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// Why an attribute is not as the spec wants it. Ordered as on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriftReason {
+    /// Somebody else changed it since we applied it.
+    ChangedOutside,
+    /// In effect, but written nowhere: the next boot loses it.
+    WillBeLostAtReboot,
+    /// Written as wished, but waiting for a restart or reboot.
+    OwedRestart,
+    /// The spec says something else than what was applied last, or it was never applied.
+    SpecNewer,
+    /// Could not be found out.
+    Unknown,
+}
+
+/// One attribute in one plane.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriftFinding {
+    /// The resource, with the attribute.
+    pub address: Address,
+    /// The attribute's name.
+    pub attribute: String,
+    /// Persisted, running or next boot.
+    pub plane: Plane,
+    /// What the spec wants now.
+    pub wanted: Reading,
+    /// What was applied last; nothing where we never applied it.
+    pub last_applied: Option<Reading>,
+    /// What the target says.
+    pub found: Reading,
+    /// Why they differ.
+    pub reason: DriftReason,
+    /// Where the spec says so.
+    pub places: Vec<Place>,
+}
+
+/// A target or resource that could not be judged at all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct NotJudged {
+    /// The resource, or the target alone.
+    pub subject: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// All findings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriftReport {
+    /// `FORMAT_VERSION`.
+    pub format_version: &'static str,
+    /// In the order of reasons, then addresses.
+    pub findings: Vec<DriftFinding>,
+    /// What could not be judged.
+    pub not_judged: Vec<NotJudged>,
+    /// Targets that were looked at.
+    pub targets: Vec<Target>,
+    /// Resources that were judged.
+    pub resources: usize,
+}
+
+impl DriftReport {
+    /// True when something was found that is not as wished (exit 2); what is only unknown does not count.
+    pub fn has_drift(&self) -> bool {
+        self.findings.iter().any(|f| f.reason != DriftReason::Unknown)
+    }
+
+    /// True when something could not be found out (exit 3, where nothing drifted).
+    pub fn is_incomplete(&self) -> bool {
+        !self.not_judged.is_empty() || self.findings.iter().any(|f| f.reason == DriftReason::Unknown)
+    }
+}

@@ -1,0 +1,50 @@
+//! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is of another version.
+
+use super::model::{FORMAT_VERSION, Plan};
+use crate::base::{Diagnostic, Digest};
+
+/// The digest over everything but the digest.
+pub fn digest(plan: &Plan) -> Digest {
+    let mut bare = plan.clone();
+    bare.digest = String::new();
+    Digest::of(&bare)
+}
+
+/// The file's bytes.
+pub fn bytes(plan: &Plan) -> Vec<u8> {
+    let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys and serialises without fail");
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Reads a plan file.
+pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| not_a_plan(name, &error.to_string()))?;
+    let version = value.get("format_version").and_then(|v| v.as_str()).unwrap_or("none");
+    let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
+    if major(version) != major(FORMAT_VERSION) {
+        return Err(Diagnostic::error(
+            "RW0303",
+            format!("{name} has plan format {}; this railwright reads {FORMAT_VERSION}", crate::base::text::one_line(version, 20)),
+        )
+        .state("nothing was changed")
+        .next("make the plan again with this railwright: railwright plan INVENTORY -o FILE"));
+    }
+    let plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
+    if digest(&plan).as_str() != plan.digest {
+        return Err(Diagnostic::error(
+            "RW0304",
+            format!("{name} was changed after it was made: its content does not have the digest that it carries"),
+        )
+        .effect("what would be applied is not what was planned and reviewed")
+        .state("nothing was changed")
+        .next("make the plan again: railwright plan INVENTORY -o FILE"));
+    }
+    Ok(plan)
+}
+
+fn not_a_plan(name: &str, error: &str) -> Diagnostic {
+    Diagnostic::error("RW0302", format!("{name} is no plan file: {}", crate::base::text::one_line(error, 200)))
+        .state("nothing was changed")
+        .next("make a plan: railwright plan INVENTORY -o FILE")
+}

@@ -1,0 +1,176 @@
+//! Judges every resource: as wished, to be changed and why, or not to be found out.
+
+use super::model::{Reason, UnknownFinding};
+use super::{Applied, LastApplied};
+use crate::base::{Address, Target};
+use crate::resource::{Answers, Assessment, Disruption, Kind, Observation, Plane, Wish};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
+pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Kind>;
+
+/// What is to happen with one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Status {
+    /// As wished.
+    Met,
+    /// Changes, for this reason.
+    Change(Reason),
+    /// Would change, but cannot or may not; in words.
+    Held(Reason, String),
+    /// Not judged: see the unknown findings.
+    Unknown,
+}
+
+/// One resource with its judgement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// What is wanted; for a removal, what was applied last.
+    pub wish: Wish,
+    /// Taken back instead of applied.
+    pub removal: bool,
+    /// What the kind makes of it.
+    pub assessment: Assessment,
+    /// What is to happen.
+    pub status: Status,
+}
+
+impl Item {
+    /// True when it becomes part of a node.
+    pub fn changes(&self) -> bool {
+        matches!(self.status, Status::Change(_) | Status::Held(..))
+    }
+}
+
+/// All resources, wished ones in the order of their addresses, then the removals; and what could not be found out.
+pub fn judge(
+    wishes: &[Wish],
+    last: &LastApplied,
+    observation: &Observation,
+    targets: &[Target],
+    kinds: KindLookup,
+) -> (Vec<Item>, Vec<UnknownFinding>) {
+    let mut unknown = Vec::new();
+    let mut items = Vec::new();
+    let mut answers: BTreeMap<&Target, &Answers> = BTreeMap::new();
+    for target in targets {
+        match reached(observation, target) {
+            Ok(found) => drop(answers.insert(target, found)),
+            Err(reason) => unknown.push(UnknownFinding { subject: target.to_string(), reason }),
+        }
+    }
+    let mut sorted: Vec<&Wish> = wishes.iter().collect();
+    sorted.sort_by(|a, b| a.address.cmp(&b.address));
+    for wish in &sorted {
+        let Some(found) = answers.get(&wish.address.target) else { continue };
+        items.push(judge_wish(wish, last.resources.get(&wish.address), found, kinds, &mut unknown));
+    }
+    let wished: BTreeSet<&Address> = wishes.iter().map(|w| &w.address).collect();
+    for (address, applied) in &last.resources {
+        if wished.contains(address) {
+            continue;
+        }
+        match answers.get(&address.target) {
+            Some(found) => items.extend(judge_removal(address, applied, found, kinds, &mut unknown)),
+            None if targets.contains(&address.target) => {}
+            None => unknown.push(UnknownFinding {
+                subject: address.to_string(),
+                reason: "its target is no longer in the spec, so it cannot be taken back; `railwright state forget` drops the memory of it"
+                    .to_owned(),
+            }),
+        }
+    }
+    (items, unknown)
+}
+
+fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, String> {
+    match observation.targets.get(target) {
+        None => Err("it is not in the observation".to_owned()),
+        Some(found) => match &found.problem {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(&found.answers),
+        },
+    }
+}
+
+fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: KindLookup, unknown: &mut Vec<UnknownFinding>) -> Item {
+    let Some(kind) = kinds(&wish.kind) else {
+        let reason = format!("this railwright has no resource kind `{}`", wish.kind);
+        unknown.push(UnknownFinding { subject: wish.address.to_string(), reason });
+        return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown };
+    };
+    let assessment = kind.assess(wish, answers);
+    note_unknown(&wish.address, &assessment, unknown);
+    let status = status(wish, applied, &assessment, kind);
+    Item { wish: wish.clone(), removal: false, assessment, status }
+}
+
+fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind: &dyn Kind) -> Status {
+    if assessment.is_met() {
+        return Status::Met;
+    }
+    let reason = reason(wish, applied, assessment);
+    if let Some(refusal) = &assessment.refusal {
+        return Status::Held(reason, refusal.clone());
+    }
+    if assessment.disruption >= Disruption::PowerCycle {
+        return Status::Held(reason, format!("a {} is done by hand; `resume` proves it afterwards", assessment.disruption.word()));
+    }
+    let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.is_convergent(wish));
+    if blind { Status::Unknown } else { Status::Change(reason) }
+}
+
+/// Why a resource that is not as wished is not: the spec, the world, or a debt.
+fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Reason {
+    if let Some(step) = &assessment.known_after {
+        let (kind, name) = step.split_once('/').unwrap_or((step, ""));
+        let step = Address { target: wish.address.target.clone(), path: vec![kind.to_owned(), name.to_owned()], attribute: None };
+        return Reason::KnownAfter { step };
+    }
+    let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();
+    match applied {
+        None if assessment.is_absent() => Reason::New,
+        _ if assessment.only_unknown() => Reason::Unknown,
+        _ if assessment.owed => Reason::OwedRestart,
+        None => Reason::Takeover,
+        Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged { places: wish.places.clone() },
+        Some(_) if !planes.contains(&Plane::Running) && assessment.judges(Plane::Running) => Reason::WillBeLostAtReboot,
+        Some(_) => Reason::Drifted,
+    }
+}
+
+fn judge_removal(
+    address: &Address,
+    applied: &Applied,
+    answers: &Answers,
+    kinds: KindLookup,
+    unknown: &mut Vec<UnknownFinding>,
+) -> Option<Item> {
+    let wish = applied.wish(address);
+    let Some(kind) = kinds(&applied.kind) else {
+        let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
+        unknown.push(UnknownFinding { subject: address.to_string(), reason });
+        return None;
+    };
+    let assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    note_unknown(address, &assessment, unknown);
+    let status = match &assessment.refusal {
+        Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),
+        None => Status::Change(Reason::RemovedFromSpec),
+    };
+    Some(Item { wish, removal: true, assessment, status })
+}
+
+fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<UnknownFinding>) {
+    if assessment.known_after.is_some() {
+        return;
+    }
+    for (name, attribute) in &assessment.attributes {
+        for (plane, _, found) in attribute.differences() {
+            if let crate::resource::Reading::Unknown(reason) = found {
+                let subject = format!("{} ({})", address.with_attribute(name), plane.word());
+                unknown.push(UnknownFinding { subject, reason: reason.clone() });
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! One entry of the plan's screen: the change, its differences, why, what it interrupts.
+
+use crate::base::{Place, TargetKind};
+use crate::plan::{Difference, Member, Node, NodeKind, Reason};
+use crate::report::value;
+use crate::resource::{Disruption, Plane};
+use std::collections::BTreeSet;
+
+/// Stands for the node-set until entries are folded; no name can hold a control character.
+pub const WHO: &str = "\u{1}";
+
+/// The target's name as it is folded: hosts by name alone.
+pub fn who(node: &Node) -> String {
+    match &node.target {
+        Some(target) if target.kind == TargetKind::Host => target.name.clone(),
+        Some(target) => target.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Nodes of the same shape are folded: same resources, reasons and attributes; values may differ and are then listed.
+pub fn shape(node: &Node) -> String {
+    let members: Vec<String> = node
+        .members()
+        .iter()
+        .map(|m| {
+            let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
+            format!("{}|{}|{}", m.wish.address.within_target(), why(m), attributes.join(","))
+        })
+        .collect();
+    let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
+    let body = if looked_again && !members.is_empty() { format!("again {}", why(&node.members()[0])) } else { members.join(";") };
+    format!("{}|{body}|{:?}|{:?}", kind_word(node), node.held, node.disruption)
+}
+
+fn kind_word(node: &Node) -> &'static str {
+    match node.kind {
+        NodeKind::Change { .. } => "change",
+        NodeKind::Reboot => "reboot",
+        NodeKind::Drain => "drain",
+        NodeKind::Wait { .. } => "wait",
+        NodeKind::Gate { .. } => "gate",
+        NodeKind::Barrier => "barrier",
+    }
+}
+
+fn is_looked_again(member: &Member) -> bool {
+    matches!(member.reason, Reason::Disturbed { .. })
+}
+
+/// The entry's lines for nodes of one shape, with `WHO` where the node-set goes.
+pub fn body(nodes: &[&Node]) -> String {
+    let node = nodes[0];
+    let mut out = match &node.kind {
+        NodeKind::Reboot => {
+            format!(" ! {WHO} reboot, once, for {}\n", node.after.iter().map(|id| without_target(id)).collect::<Vec<_>>().join(", "))
+        }
+        NodeKind::Drain => format!(" ! {WHO} drain\n"),
+        NodeKind::Wait { until } => format!(" . {WHO} wait until {until}\n"),
+        NodeKind::Gate { .. } | NodeKind::Barrier => String::new(),
+        NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
+        NodeKind::Change { members, .. } => members.iter().enumerate().map(|(n, _)| one_member(nodes, n)).collect(),
+    };
+    if !node.interrupts.is_empty() && node.held.is_none() {
+        out.push_str(&format!("       interrupts {}\n", node.interrupts.join("; ")));
+    }
+    if let Some(held) = &node.held {
+        out.push_str(&wrapped("held     ", held));
+    }
+    out
+}
+
+fn without_target(id: &str) -> String {
+    let shown = id.splitn(3, '/').nth(2).unwrap_or(id).to_owned();
+    crate::base::text::clean(&shown.replace("%2F", "/"))
+}
+
+fn looked_again(nodes: &[&Node]) -> String {
+    let names: BTreeSet<String> = nodes.iter().flat_map(|n| n.members()).map(|m| shown(m)).collect();
+    let list = names.into_iter().collect::<Vec<_>>().join(", ");
+    let first = &nodes[0].members()[0];
+    format!(" = {WHO} looked at again, as it is right now and may be lost\n{}{}", wrapped("", &list), wrapped("because  ", &why(first)))
+}
+
+/// `kind name` of a resource, as a person would say it.
+fn shown(member: &Member) -> String {
+    crate::base::text::clean(&member.wish.address.path.join(" "))
+}
+
+fn one_member(nodes: &[&Node], n: usize) -> String {
+    let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[n]).collect();
+    let member = members[0];
+    let mut out = format!(" {} {WHO} {}\n", symbol(member), shown(member));
+    if !member.removal && matches!(member.reason, Reason::New) && members.iter().all(|m| is_plain_addition(m)) {
+        out.push_str(&wrapped("because  ", &why(member)));
+        return out;
+    }
+    for (d, difference) in member.differences.iter().enumerate() {
+        let texts: BTreeSet<String> =
+            members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted)).collect();
+        out.push_str(&format!("       {} {}\n", label(difference), several(texts)));
+    }
+    out.push_str(&wrapped("because  ", &why(member)));
+    for residue in &member.residue {
+        out.push_str(&wrapped("leaves   ", residue));
+    }
+    out
+}
+
+/// New, and the name already says all (a package, a module).
+fn is_plain_addition(member: &Member) -> bool {
+    member.differences.len() <= 1 && matches!(member.wish.kind.as_str(), "package")
+}
+
+fn label(difference: &Difference) -> String {
+    let plane = match difference.plane {
+        Plane::Running => "now",
+        Plane::Persisted => "on disk",
+        Plane::NextBoot => "next boot",
+    };
+    format!("{:<22}", format!("{} ({plane})", difference.attribute))
+}
+
+fn several(texts: BTreeSet<String>) -> String {
+    let count = texts.len();
+    let mut shown: Vec<String> = texts.into_iter().take(2).collect();
+    if count > 2 {
+        shown.push(format!("{} more that differ by host", count - 2));
+    }
+    shown.join("; ")
+}
+
+fn symbol(member: &Member) -> char {
+    match (&member.reason, member.removal) {
+        (_, true) => '-',
+        (Reason::New, _) => '+',
+        (Reason::KnownAfter { .. } | Reason::Unknown, _) => '?',
+        _ => '~',
+    }
+}
+
+/// Why a resource is in the plan.
+fn why(member: &Member) -> String {
+    let module = format!("module {}", member.wish.module);
+    match &member.reason {
+        Reason::New => match place(&member.wish.places) {
+            Some(place) => format!("new: {module}, {place}"),
+            None => format!("new: {module}"),
+        },
+        Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
+        Reason::SpecChanged { places } => match place(places) {
+            Some(place) => format!("spec changed: {place}"),
+            None => format!("spec changed: {module}"),
+        },
+        Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
+        Reason::OwedRestart => "owed restart: what is on disk is right and not yet in effect".to_owned(),
+        Reason::WillBeLostAtReboot => "will be lost at reboot: it is right now, and not what is on disk".to_owned(),
+        Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
+        Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
+        Reason::KnownAfter { step } => format!("known after {}", crate::base::text::clean(&step.path.join(" "))),
+        Reason::Unknown => "could not be read, so it is applied again".to_owned(),
+    }
+}
+
+fn place(places: &[Place]) -> Option<String> {
+    let first = places.first()?;
+    let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
+    Some(format!("{} ({first}){more}", first.path))
+}
+
+/// A labelled line, wrapped at 100 columns under its text.
+fn wrapped(label: &str, text: &str) -> String {
+    let indent = 7 + label.chars().count();
+    let mut out = format!("       {label}");
+    let mut column = indent;
+    for (n, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if n > 0 && column + 1 + width > 99 {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if n > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out.push('\n');
+    out
+}
+
+/// A node in full, for `show PLAN ADDRESS`.
+pub fn in_full(node: &Node) -> String {
+    let mut out = format!("{}   {}   wave {}\n", crate::base::text::clean(&node.id), node.disruption.word(), node.wave);
+    if node.disruption > Disruption::None && !node.interrupts.is_empty() {
+        out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
+    }
+    if let Some(held) = &node.held {
+        out.push_str(&wrapped("held ", held));
+    }
+    for member in node.members() {
+        out.push_str(&format!("  {} {}\n", symbol(member), crate::base::text::clean(&member.wish.address.to_string())));
+        out.push_str(&wrapped("because ", &why(member)));
+        for difference in &member.differences {
+            out.push_str(&format!("       {} {}\n", label(difference), value::change(&difference.found, &difference.wanted)));
+            out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
+        }
+    }
+    if let NodeKind::Change { actions, announced, .. } = &node.kind {
+        let words: Vec<String> = actions.iter().map(crate::resource::Action::word).collect();
+        out.push_str(&wrapped("does ", &if words.is_empty() { "nothing yet".to_owned() } else { words.join(", ") }));
+        if !announced.is_empty() {
+            out.push_str(&wrapped("may come to do ", &announced.join(", ").replace('*', "what applying it again takes")));
+        }
+    }
+    if !node.after.is_empty() {
+        out.push_str(&wrapped("after ", &node.after.iter().map(|id| crate::base::text::clean(id)).collect::<Vec<_>>().join(", ")));
+    }
+    out
+}

@@ -1,0 +1,193 @@
+//! The plan's screen: worst disruption first, identical changes folded by node-set, a reason for each, what it
+//! interrupts, unknowns visible, unchanged things one line, the next command last.
+
+mod entry;
+mod fold;
+
+use crate::base::{Target, TargetKind};
+use crate::plan::{Node, NodeKind, Plan};
+use crate::resource::Disruption;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the plan can be gone on with.
+#[derive(Debug, Clone, Default)]
+pub struct Next {
+    /// The file that the plan was written to.
+    pub file: Option<String>,
+    /// The inventory as the user named it.
+    pub inventory: String,
+}
+
+/// The whole screen.
+pub fn screen(plan: &Plan, next: &Next) -> String {
+    let mut out = header(plan);
+    let work: Vec<&Node> = plan.nodes.iter().filter(|n| !matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier)).collect();
+    if work.is_empty() {
+        out.push_str(&nothing_to_do(plan));
+        out.push_str(&unknown(plan));
+        return out;
+    }
+    let (held, open): (Vec<&Node>, Vec<&Node>) = work.into_iter().partition(|n| n.held.is_some());
+    let mut classes: BTreeMap<std::cmp::Reverse<Disruption>, Vec<&Node>> = BTreeMap::new();
+    for node in &open {
+        classes.entry(std::cmp::Reverse(node.disruption)).or_default().push(node);
+    }
+    for (class, nodes) in &classes {
+        out.push_str(&rule(title(class.0)));
+        out.push_str(&fold::entries(nodes));
+    }
+    if !held.is_empty() {
+        out.push_str(&rule("HELD: not carried out in this run"));
+        out.push_str(&fold::entries(&held));
+    }
+    out.push_str(&unknown(plan));
+    out.push('\n');
+    out.push_str(&waves(plan));
+    out.push_str(&summary(plan, &open, &held));
+    out.push_str(&go_on(plan, next));
+    out
+}
+
+/// One resource or target in full: every difference, text changes line by line, the actions' own words.
+pub fn details(plan: &Plan, subject: &str) -> Option<String> {
+    let hit = |node: &&Node| {
+        let within = |address: String| address == subject || address.starts_with(&format!("{subject}/"));
+        within(node.id.clone()) || node.members().iter().any(|m| within(m.wish.address.to_string()))
+    };
+    let nodes: Vec<&Node> = plan.nodes.iter().filter(hit).collect();
+    if nodes.is_empty() {
+        return None;
+    }
+    Some(nodes.into_iter().map(entry::in_full).collect::<Vec<_>>().join("\n"))
+}
+
+fn header(plan: &Plan) -> String {
+    let commit = match (&plan.inventory.commit, plan.inventory.dirty) {
+        (Some(commit), false) => format!("commit {}", commit.chars().take(9).collect::<String>()),
+        (Some(commit), true) => format!("commit {} with uncommitted changes", commit.chars().take(9).collect::<String>()),
+        (None, _) => "not under version control".to_owned(),
+    };
+    let mut out = format!(
+        "cluster {}   {}   spec {} ({commit})   read {}\n",
+        plan.cluster,
+        plan.inventory.path,
+        plan.spec_digest.short(),
+        plan.observed_at
+    );
+    if !plan.narrowed.is_empty() {
+        out.push_str(&format!("narrowed to a part of the cluster: {}\n", plan.narrowed.join(" ")));
+    }
+    out
+}
+
+fn rule(title: &str) -> String {
+    format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))
+}
+
+fn title(class: Disruption) -> &'static str {
+    match class {
+        Disruption::None => "LIVE: nobody notices",
+        Disruption::Reload => "RELOAD: a setting or service is read again",
+        Disruption::Restart => "RESTART: a service restarts",
+        Disruption::LinkBlip => "LINK: a link goes down for a moment",
+        Disruption::Drain => "DRAIN: the node is emptied first",
+        Disruption::Reboot => "REBOOT",
+        Disruption::PowerCycle => "POWER CYCLE: by hand",
+        Disruption::Reinstall => "REINSTALL: by hand",
+    }
+}
+
+fn nothing_to_do(plan: &Plan) -> String {
+    let resources: usize = plan.unchanged.values().sum();
+    let targets = targets(plan.unchanged.keys());
+    if plan.unknown.is_empty() {
+        format!("No changes. {resources} resources on {targets} are as the spec wants them.\n")
+    } else {
+        format!("No changes to what could be read. {resources} resources on {targets} are as the spec wants them.\n")
+    }
+}
+
+fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
+    let mut hosts = BTreeSet::new();
+    let mut others = 0;
+    for target in targets {
+        if target.kind == TargetKind::Host {
+            hosts.insert(target.name.clone());
+        } else {
+            others += 1;
+        }
+    }
+    let hosts = hosts.len();
+    match (hosts, others) {
+        (1, 0) => "1 host".to_owned(),
+        (hosts, 0) => format!("{hosts} hosts"),
+        (hosts, others) => format!("{hosts} hosts and {others} other targets"),
+    }
+}
+
+fn unknown(plan: &Plan) -> String {
+    if plan.unknown.is_empty() {
+        return String::new();
+    }
+    format!("{}{}", rule("UNKNOWN: could not be found out"), fold::unknown(&plan.unknown))
+}
+
+fn waves(plan: &Plan) -> String {
+    let waves: Vec<String> = plan
+        .nodes
+        .iter()
+        .filter_map(|node| match &node.kind {
+            NodeKind::Gate { hosts } => Some(fold::hosts(hosts)),
+            _ => None,
+        })
+        .collect();
+    if waves.is_empty() {
+        return String::new();
+    }
+    let shown =
+        if waves.len() > 6 { format!("{} > ... {} more waves", waves[..5].join(" > "), waves.len() - 5) } else { waves.join(" > ") };
+    let gate = if waves.len() > 1 { "   a gate of RDMA checks after each" } else { "   then a gate of RDMA checks" };
+    format!("waves    {shown}   at most {} out of service{gate}\n", plan.rollout.max_unavailable)
+}
+
+fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
+    let count =
+        |class: Disruption| open.iter().filter(|n| n.disruption == class).filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
+    let mut parts = Vec::new();
+    for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::Drain, "drain"), (Disruption::LinkBlip, "lose a link for a moment")]
+    {
+        if count(class) > 0 {
+            let hosts = count(class);
+            parts.push(if hosts == 1 { format!("1 host will {words}") } else { format!("{hosts} hosts will {words}") });
+        }
+    }
+    let members = || open.iter().flat_map(|n| n.members());
+    let looked = members().filter(|m| matches!(m.reason, crate::plan::Reason::Disturbed { .. })).count();
+    let removed = members().filter(|m| m.removal).count();
+    parts.push(plural(members().count() - looked - removed, "resource changes", "resources change"));
+    for (number, words) in [(removed, "removed"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")] {
+        if number > 0 {
+            parts.push(format!("{number} {words}"));
+        }
+    }
+    let unchanged: usize = plan.unchanged.values().sum();
+    format!("summary  {}; {unchanged} as they should be\n", parts.join(", "))
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}
+
+fn go_on(plan: &Plan, next: &Next) -> String {
+    let digest = plan.digest.chars().take(12).collect::<String>();
+    match &next.file {
+        Some(file) => {
+            format!("digest   {digest}\nnext     railwright apply {file}      one resource in full: railwright show {file} ADDRESS\n")
+        }
+        None if next.inventory.is_empty() => format!("digest   {digest}\n"),
+        None => format!(
+            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE      or: railwright apply {0}\n",
+            next.inventory
+        ),
+    }
+}

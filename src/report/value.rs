@@ -1,0 +1,73 @@
+//! Readings as words on a screen. What came from a machine is cleaned here.
+
+use crate::base::text::one_line;
+use crate::resource::Reading;
+use serde_json::Value;
+
+/// The most characters of a value that a line shows.
+const WIDTH: usize = 44;
+
+/// A reading on one line.
+pub fn reading(reading: &Reading) -> String {
+    match reading {
+        Reading::Is(value) => self::value(value),
+        Reading::Absent => "absent".to_owned(),
+        Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, WIDTH)),
+        Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, 2 * WIDTH)),
+    }
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
+            let lines = text.lines().count();
+            format!("{lines} lines of text")
+        }
+        Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::String(text) => one_line(text, WIDTH),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => one_line(&items.iter().map(self::value).collect::<Vec<_>>().join(", "), WIDTH),
+        Value::Object(map) => one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::value(v))).collect::<Vec<_>>().join(", "), WIDTH),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => one_line(&other.to_string(), WIDTH),
+    }
+}
+
+/// `found -> wanted`; a text of many lines is shown by what is added and removed.
+pub fn change(found: &Reading, wanted: &Reading) -> String {
+    if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
+        && (old.contains('\n') || new.contains('\n'))
+    {
+        let (added, removed) = counts(old, new);
+        return format!("text changes: +{added} -{removed} lines");
+    }
+    format!("{} -> {}", self::reading(found), self::reading(wanted))
+}
+
+fn counts(old: &str, new: &str) -> (usize, usize) {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count();
+    (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
+}
+
+/// A text change as a unified difference, every line cleaned and indented.
+pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Option<String> {
+    let text = |reading: &Reading| match reading {
+        Reading::Is(Value::String(text)) => Some(text.clone()),
+        Reading::Absent => Some(String::new()),
+        _ => None,
+    };
+    let (old, new) = (text(found)?, text(wanted)?);
+    if !old.contains('\n') && !new.contains('\n') {
+        return None;
+    }
+    let diff = similar::TextDiff::from_lines(&old, &new);
+    let mut out = String::new();
+    for line in diff.unified_diff().context_radius(2).to_string().lines() {
+        out.push_str(indent);
+        out.push_str(&crate::base::text::clean(line));
+        out.push('\n');
+    }
+    Some(out)
+}

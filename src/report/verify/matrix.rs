@@ -1,0 +1,107 @@
+//! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
+
+use super::rule;
+use crate::base::nodeset::natural_order;
+use crate::verify::schedule::FULL_MATRIX_HOSTS;
+use crate::verify::{Measurement, VerifyReport};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs listed as the worst.
+const WORST: usize = 5;
+/// Columns of a screen.
+const SCREEN: usize = 100;
+
+/// One measured quantity.
+struct Quantity {
+    title: &'static str,
+    unit: &'static str,
+    value: fn(&Measurement) -> Option<f64>,
+    more_is_better: bool,
+}
+
+const QUANTITIES: [Quantity; 2] = [
+    Quantity { title: "BANDWIDTH, ib_write_bw", unit: "Gb/s", value: |m| m.bandwidth_gbps, more_is_better: true },
+    Quantity { title: "LATENCY, ib_read_lat, typical", unit: "us", value: |m| m.latency_us, more_is_better: false },
+];
+
+/// Both quantities of every rail.
+pub fn screen(report: &VerifyReport) -> String {
+    let mut rails: BTreeMap<u32, Vec<&Measurement>> = BTreeMap::new();
+    for cell in &report.matrix {
+        rails.entry(cell.rail).or_default().push(cell);
+    }
+    let mut out = String::new();
+    for (rail, cells) in &rails {
+        let mut hosts: Vec<&str> =
+            cells.iter().flat_map(|c| [c.from.as_str(), c.to.as_str()]).collect::<BTreeSet<_>>().into_iter().collect();
+        hosts.sort_by(|a, b| natural_order(a, b));
+        for quantity in &QUANTITIES {
+            if hosts.len() <= FULL_MATRIX_HOSTS {
+                out.push_str(&rule(&format!("{}, {}, rail {rail} (row sends to column)", quantity.title, quantity.unit)));
+                out.push_str(&whole(&hosts, cells, quantity));
+            } else {
+                out.push_str(&rule(&format!("{}, {}, rail {rail}", quantity.title, quantity.unit)));
+                out.push_str(&percentiles(hosts.len(), cells, quantity));
+            }
+        }
+    }
+    out
+}
+
+/// Every cell. Where names are too long for the screen, columns are numbered.
+fn whole(hosts: &[&str], cells: &[&Measurement], quantity: &Quantity) -> String {
+    let longest = hosts.iter().map(|h| h.chars().count()).max().unwrap_or(0);
+    let width = longest.max(8) + 2;
+    let named = 4 + longest + hosts.len() * width <= SCREEN;
+    let width = if named { width } else { 10 };
+    let label =
+        |place: usize, host: &str| if named { host.to_owned() } else { format!("{} {}", place + 1, crate::base::text::one_line(host, 12)) };
+    let label_width = hosts.iter().enumerate().map(|(i, h)| label(i, h).chars().count()).max().unwrap_or(0);
+    let mut out = format!("   {:label_width$}", "");
+    for (place, host) in hosts.iter().enumerate() {
+        let head = if named { (*host).to_owned() } else { (place + 1).to_string() };
+        out.push_str(&format!("{head:>width$}"));
+    }
+    out.push('\n');
+    for (place, from) in hosts.iter().enumerate() {
+        out.push_str(&format!("   {:<label_width$}", label(place, from)));
+        for to in hosts {
+            let cell = cells.iter().find(|c| c.from == *from && c.to == *to);
+            let text = match cell.map(|c| (quantity.value)(c)) {
+                Some(Some(value)) => format!("{value:.2}"),
+                Some(None) => "none".to_owned(),
+                None => "-".to_owned(),
+            };
+            out.push_str(&format!("{text:>width$}"));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> String {
+    let mut valued: Vec<(f64, &Measurement)> = cells.iter().filter_map(|c| Some(((quantity.value)(c)?, *c))).collect();
+    valued.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (&a.1.from, &a.1.to).cmp(&(&b.1.from, &b.1.to))));
+    let without = cells.len() - valued.len();
+    let at = |percent: usize| valued.get((valued.len().saturating_sub(1)) * percent / 100).map_or(0.0, |(value, _)| *value);
+    let mut out = format!(
+        "   {} of {} directed pairs of {hosts} hosts\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
+        cells.len(),
+        hosts * (hosts - 1),
+        at(0),
+        at(5),
+        at(50),
+        at(95),
+        at(100)
+    );
+    if without > 0 {
+        out.push_str(&format!("   {without} pairs gave no number\n"));
+    }
+    if quantity.more_is_better {
+        valued.reverse();
+    }
+    for (value, cell) in valued.iter().rev().take(WORST) {
+        out.push_str(&format!("   worst {value:>10.2}   {} -> {}\n", cell.from, cell.to));
+    }
+    out
+}

@@ -1,0 +1,306 @@
+//! The screen of `verify`: failures first with what they mean and the next command, folded by node-set; then the
+//! matrix of what the pairs delivered; what passed is one line a check. Text without colour, and JSON.
+
+mod matrix;
+mod subject;
+
+use crate::base::nodeset;
+use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
+use indexmap::IndexMap;
+
+/// The whole screen.
+pub fn screen(report: &VerifyReport) -> String {
+    let mut out = header(report);
+    for verdict in [Verdict::Failed, Verdict::Unknown, Verdict::Warning] {
+        let mut results: Vec<&CheckResult> = report.with(verdict).collect();
+        // The order of the checks is from cause to effect.
+        results.sort_by(|a, b| a.check.cmp(&b.check));
+        if !results.is_empty() {
+            out.push_str(&rule(title(verdict)));
+            out.push_str(&entries(&results));
+        }
+    }
+    out.push_str(&one_liners(report, Verdict::NotApplicable));
+    out.push_str(&matrix::screen(report));
+    out.push_str(&one_liners(report, Verdict::Passed));
+    out.push_str(&conclusion(report));
+    out
+}
+
+/// The same as JSON, with the verdict of the whole.
+pub fn json(report: &VerifyReport) -> String {
+    let mut value = serde_json::to_value(report).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        map.insert("verdict".to_owned(), serde_json::to_value(report.verdict()).unwrap_or_default());
+    }
+    format!("{value:#}\n")
+}
+
+fn header(report: &VerifyReport) -> String {
+    let hosts = report.hosts.len();
+    format!("verify {}   {hosts} host{}: {}\n", report.inventory, if hosts == 1 { "" } else { "s" }, nodeset::fold(&report.hosts))
+}
+
+pub(super) fn rule(title: &str) -> String {
+    format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))
+}
+
+fn title(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Failed => "FAILED: not as it must be",
+        Verdict::Unknown => "UNKNOWN: not proven",
+        Verdict::Warning => "WARNING: as it must be, but somebody should know",
+        Verdict::NotApplicable => "NOT APPLICABLE",
+        Verdict::Passed => "PASSED",
+    }
+}
+
+/// What makes two results the same entry. Bandwidth and latency differ from pair to pair: their numbers are joined.
+fn same(result: &CheckResult) -> (Check, Option<&'static str>, &str, &str, &str, &str) {
+    let number = matches!(result.check, Check::Bandwidth | Check::Latency) && matches!(result.code, Some("RW0809" | "RW0810"));
+    let measured = if number { "" } else { result.measured.as_str() };
+    (result.check.clone(), result.code, measured, &result.expected, &result.effect, &result.next)
+}
+
+fn entries(results: &[&CheckResult]) -> String {
+    let mut folded: IndexMap<_, Vec<&CheckResult>> = IndexMap::new();
+    for result in results {
+        folded.entry(same(result)).or_default().push(result);
+    }
+    folded.values().map(|members| entry(members)).collect()
+}
+
+fn entry(members: &[&CheckResult]) -> String {
+    let first = members[0];
+    let mark = match first.verdict {
+        Verdict::Failed => '!',
+        Verdict::Unknown => '?',
+        _ => '~',
+    };
+    let code = first.code.map_or(String::new(), |code| format!("   {code}"));
+    let mut out = format!(" {mark} {:<12} {}{code}\n", first.check.word(), subject::of(members));
+    let rows =
+        [("found", measured(members)), ("wanted", first.expected.clone()), ("means", first.effect.clone()), ("next", first.next.clone())];
+    for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
+        out.push_str(&wrapped(word, &text));
+    }
+    out
+}
+
+/// What was found; numbers that differ from pair to pair as a range, the lowest first.
+fn measured(members: &[&CheckResult]) -> String {
+    let number = |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    let mut distinct: Vec<&str> = members.iter().map(|m| m.measured.as_str()).collect();
+    distinct.sort_by(|a, b| number(a).total_cmp(&number(b)));
+    distinct.dedup();
+    match (distinct.first(), distinct.last()) {
+        (Some(lowest), Some(highest)) if distinct.len() > 1 => format!("{lowest} to {highest}"),
+        (Some(only), _) => (*only).to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// `       found   text`, broken at spaces so that no line is longer than 100 columns.
+fn wrapped(word: &str, text: &str) -> String {
+    const INDENT: usize = 15;
+    let mut out = format!("       {word:<8}");
+    let mut column = INDENT;
+    for (place, piece) in text.split(' ').enumerate() {
+        let width = piece.chars().count();
+        if place > 0 && column + 1 + width > 100 {
+            out.push_str(&format!("\n{}", " ".repeat(INDENT)));
+            column = INDENT;
+        } else if place > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(piece);
+        column += width;
+    }
+    out.push('\n');
+    out
+}
+
+/// One line a check; what does not apply says why.
+fn one_liners(report: &VerifyReport, verdict: Verdict) -> String {
+    let mut by_check: IndexMap<(Check, &str), Vec<&CheckResult>> = IndexMap::new();
+    for result in report.with(verdict) {
+        let reason = if verdict == Verdict::NotApplicable { result.measured.as_str() } else { "" };
+        by_check.entry((result.check.clone(), reason)).or_default().push(result);
+    }
+    if by_check.is_empty() {
+        return String::new();
+    }
+    let mut out = rule(title(verdict));
+    for ((check, reason), members) in by_check {
+        let count = members.len();
+        let tail = if reason.is_empty() { format!("{count} passed") } else { reason.to_owned() };
+        out.push_str(&format!("   {:<12} {}   {tail}\n", check.word(), subject::of(&members)));
+    }
+    out
+}
+
+fn conclusion(report: &VerifyReport) -> String {
+    let counts = [
+        (Verdict::Failed, "failed"),
+        (Verdict::Unknown, "unknown"),
+        (Verdict::Warning, "with a warning"),
+        (Verdict::NotApplicable, "not applicable"),
+        (Verdict::Passed, "passed"),
+    ];
+    let parts: Vec<String> = counts
+        .into_iter()
+        .map(|(verdict, word)| (report.with(verdict).count(), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let verdict = match report.verdict() {
+        Verdict::Failed => "The fabric is not as the spec wants it.",
+        Verdict::Unknown => "The fabric is not proven: something could not be found out.",
+        _ => "Proven.",
+    };
+    format!("\n{verdict} {} checks: {}.\n", report.results.len(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::Measurement;
+    use crate::verify::result::{FORMAT_VERSION, Judgement};
+
+    fn report(hosts: usize) -> VerifyReport {
+        let names: Vec<String> = (1..=hosts).map(|i| format!("gpu{i:02}")).collect();
+        let mut results = Vec::new();
+        let mut matrix = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            for rail in 0..2 {
+                let netdev = if i == 1 && rail == 1 {
+                    Judgement::failed("RW0803", "ens1 has mtu 1500")
+                        .expected("up, mtu 9000")
+                        .effect("packets vanish")
+                        .next("railwright drift {inventory}")
+                } else {
+                    Judgement::passed("ens1 up, mtu 9000")
+                };
+                results.push(netdev.on("inventories/lab", &[name], Some(rail), Check::Netdev));
+            }
+            results.push(Judgement::not_applicable("nothing can count the marks here").on("", &[name], Some(0), Check::Marks));
+            for (j, other) in names.iter().enumerate().filter(|(j, _)| *j != i) {
+                let gbps = 97.0 - (i + j) as f64 * 3.0 / (hosts as f64 / 10.0);
+                let judged = if gbps < 80.0 {
+                    Judgement::failed("RW0809", format!("{gbps:.2} Gb/s")).expected("at least 80 Gb/s").effect("slow").next("look")
+                } else {
+                    Judgement::passed(format!("{gbps:.2} Gb/s"))
+                };
+                results.push(judged.on("", &[name, other], Some(0), Check::Bandwidth));
+                let latency_us = Some(2.5 + j as f64 / 10.0);
+                matrix.push(Measurement {
+                    rail: 0,
+                    from: name.clone(),
+                    to: other.clone(),
+                    bandwidth_gbps: Some(gbps),
+                    latency_us,
+                    latency_p99_us: None,
+                });
+            }
+        }
+        VerifyReport { format_version: FORMAT_VERSION, inventory: "inventories/lab".into(), hosts: names, results, matrix }
+    }
+
+    #[test]
+    fn few_hosts_show_failures_first_and_the_whole_matrix() {
+        insta::assert_snapshot!(screen(&report(4)), @r"
+        verify inventories/lab   4 hosts: gpu[01-04]
+
+        FAILED: not as it must be -----------------------------------------------------------------------
+         ! netdev       gpu02 rail 1   RW0803
+               found   ens1 has mtu 1500
+               wanted  up, mtu 9000
+               means   packets vanish
+               next    railwright drift inventories/lab
+         ! bandwidth    8 pairs among gpu[01-04] rail 0   RW0809
+               found   59.50 Gb/s to 74.50 Gb/s
+               wanted  at least 80 Gb/s
+               means   slow
+               next    look
+
+        NOT APPLICABLE ----------------------------------------------------------------------------------
+           dscp         gpu[01-04] rail 0   nothing can count the marks here
+
+        BANDWIDTH, ib_write_bw, Gb/s, rail 0 (row sends to column) --------------------------------------
+                     gpu01     gpu02     gpu03     gpu04
+           gpu01         -     89.50     82.00     74.50
+           gpu02     89.50         -     74.50     67.00
+           gpu03     82.00     74.50         -     59.50
+           gpu04     74.50     67.00     59.50         -
+
+        LATENCY, ib_read_lat, typical, us, rail 0 (row sends to column) ---------------------------------
+                     gpu01     gpu02     gpu03     gpu04
+           gpu01         -      2.60      2.70      2.80
+           gpu02      2.50         -      2.70      2.80
+           gpu03      2.50      2.60         -      2.80
+           gpu04      2.50      2.60      2.70         -
+
+        PASSED ------------------------------------------------------------------------------------------
+           netdev       gpu02 rail 0; gpu[01,03-04] rails 0-1   7 passed
+           bandwidth    gpu[02-03] -> gpu01, gpu01 -> gpu[02-03] rail 0   4 passed
+
+        The fabric is not as the spec wants it. 24 checks: 9 failed, 4 not applicable, 11 passed.
+        ");
+    }
+
+    #[test]
+    fn many_hosts_show_percentiles_and_the_worst_pairs_within_100_columns() {
+        let text = screen(&report(20));
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        insta::assert_snapshot!(text, @r"
+        verify inventories/lab   20 hosts: gpu[01-20]
+
+        FAILED: not as it must be -----------------------------------------------------------------------
+         ! netdev       gpu02 rail 1   RW0803
+               found   ens1 has mtu 1500
+               wanted  up, mtu 9000
+               means   packets vanish
+               next    railwright drift inventories/lab
+         ! bandwidth    308 pairs among gpu[01-20] rail 0   RW0809
+               found   41.50 Gb/s to 79.00 Gb/s
+               wanted  at least 80 Gb/s
+               means   slow
+               next    look
+
+        NOT APPLICABLE ----------------------------------------------------------------------------------
+           dscp         gpu[01-20] rail 0   nothing can count the marks here
+
+        BANDWIDTH, ib_write_bw, Gb/s, rail 0 ------------------------------------------------------------
+           380 of 380 directed pairs of 20 hosts
+           min 41.50   p5 49.00   median 68.50   p95 88.00   max 95.50
+           worst      41.50   gpu19 -> gpu20
+           worst      41.50   gpu20 -> gpu19
+           worst      43.00   gpu18 -> gpu20
+           worst      43.00   gpu20 -> gpu18
+           worst      44.50   gpu17 -> gpu20
+
+        LATENCY, ib_read_lat, typical, us, rail 0 -------------------------------------------------------
+           380 of 380 directed pairs of 20 hosts
+           min 2.50   p5 2.50   median 3.40   p95 4.30   max 4.40
+           worst       4.40   gpu19 -> gpu20
+           worst       4.40   gpu18 -> gpu20
+           worst       4.40   gpu17 -> gpu20
+           worst       4.40   gpu16 -> gpu20
+           worst       4.40   gpu15 -> gpu20
+
+        PASSED ------------------------------------------------------------------------------------------
+           netdev       gpu02 rail 0; gpu[01,03-20] rails 0-1   39 passed
+           bandwidth    72 pairs among gpu[01-12] rail 0   72 passed
+
+        The fabric is not as the spec wants it. 440 checks: 309 failed, 20 not applicable, 111 passed.
+        ");
+    }
+
+    #[test]
+    fn json_has_its_format_and_verdict() {
+        let value: serde_json::Value = serde_json::from_str(&json(&report(2))).unwrap();
+        assert_eq!((value["format_version"].as_str(), value["verdict"].as_str()), (Some("1.0"), Some("failed")));
+        assert_eq!(value["results"][0]["check"], "netdev");
+    }
+}

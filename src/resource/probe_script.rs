@@ -1,0 +1,225 @@
+//! Probes rendered to POSIX sh: no Python, no bash; systemd for what must outlive the call.
+
+use super::probe::{CounterPort, Probe, TrafficEnd, TrafficTest};
+use crate::base::quote::{sh, sh_words};
+use core::net::IpAddr;
+
+/// Turns of a latency run: enough for a 99th percentile, under a second on any NIC.
+const LATENCY_TURNS: &str = "1000";
+
+/// A UDP port of RoCE version 2, assigned by IANA.
+const ROCE_PORT: u16 = 4791;
+
+const PRELUDE: &str = "need() { command -v \"$1\" >/dev/null 2>&1 || { echo \"@missing $1\"; exit 127; }; }\n";
+
+/// The probe's script.
+pub fn render(probe: &Probe) -> String {
+    let body = match probe {
+        Probe::Rails { netdevs } => rails(netdevs),
+        Probe::PathMtu { source, destination, mtu } => path_mtu(*source, *destination, *mtu),
+        Probe::LoginMemlock => "ulimit -l\n".to_owned(),
+        Probe::ModuleCheck { script } => format!("need timeout\ntimeout -k 2 30 sh -c {}\n", sh(script)),
+        Probe::ServeTraffic { token, end, lease_s } => serve(token, end, *lease_s),
+        Probe::SendTraffic { end, server, .. } => send(end, *server),
+        Probe::EndTraffic { token } => end_traffic(token),
+        Probe::CountMarks { token, sender, netdev, lease_s } => count_marks(token, *sender, netdev, *lease_s),
+        Probe::ReadMarks { token, netdev } => read_marks(token, netdev),
+        Probe::Counters { ports } => ports.iter().map(counters).collect(),
+    };
+    format!("{PRELUDE}{body}")
+}
+
+/// `read` and not `cat`: a file that says EINVAL (carrier of a netdev that is down, an empty GID slot) prints nothing.
+const RAILS: &str = r#"for p in /sys/class/infiniband/*/ports/*; do
+[ -d "$p" ] || continue
+d=${p#/sys/class/infiniband/}; d=${d%%/*}
+echo "@port $d ${p##*/}"
+for k in state phys_state link_layer rate; do v=; read -r v 2>/dev/null <"$p/$k" && echo "$k $v"; done
+v=; read -r v 2>/dev/null <"/sys/class/infiniband/$d/parent" && echo "netdev $v"
+for f in "/sys/class/infiniband/$d/device/net/"*; do [ -e "$f" ] && echo "function-netdev ${f##*/}"; done
+grep -s . "$p"/gids/* /dev/null | grep -v ':0000:0000:0000:0000:0000:0000:0000:0000$' | while IFS=: read -r f g; do
+i=${f##*/}; t=; n=
+read -r t 2>/dev/null <"$p/gid_attrs/types/$i"
+read -r n 2>/dev/null <"$p/gid_attrs/ndevs/$i"
+echo "gid $i $g ${n:--} $t"
+done
+done
+echo @rdma
+timeout 10 rdma -j link show 2>/dev/null
+echo
+echo @tools
+for t in ib_write_bw ib_read_lat ping nft ethtool systemd-run rdma timeout; do command -v "$t" >/dev/null 2>&1 && echo "$t"; done
+exit 0
+"#;
+
+fn rails(netdevs: &[String]) -> String {
+    let words = sh_words(netdevs.iter().map(String::as_str));
+    format!(
+        "for n in {words}; do\n\
+         echo \"@netdev $n\"; d=/sys/class/net/$n\n\
+         [ -d \"$d\" ] || {{ echo absent; continue; }}\n\
+         for k in operstate carrier mtu speed; do v=; read -r v 2>/dev/null <\"$d/$k\" && echo \"$k $v\"; done\n\
+         ip -o addr show dev \"$n\" 2>/dev/null | while read -r _ _ f a _; do echo \"$f $a\"; done\n\
+         done\n{RAILS}"
+    )
+}
+
+/// The payload is what is left of the packet without IP and ICMP headers.
+fn path_mtu(source: IpAddr, destination: IpAddr, mtu: u32) -> String {
+    let headers = if destination.is_ipv4() { 28 } else { 48 };
+    format!("need ping\nping -n -M do -s {} -c 3 -i 0.3 -W 2 -I {source} {destination} 2>&1\n", mtu.saturating_sub(headers))
+}
+
+fn arguments(end: &TrafficEnd) -> Vec<String> {
+    let mut words = vec![end.test.program().to_owned(), "-d".to_owned(), end.device.clone()];
+    words.extend(["-i".to_owned(), end.device_port.to_string(), "-F".to_owned(), "-p".to_owned(), end.port.to_string()]);
+    if let (Some(index), false) = (end.gid_index, end.rdma_cm) {
+        words.extend(["-x".to_owned(), index.to_string()]);
+    }
+    if end.rdma_cm {
+        words.push("-R".to_owned());
+    }
+    match end.test {
+        TrafficTest::WriteBandwidth => words.extend(["--report_gbits".to_owned(), "-D".to_owned(), end.seconds.to_string()]),
+        TrafficTest::ReadLatency => words.extend(["-n".to_owned(), LATENCY_TURNS.to_owned()]),
+    }
+    words
+}
+
+/// The server listens on TCP, or through rdma_cm, which /proc/net/tcp does not show; where `rdma` cannot show it
+/// either, two seconds of life are taken for listening.
+fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
+    let unit = sh(&format!("railwright-{token}"));
+    let command = arguments(end);
+    let listening = if end.rdma_cm {
+        format!("rdma -j res show cm_id 2>/dev/null | tr '{{' '\\n' | grep LISTEN | grep -q ':{}\"' || [ $i -ge 20 ]", end.port)
+    } else {
+        format!("grep -qi ':{:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 2>/dev/null", end.port)
+    };
+    format!(
+        "need {program}\nneed systemd-run\n\
+         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p LimitMEMLOCK=infinity {command} || exit 1\n\
+         i=0; while [ $i -lt 100 ]; do\n\
+         systemctl is-active --quiet {unit} || break\n\
+         if {listening}; then echo @listening; exit 0; fi\n\
+         sleep 0.1; i=$((i+1)); done\n\
+         journalctl -q --no-pager -o cat -n 60 -u {unit} 2>&1\nsystemctl stop {unit} 2>/dev/null\nexit 3\n",
+        program = end.test.program(),
+        command = sh_words(command.iter().map(String::as_str)),
+    )
+}
+
+/// Standard error stays apart, so that no warning ever lands in the middle of the table.
+fn send(end: &TrafficEnd, server: IpAddr) -> String {
+    let mut command = arguments(end);
+    command.push(server.to_string());
+    format!("need {}\n{}\n", end.test.program(), sh_words(command.iter().map(String::as_str)))
+}
+
+fn end_traffic(token: &str) -> String {
+    let unit = sh(&format!("railwright-{token}"));
+    format!("systemctl stop {unit} 2>/dev/null\njournalctl -q --no-pager -o cat -n 60 -u {unit} 2>&1\nexit 0\n")
+}
+
+/// The lease starts before the table does, so that at no moment a table stands that nothing removes.
+fn count_marks(token: &str, sender: IpAddr, netdev: &str, lease_s: u32) -> String {
+    let (table, unit) = (format!("railwright_{token}"), sh(&format!("railwright-{token}-marks")));
+    let family = if sender.is_ipv4() { "ip" } else { "ip6" };
+    let rules = format!(
+        "table inet {table} {{\nset marks {{ type dscp; flags dynamic; size 64; }}\n\
+         chain arrive {{ type filter hook prerouting priority -300; policy accept;\n\
+         {family} saddr {sender} udp dport {ROCE_PORT} add @marks {{ {family} dscp counter }}\n}}\n}}\n"
+    );
+    format!(
+        "{nic}command -v nft >/dev/null 2>&1 || {{ echo '@missing nft'; exit 0; }}\nneed systemd-run\n\
+         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} \
+         -p \"ExecStopPost=-$(command -v nft) delete table inet {table}\" sleep infinity || exit 1\n\
+         printf %s {rules} | nft -f - 2>&1 || {{ systemctl stop {unit}; echo '@missing nft'; exit 0; }}\n\
+         echo @counting\n",
+        nic = nic_priorities(netdev),
+        rules = sh(&rules),
+    )
+}
+
+fn read_marks(token: &str, netdev: &str) -> String {
+    format!(
+        "{nic}echo @marks\nnft -j -n list set inet railwright_{token} marks 2>/dev/null\necho\nsystemctl stop {unit} 2>/dev/null\nexit 0\n",
+        nic = nic_priorities(netdev),
+        unit = sh(&format!("railwright-{token}-marks")),
+    )
+}
+
+fn nic_priorities(netdev: &str) -> String {
+    format!("echo @priorities\nethtool -S {} 2>/dev/null | grep -E '^ *rx_prio[0-7]_packets:'\n", sh(netdev))
+}
+
+/// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host.
+fn counters(port: &CounterPort) -> String {
+    let folder = sh(&format!("/sys/class/infiniband/{}/ports/{}", port.device, port.device_port));
+    format!(
+        "echo {head}\nfor f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v 2>/dev/null <\"$f\" && echo \"${{f##*/}} $v\"; done\n\
+         ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer' | tr -d : \n",
+        head = sh(&format!("@counters {} {}", port.device, port.device_port)),
+        netdev = sh(&port.netdev),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(rdma_cm: bool) -> TrafficEnd {
+        TrafficEnd {
+            test: TrafficTest::WriteBandwidth,
+            device: "mlx5_0; reboot".to_owned(),
+            device_port: 1,
+            gid_index: Some(3),
+            port: 18601,
+            seconds: 2,
+            rdma_cm,
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_run_get_the_same_words_and_every_value_is_quoted() {
+        let server = render(&Probe::ServeTraffic { token: "t1".into(), end: end(false), lease_s: 40 });
+        let client = render(&Probe::SendTraffic { end: end(false), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
+        let words = "'ib_write_bw' '-d' 'mlx5_0; reboot' '-i' '1' '-F' '-p' '18601' '-x' '3' '--report_gbits' '-D' '2'";
+        assert!(server.contains(words) && client.contains(&format!("{words} '192.0.2.1'")), "{server}\n{client}");
+        assert!(server.contains("RuntimeMaxSec=40") && server.contains(":48A9 0*:0000 0A"));
+    }
+
+    #[test]
+    fn rdma_cm_picks_its_gid_by_the_address() {
+        let client = render(&Probe::SendTraffic { end: end(true), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
+        assert!(client.contains("'-R'") && !client.contains("'-x'"));
+    }
+
+    #[test]
+    fn a_packet_of_9000_bytes_has_8972_of_payload() {
+        let ping = |d: &str| render(&Probe::PathMtu { source: d.parse().unwrap(), destination: d.parse().unwrap(), mtu: 9000 });
+        assert!(ping("192.0.2.1").contains("-s 8972 "));
+        assert!(ping("2001:db8::1").contains("-s 8952 "));
+    }
+
+    #[test]
+    fn every_script_is_sound_shell() {
+        let token = || "t1".to_owned();
+        let netdevs = vec!["eth1".to_owned(), "a'b".to_owned()];
+        let port = CounterPort { device: "rxe0".into(), device_port: 1, netdev: "eth1".into() };
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        for probe in [
+            Probe::Rails { netdevs },
+            Probe::LoginMemlock,
+            Probe::ModuleCheck { script: "a 'b' \"c\"".into() },
+            Probe::ServeTraffic { token: token(), end: end(true), lease_s: 9 },
+            Probe::EndTraffic { token: token() },
+            Probe::CountMarks { token: token(), sender: address, netdev: "eth1".into(), lease_s: 9 },
+            Probe::ReadMarks { token: token(), netdev: "eth1".into() },
+            Probe::Counters { ports: vec![port] },
+        ] {
+            let out = std::process::Command::new("sh").args(["-n", "-c", &probe.script()]).output().unwrap();
+            assert!(out.status.success(), "{}: {}", probe.script(), String::from_utf8_lossy(&out.stderr));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Long actions: started detached on the host under the name `railwright-<token>`, watched, and found again by the token
+//! after a lost connection or a crash of ours. The same token never starts the action twice.
+//!
+//! Below `/var/lib/railwright/run/<token>` stand the script, its bounded output and, last, its exit status. `mkdir` of
+//! that folder is the claim: who makes it starts the unit, everybody else only watches. An action that is gone without
+//! an exit status (the host rebooted, somebody stopped the unit) is reported as unknown once; its folder is set aside,
+//! so that whoever decides to do it again can.
+
+use super::shell::{End, Shell, call};
+use super::upkeep::FOLDER;
+use super::{Performed, TransportError};
+use crate::base::Digest;
+use crate::base::quote::sh;
+use crate::base::text::one_line;
+use crate::resource::program::ENVIRONMENT;
+use std::time::Duration;
+
+/// One watch on the host ends after about this many seconds, and is asked anew.
+const WATCH_S: u64 = 20;
+/// Bytes of standard output, and of standard error, that the host keeps.
+const KEPT: usize = 2 << 20;
+
+/// Starts the script under the token, or finds it, and waits for its end.
+pub async fn perform(shell: &dyn Shell, script: &str, limit_s: u32, token: &str) -> Result<Performed, TransportError> {
+    let token = plain(token);
+    let limit = Duration::from_secs(60);
+    let started = call(shell, &start_script(script, limit_s, &token, FOLDER), limit).await?;
+    match started.end {
+        End::Exit(0) => {}
+        End::Exit(_) => return Ok(started.performed(limit)),
+        _ => return Ok(Performed::Unknown { reason: format!("{}; {}", started.end.doubt(limit).unwrap_or_default(), on_its_own(&token)) }),
+    }
+    // The host's own limit comes first; ours only ends the watching.
+    let patience = Duration::from_secs(u64::from(limit_s) + 120);
+    match tokio::time::timeout(patience, watch(shell, &token)).await {
+        Ok(performed) => Ok(performed),
+        Err(_) => Ok(Performed::Unknown { reason: format!("it did not end within {} s; {}", patience.as_secs(), on_its_own(&token)) }),
+    }
+}
+
+/// Asks until the action has ended. From here on every trouble means unknown: the action runs without us.
+async fn watch(shell: &dyn Shell, token: &str) -> Performed {
+    let unknown = |reason: String| Performed::Unknown { reason: format!("{reason}; {}", on_its_own(token)) };
+    let limit = Duration::from_secs(WATCH_S * 3);
+    loop {
+        let called = match call(shell, &watch_script(token, FOLDER), limit).await {
+            Ok(called) => called,
+            Err(error) => return unknown(error.to_string()),
+        };
+        if let Some(doubt) = called.end.doubt(limit) {
+            return unknown(doubt);
+        }
+        let text = String::from_utf8_lossy(&called.stdout).into_owned();
+        let (line, output) = text.split_once('\n').unwrap_or((&text, ""));
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("running", _) => {}
+            ("ended", code) => return ended(code, output, called.stderr),
+            ("gone", _) => {
+                return Performed::Unknown {
+                    reason: "it was ended without an exit status (a reboot of the host, or somebody stopped its unit)".to_owned(),
+                };
+            }
+            _ => return unknown(format!("the host answered {:?}", one_line(line, 80))),
+        }
+    }
+}
+
+fn ended(code: &str, stdout: &str, stderr: String) -> Performed {
+    match code.trim().parse() {
+        Ok(124 | 137) => Performed::Unknown { reason: "the host ended it at its time limit".to_owned() },
+        Ok(code) => Performed::Ended { code, stdout: stdout.to_owned(), stderr },
+        Err(_) => Performed::Unknown { reason: "its exit status cannot be read".to_owned() },
+    }
+}
+
+fn on_its_own(token: &str) -> String {
+    format!("it goes on by itself on the host as railwright-{token} and will be found again")
+}
+
+/// A token that is fit for a unit's name and a folder.
+fn plain(token: &str) -> String {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !token.is_empty() && token.len() <= 64 && token.chars().all(fine) {
+        return token.to_owned();
+    }
+    Digest::of_bytes(token.as_bytes()).as_str()[..32].to_owned()
+}
+
+/// Claims the token and starts the action; exit 0 also when it was claimed before.
+fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String {
+    let backstop = limit_s.saturating_add(60);
+    format!(
+        "umask 077\nb={folder}; u=railwright-{token}; d=$b/run/{token}\n\
+         mkdir -p \"$b/run\" && chmod 700 \"$b\" \"$b/run\" || exit 74\n\
+         find \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {{}} + 2>/dev/null\n\
+         mkdir \"$d\" 2>/dev/null || {{ [ -d \"$d\" ]; exit; }}\n\
+         fail() {{ rm -rf \"$d\"; exit 74; }}\n\
+         cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
+         printf %s {main} >\"$d/main\" || fail\n\
+         printf %s {script} >\"$d/script\" || fail\n\
+         if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
+         systemd-run --quiet --collect --unit=\"$u\" --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} \
+         -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 || fail\n\
+         else\n\
+         G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
+         $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 &\n\
+         echo $! >\"$d/pid\"\n\
+         fi\n",
+        folder = sh(folder),
+        main = sh(&main_script()),
+        // What the step writes is for everybody to read, as from any shell of root; what we keep about it is not.
+        script = sh(&format!("umask 022\n{script}")),
+    )
+}
+
+/// Runs on the host as `main FOLDER SECONDS`. The exit status appears by a rename; the readers of the two pipes go on to
+/// the end of the output, but what is beyond the limit is dropped.
+fn main_script() -> String {
+    format!(
+        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\n\
+         d=$1\nT=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
+         {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; }} |\n\
+         {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
+         rm -f \"$d/script\"\n"
+    )
+}
+
+/// First line `running`, `gone` or `ended STATUS`; after the last one standard output and standard error of the action.
+fn watch_script(token: &str, folder: &str) -> String {
+    format!(
+        "u=railwright-{token}; r={folder}/run; d=$r/{token}\n\
+         alive() {{\n\
+         if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\n\
+         case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
+         return 1\n\
+         }}\n\
+         i=0; absent=0\n\
+         while [ $i -lt {WATCH_S} ] && ! [ -f \"$d/status\" ]; do\n\
+         if alive; then absent=0; else absent=$((absent+1)); [ $absent -ge 3 ] && break; fi\n\
+         sleep 1; i=$((i+1))\n\
+         done\n\
+         if [ -f \"$d/status\" ]; then\n\
+         i=0; while [ $i -lt 3 ] && alive; do sleep 1; i=$((i+1)); done\n\
+         echo \"ended $(cat \"$d/status\")\"; cat \"$d/out\"; cat \"$d/err\" >&2; exit 0\n\
+         fi\n\
+         if [ $absent -ge 3 ]; then mv \"$d\" \"$d.gone.$$\" 2>/dev/null; echo gone; exit 0; fi\n\
+         echo running\n",
+        folder = sh(folder),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    struct Host(tempfile::TempDir);
+
+    impl Host {
+        fn folder(&self) -> String {
+            self.0.path().display().to_string()
+        }
+        fn sh(&self, script: &str) -> (i32, String, String) {
+            let output = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+            (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+        }
+        fn start(&self, script: &str, limit_s: u32) -> i32 {
+            self.sh(&start_script(script, limit_s, "t1", &self.folder())).0
+        }
+        fn watch(&self) -> (String, String) {
+            let (_, stdout, stderr) = self.sh(&watch_script("t1", &self.folder()));
+            (stdout, stderr)
+        }
+    }
+
+    #[test]
+    fn runs_once_however_often_it_is_asked_for() {
+        let host = Host(tempfile::tempdir().unwrap());
+        let counted = format!("echo ran >>{}/count; echo out; echo err >&2; cat; exit 3", host.folder());
+        assert_eq!((host.start(&counted, 60), host.start(&counted, 60)), (0, 0));
+        assert_eq!(host.watch(), ("ended 3\nout\n".to_owned(), "err\n".to_owned()));
+        assert_eq!(host.start(&counted, 60), 0);
+        assert_eq!(host.watch().0, "ended 3\nout\n", "the recorded result is read again");
+        assert_eq!(std::fs::read_to_string(host.0.path().join("count")).unwrap(), "ran\n");
+        assert!(!host.0.path().join("run/t1/script").exists(), "the script does not stay");
+        let open = format!("find {} -perm /077", host.0.path().join("run").display());
+        assert_eq!(host.sh(&open).1, "", "nothing that we keep is readable by others");
+    }
+
+    #[test]
+    fn output_beyond_the_limit_is_dropped_and_harms_nobody() {
+        let host = Host(tempfile::tempdir().unwrap());
+        assert_eq!(host.start("head -c 20000000 /dev/zero | tr '\\0' x; echo done >&2", 60), 0);
+        let (stdout, stderr) = host.watch();
+        assert!(stdout.starts_with("ended 0\n"));
+        assert_eq!((stdout.len(), stderr.as_str()), (KEPT + "ended 0\n".len(), "done\n"));
+    }
+
+    #[test]
+    fn a_killed_step_is_gone_once_and_can_then_be_done_again() {
+        let host = Host(tempfile::tempdir().unwrap());
+        let begun = host.0.path().join("begun");
+        assert_eq!(host.start(&format!(": >{}; sleep 300", begun.display()), 600), 0);
+        while !begun.exists() {
+            std::thread::yield_now();
+        }
+        let session = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
+        // The whole session of the step, as a reboot would end it.
+        assert_eq!(host.sh(&format!("kill -KILL $(ps -o pid= -s {})", session.trim())).0, 0);
+        assert_eq!(host.watch().0, "gone\n");
+        assert_eq!(host.start("exit 4", 60), 0);
+        assert_eq!(host.watch().0, "ended 4\n");
+    }
+
+    #[test]
+    fn the_host_ends_a_step_at_its_limit() {
+        let host = Host(tempfile::tempdir().unwrap());
+        assert_eq!(host.start("sleep 300", 1), 0);
+        assert_eq!(host.watch().0, "ended 124\n");
+        assert_eq!(ended("124", "", String::new()), Performed::Unknown { reason: "the host ended it at its time limit".to_owned() });
+    }
+
+    #[test]
+    fn a_token_is_always_a_plain_name() {
+        assert_eq!(plain("ab-12_x"), "ab-12_x");
+        for odd in ["", "a/b", "../x", "a b", "é", &"x".repeat(65)] {
+            assert!(plain(odd).chars().all(|c| c.is_ascii_hexdigit()), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A host link over any shell: renders reads, actions, probes and upkeep, and says what the shell's end means for each.
+
+use super::shell::{AsLogin, End, Shell, call};
+use super::{BoxFuture, HostLink, Performed, TransportError, Upkeep, detached, lease, upkeep};
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answers, Read, program};
+use crate::system::clock;
+use std::time::Duration;
+
+/// One program of reads never takes longer than this, in seconds, however many sections hang; what was read by then
+/// counts, the rest is cut off.
+const READ_LIMIT_S: u32 = 300;
+
+/// Upkeep is a handful of file operations.
+const UPKEEP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A connection to one host, over a shell.
+pub struct ShellLink<S> {
+    shell: S,
+}
+
+impl<S: Shell> ShellLink<S> {
+    /// Everything this link does goes through this shell.
+    pub fn new(shell: S) -> Self {
+        ShellLink { shell }
+    }
+
+    async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
+        if reads.is_empty() {
+            return Ok(Answers::default());
+        }
+        let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+        let limit_s = program::limit_s(reads, READ_LIMIT_S);
+        let limit = Duration::from_secs(limit_s.into());
+        let called = call(&self.shell, &program::render(reads, "", &nonce), limit).await?;
+        let host = self.shell.host().to_owned();
+        match (called.end.doubt(limit), &called.end) {
+            (Some(_), End::TimedOut) if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
+            (Some(reason), _) if called.stdout.is_empty() => Err(TransportError::Lost { host, reason }),
+            // What was read before the end counts; the sections after it are cut off.
+            _ => Ok(program::parse(reads, &nonce, &called.stdout)),
+        }
+    }
+
+    async fn act(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+        if action.is_long() {
+            return detached::perform(&self.shell, &action.script(), action.limit_s(), token).await;
+        }
+        let limit = Duration::from_secs(action.limit_s().into());
+        Ok(call(&self.shell, &action.script(), limit).await?.performed(limit))
+    }
+
+    async fn run_probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
+        let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+        // The host ends the probe itself; our own limit only covers a host that does not.
+        let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);
+        if probe.as_login_user() {
+            // What is judged is the login: a unit or sudo would show limits of their own.
+            return Ok(call(&AsLogin(&self.shell), &probe.script(), limit).await?.performed(limit));
+        }
+        Ok(call(&self.shell, &lease::script(probe, &nonce[..12]), limit).await?.performed(limit))
+    }
+}
+
+impl<S: Shell> HostLink for ShellLink<S> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(self.read_all(reads))
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.act(action, token))
+    }
+
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.run_probe(probe))
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async { Ok(call(&self.shell, &upkeep::script(upkeep), UPKEEP_LIMIT).await?.performed(UPKEEP_LIMIT)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resource::probe::Probe;
+    use crate::transport::{Connector as _, HostAccess, LocalConnector, Performed};
+
+    /// A unit or sudo would show limits of their own: the probe must see those of the login.
+    #[tokio::test]
+    async fn a_login_is_judged_in_the_login_itself() {
+        let access = HostAccess {
+            name: "here".into(),
+            address: "local".into(),
+            port: 22,
+            user: "root".into(),
+            identities: vec![],
+            known_hosts: String::new(),
+            jump: vec![],
+            ssh_config: false,
+            local: true,
+            connect_timeout_s: 5,
+        };
+        let link = LocalConnector.connect(&access).await.unwrap();
+        let own = std::process::Command::new("sh").args(["-c", "ulimit -l"]).output().unwrap();
+        let Performed::Ended { code, stdout, .. } = link.probe(&Probe::LoginMemlock).await.unwrap() else { panic!() };
+        assert_eq!((code, stdout.as_bytes()), (0, own.stdout.as_slice()));
+    }
+}

@@ -1,0 +1,73 @@
+//! This machine itself, behind the same trait as SSH: `/bin/sh -s`, through `sudo -n` unless we are root already.
+
+use super::link::ShellLink;
+use super::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use crate::system::{fed, process};
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens links to this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalConnector;
+
+impl Connector for LocalConnector {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(async move {
+            let whoami = |question: &str| -> Result<String, TransportError> {
+                let output = process::run("id", &[question]).map_err(|error| TransportError::Local { reason: format!("id: {error}") })?;
+                Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            };
+            let shell = LocalShell { host: access.name.clone(), user: whoami("-un")?, elevated: whoami("-u")? != "0" };
+            Ok(Arc::new(ShellLink::new(shell)) as Arc<dyn HostLink>)
+        })
+    }
+}
+
+struct LocalShell {
+    host: String,
+    user: String,
+    elevated: bool,
+}
+
+impl Shell for LocalShell {
+    fn host(&self) -> &str {
+        &self.host
+    }
+    fn user(&self) -> &str {
+        &self.user
+    }
+    fn address(&self) -> &str {
+        "this machine"
+    }
+    fn elevated(&self) -> bool {
+        self.elevated
+    }
+
+    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(run_script(input, limit, self.elevated))
+    }
+
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(run_script(input, limit, false))
+    }
+}
+
+async fn run_script(input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
+    let bounds = fed::Bounds { output: OUTPUT_KEPT, error: ERROR_KEPT, total: OUTPUT_TAKEN, limit };
+    let (program, arguments): (_, &[&str]) = if elevated { ("sudo", &["-n", "/bin/sh", "-s"]) } else { ("/bin/sh", &["-s"]) };
+    let (ending, stdout, stderr) = fed::run(program, arguments, input.as_bytes(), bounds)
+        .await
+        .map_err(|error| TransportError::Local { reason: format!("{program} does not start: {error}") })?;
+    let end = match ending {
+        fed::Ending::Ended(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => End::Exit(code),
+            (None, Some(signal)) => End::Killed(signal.to_string()),
+            (None, None) => End::NoStatus,
+        },
+        fed::Ending::TimedOut => End::TimedOut,
+        fed::Ending::TooMuch => End::TooMuch,
+    };
+    Ok(Ran { end, stdout, stderr })
+}

@@ -1,0 +1,160 @@
+//! One script on one host: how it is framed, and what its end means. SSH and `local` differ in nothing but how they start
+//! `/bin/sh -s` and feed it.
+//!
+//! The frame: a line with a fresh nonce first, so that we know that *our* shell began (a login shell that refuses, a
+//! `sudo` that asks, a chatty `.bashrc` are all told apart from it); then the whole script as one group that reads
+//! nothing, so that no command in it can swallow the rest of the script.
+
+use super::{BoxFuture, Performed, TransportError};
+use crate::base::text::one_line;
+use crate::resource::program::ENVIRONMENT;
+use crate::system::clock;
+use crate::system::fed::Capture;
+use std::time::Duration;
+
+/// Bytes of standard output that are kept.
+pub const OUTPUT_KEPT: usize = 8 << 20;
+/// Bytes of standard error that are kept.
+pub const ERROR_KEPT: usize = 1 << 20;
+/// A host that sends more than this for one script is let go.
+pub const OUTPUT_TAKEN: usize = 64 << 20;
+
+/// How a script's shell ended, as far as we know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With an exit status.
+    Exit(i32),
+    /// By a signal; its name.
+    Killed(String),
+    /// The channel was closed in good order, but no exit status came.
+    NoStatus,
+    /// The connection ended; why.
+    Lost(String),
+    /// Our time limit passed.
+    TimedOut,
+    /// More output than we take.
+    TooMuch,
+}
+
+/// What a shell left behind.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub end: End,
+    /// Standard output.
+    pub stdout: Capture,
+    /// Standard error.
+    pub stderr: Capture,
+}
+
+/// Something that starts `/bin/sh -s` as root on one host.
+pub trait Shell: Send + Sync {
+    /// The host's name in the spec.
+    fn host(&self) -> &str;
+    /// The user that we came as.
+    fn user(&self) -> &str;
+    /// What was connected to, for messages.
+    fn address(&self) -> &str;
+    /// True when the shell is started through `sudo -n`.
+    fn elevated(&self) -> bool;
+    /// Starts the shell, feeds it `input` and waits. Errors mean that the shell was certainly not started.
+    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    /// The same in the login itself, without `sudo`.
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+}
+
+/// A host's shell without `sudo`: the login as its user gets it.
+pub struct AsLogin<'s>(pub &'s dyn Shell);
+
+impl Shell for AsLogin<'_> {
+    fn host(&self) -> &str {
+        self.0.host()
+    }
+    fn user(&self) -> &str {
+        self.0.user()
+    }
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+    fn elevated(&self) -> bool {
+        false
+    }
+    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(input, limit)
+    }
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(input, limit)
+    }
+}
+
+/// A script's end and output, after the frame was taken off.
+#[derive(Debug)]
+pub struct Called {
+    /// How it ended.
+    pub end: End,
+    /// Standard output of the script itself, not cleaned.
+    pub stdout: Vec<u8>,
+    /// Standard error, not cleaned.
+    pub stderr: String,
+}
+
+/// Runs a script. An error means that it did certainly not begin.
+pub async fn call(shell: &dyn Shell, script: &str, limit: Duration) -> Result<Called, TransportError> {
+    let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+    let ran = shell.run(&framed(script, &nonce), limit).await?;
+    let stderr = ran.stderr.text();
+    let marker = format!("@{nonce} started\n").into_bytes();
+    let begin = ran.stdout.bytes().windows(marker.len()).position(|window| window == marker);
+    match (begin, &ran.end) {
+        (None, End::Exit(_)) => Err(not_started(shell, &stderr)),
+        (begin, end) => {
+            let stdout = begin.map(|at| ran.stdout.bytes()[at + marker.len()..].to_vec()).unwrap_or_default();
+            Ok(Called { end: end.clone(), stdout, stderr })
+        }
+    }
+}
+
+/// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
+fn framed(script: &str, nonce: &str) -> String {
+    format!(
+        "printf '\\n@{nonce} started\\n'\n{ENVIRONMENT}\
+         SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
+         {{\n{script}\n}} </dev/null\n"
+    )
+}
+
+fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {
+    let (host, user) = (shell.host().to_owned(), shell.user().to_owned());
+    if shell.elevated() {
+        return TransportError::SudoRefused { host, user };
+    }
+    let said = one_line(stderr, 160);
+    let reason = format!("the login of {user} did not start /bin/sh: {}", if said.is_empty() { "it said nothing" } else { &said });
+    TransportError::Unreachable { host, address: shell.address().to_owned(), reason }
+}
+
+impl End {
+    /// Why the outcome is not known; None when there is an exit status.
+    pub fn doubt(&self, limit: Duration) -> Option<String> {
+        match self {
+            End::Exit(_) => None,
+            End::Killed(signal) => Some(format!("its shell was ended by the signal {}", one_line(signal, 20))),
+            End::NoStatus => Some("the host sent no exit status".to_owned()),
+            End::Lost(reason) => Some(format!("the connection ended: {}", one_line(reason, 160))),
+            End::TimedOut => Some(format!("it did not end within {} s and may still run", limit.as_secs())),
+            End::TooMuch => Some(format!("it sent more than {} MiB of output and was let go", OUTPUT_TAKEN >> 20)),
+        }
+    }
+}
+
+impl Called {
+    /// As the outcome of an action: an exit status, or unknown. A script whose shell was killed has no outcome.
+    pub fn performed(self, limit: Duration) -> Performed {
+        match (&self.end, self.end.doubt(limit)) {
+            (End::Exit(code), _) => {
+                Performed::Ended { code: *code, stdout: String::from_utf8_lossy(&self.stdout).into_owned(), stderr: self.stderr }
+            }
+            (_, doubt) => Performed::Unknown { reason: doubt.unwrap_or_default() },
+        }
+    }
+}

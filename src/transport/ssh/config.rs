@@ -1,0 +1,120 @@
+//! What `~/.ssh/config` says about a host, asked of `ssh -G` once for each name: that is exact for Match, Include and
+//! tokens, which no parser of ours would be.
+
+use crate::base::text::one_line;
+use crate::system::{environment, fed};
+use crate::transport::TransportError;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// The part of `ssh -G` that matters here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct SshConfig {
+    pub host_name: Option<String>,
+    pub port: Option<u16>,
+    pub user: Option<String>,
+    pub identities: Vec<PathBuf>,
+    pub identities_only: bool,
+    pub agent: Option<PathBuf>,
+    pub known_hosts: Vec<PathBuf>,
+    pub key_alias: Option<String>,
+    pub proxy_jump: Vec<String>,
+    pub proxy_command: Option<String>,
+}
+
+/// A host, and the user that the inventory names (empty when open).
+type Question = (String, String);
+
+/// The answers so far.
+#[derive(Default)]
+pub(super) struct Aliases {
+    /// The configuration file to read instead of the usual ones.
+    file: Option<PathBuf>,
+    known: Mutex<BTreeMap<Question, Arc<OnceCell<SshConfig>>>>,
+}
+
+impl Aliases {
+    /// Reads this file instead of the usual ones.
+    pub fn of_file(file: PathBuf) -> Self {
+        Aliases { file: Some(file), ..Aliases::default() }
+    }
+
+    /// Asks `ssh -G`, once for each host and user; a failure is not kept.
+    pub async fn of(&self, host: &str, user: &str) -> Result<SshConfig, TransportError> {
+        let key = (host.to_owned(), user.to_owned());
+        let cell = self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        cell.get_or_try_init(|| ask(host, user, self.file.as_deref())).await.cloned()
+    }
+}
+
+async fn ask(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
+    let failed = |reason: String| TransportError::Local { reason: format!("ssh -G {host} failed: {reason}") };
+    let file = file.map(|file| file.display().to_string());
+    let mut arguments = vec!["-G"];
+    if let Some(file) = &file {
+        arguments.extend(["-F", file]);
+    }
+    if !user.is_empty() {
+        arguments.extend(["-l", user]);
+    }
+    arguments.extend(["--", host]);
+    // `Match exec` runs commands of the user's choice, so it can hang.
+    let bounds = fed::Bounds { output: 1 << 20, error: 1 << 16, total: 1 << 21, limit: Duration::from_secs(20) };
+    let (ending, output, error) = fed::run("ssh", &arguments, b"", bounds).await.map_err(|error| failed(error.to_string()))?;
+    match ending {
+        fed::Ending::Ended(status) if status.success() => Ok(parse(&output.text(), environment::home().as_deref())),
+        fed::Ending::Ended(_) => Err(failed(one_line(&error.text(), 200))),
+        fed::Ending::TimedOut => Err(failed("it did not end within 20 s".to_owned())),
+        fed::Ending::TooMuch => Err(failed("too much output".to_owned())),
+    }
+}
+
+/// Lines `key value`, keys in lower case. `none` means that there is none.
+fn parse(text: &str, home: Option<&Path>) -> SshConfig {
+    let path = |text: &str| match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    };
+    let mut config = SshConfig::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(' ') else { continue };
+        if value == "none" {
+            continue;
+        }
+        match key {
+            "hostname" => config.host_name = Some(value.to_owned()),
+            "port" => config.port = value.parse().ok(),
+            "user" => config.user = Some(value.to_owned()),
+            "identityfile" => config.identities.push(path(value)),
+            "identitiesonly" => config.identities_only = value == "yes",
+            "identityagent" if value != "SSH_AUTH_SOCK" => config.agent = Some(path(value)),
+            "userknownhostsfile" | "globalknownhostsfile" => config.known_hosts.extend(value.split(' ').map(path)),
+            "hostkeyalias" => config.key_alias = Some(value.to_owned()),
+            "proxyjump" => config.proxy_jump = value.split(',').map(|hop| hop.trim_start_matches("ssh://").to_owned()).collect(),
+            "proxycommand" => config.proxy_command = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_ssh_prints() {
+        let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly yes\nproxycommand none\n\
+                    identityfile ~/.ssh/id_a\nidentityfile /k b\nidentityagent SSH_AUTH_SOCK\nproxyjump ops@b1:22,b2\n\
+                    userknownhostsfile ~/.ssh/known_hosts /x/known\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\nhostkeyalias gpu-one\n";
+        let config = parse(text, Some(std::path::Path::new("/home/a")));
+        assert_eq!((config.host_name.as_deref(), config.port, config.user.as_deref()), (Some("10.0.0.1"), Some(2222), Some("ops")));
+        assert_eq!(config.identities, [PathBuf::from("/home/a/.ssh/id_a"), "/k b".into()]);
+        assert_eq!((config.proxy_jump, config.proxy_command, config.agent), (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None));
+        assert_eq!(config.known_hosts.len(), 3);
+        assert_eq!((config.key_alias.as_deref(), config.identities_only), (Some("gpu-one"), true));
+    }
+}

@@ -1,0 +1,165 @@
+//! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual values.
+
+use super::config::{Aliases, SshConfig};
+use crate::system::environment;
+use crate::transport::{HostAccess, TransportError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One SSH server and how to log in there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Destination {
+    /// The host's name in the spec; for a jump host what the inventory calls it.
+    pub name: String,
+    /// What to connect to.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The remote user.
+    pub user: String,
+    /// Private key files; when empty, the usual ones of the home folder.
+    pub identities: Vec<PathBuf>,
+    /// Offer the agent only keys that are among `identities`.
+    pub identities_only: bool,
+    /// The agent's socket.
+    pub agent: Option<PathBuf>,
+    /// known_hosts files; `true` for one that the user named and that must be there.
+    pub known_hosts: Vec<(PathBuf, bool)>,
+    /// The name to look up in known_hosts instead of the address.
+    pub key_alias: Option<String>,
+    /// For a connection attempt: socket and key exchange, then again the login.
+    pub timeout: Duration,
+}
+
+/// The jump hosts in order, and the target.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub hops: Vec<Destination>,
+    pub target: Destination,
+}
+
+/// Fills in what the inventory leaves open.
+pub(super) async fn resolve(access: &HostAccess, aliases: &Aliases) -> Result<Route, TransportError> {
+    let config = ask(access.ssh_config, &access.address, &access.user, aliases).await?;
+    if let (Some(command), true) = (&config.proxy_command, access.jump.is_empty()) {
+        let reason = format!(
+            "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
+            access.name, access.address
+        );
+        return Err(TransportError::Local { reason });
+    }
+    let jump = if access.jump.is_empty() { &config.proxy_jump } else { &access.jump };
+    let mut hops = Vec::new();
+    for text in jump {
+        let (user, host, port) = jump_parts(text).ok_or_else(|| TransportError::Local {
+            reason: format!("{}: {text:?} is no jump host; write [user@]host[:port]", access.name),
+        })?;
+        let hop = HostAccess { name: host.clone(), address: host, user, port, jump: Vec::new(), ..access.clone() };
+        let config = ask(access.ssh_config, &hop.address, &hop.user, aliases).await?;
+        hops.push(merge(&hop, &config));
+    }
+    Ok(Route { hops, target: merge(access, &config) })
+}
+
+async fn ask(wished: bool, host: &str, user: &str, aliases: &Aliases) -> Result<SshConfig, TransportError> {
+    if wished { aliases.of(host, user).await } else { Ok(SshConfig::default()) }
+}
+
+fn merge(access: &HostAccess, config: &SshConfig) -> Destination {
+    let home = environment::home();
+    let stated = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let known_hosts = match stated(&access.known_hosts) {
+        Some(path) => vec![(PathBuf::from(path), true)],
+        None if !config.known_hosts.is_empty() => config.known_hosts.iter().map(|path| (path.clone(), false)).collect(),
+        None => {
+            home.iter().map(|home| (home.join(".ssh/known_hosts"), false)).chain([("/etc/ssh/ssh_known_hosts".into(), false)]).collect()
+        }
+    };
+    Destination {
+        name: access.name.clone(),
+        address: config.host_name.clone().unwrap_or_else(|| access.address.clone()),
+        port: if access.port != 0 { access.port } else { config.port.unwrap_or(22) },
+        user: stated(&access.user).or_else(|| config.user.clone()).unwrap_or_else(|| "root".to_owned()),
+        identities: if access.identities.is_empty() {
+            config.identities.clone()
+        } else {
+            access.identities.iter().map(PathBuf::from).collect()
+        },
+        identities_only: config.identities_only,
+        agent: config.agent.clone().or_else(|| environment::variable("SSH_AUTH_SOCK").map(PathBuf::from)),
+        known_hosts,
+        key_alias: config.key_alias.clone(),
+        timeout: Duration::from_secs(u64::from(access.connect_timeout_s.max(1))),
+    }
+}
+
+/// `[user@]host[:port]`, with an IPv6 address in brackets when a port follows.
+fn jump_parts(text: &str) -> Option<(String, String, u16)> {
+    let text = text.trim();
+    let (user, rest) = text.rsplit_once('@').unwrap_or(("", text));
+    let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, 0),
+        Some((host, port)) => (host, port.strip_prefix(':')?.parse().ok()?),
+        None if rest.matches(':').count() == 1 => {
+            let (host, port) = rest.split_once(':')?;
+            (host, port.parse().ok()?)
+        }
+        None => (rest, 0),
+    };
+    let fine = !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace);
+    fine.then(|| (user.to_owned(), host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_jump_hosts() {
+        for (text, user, host, port) in [
+            ("bastion", "", "bastion", 0),
+            ("ops@bastion:2222", "ops", "bastion", 2222),
+            ("a@b@bastion", "a@b", "bastion", 0),
+            ("[fe80::1]:22", "", "fe80::1", 22),
+            ("root@[2001:db8::1]", "root", "2001:db8::1", 0),
+            ("2001:db8::1", "", "2001:db8::1", 0),
+        ] {
+            assert_eq!(jump_parts(text), Some((user.to_owned(), host.to_owned(), port)), "{text}");
+        }
+        for text in ["", "a@", "host:x", "host:99999", "-oProxyCommand=x", "[::1]x", "a b"] {
+            assert_eq!(jump_parts(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_inventory_wins_over_the_ssh_configuration() {
+        let access = HostAccess {
+            name: "n1".to_owned(),
+            address: "n1".to_owned(),
+            port: 0,
+            user: String::new(),
+            identities: Vec::new(),
+            known_hosts: String::new(),
+            jump: Vec::new(),
+            ssh_config: true,
+            local: false,
+            connect_timeout_s: 5,
+        };
+        let config = SshConfig {
+            host_name: Some("10.0.0.1".to_owned()),
+            port: Some(2200),
+            user: Some("ops".to_owned()),
+            identities: vec!["/k".into()],
+            known_hosts: vec!["/kh".into()],
+            ..SshConfig::default()
+        };
+        let open = merge(&access, &config);
+        assert_eq!((open.address.as_str(), open.port, open.user.as_str()), ("10.0.0.1", 2200, "ops"));
+        assert_eq!((open.identities, open.known_hosts), (vec![PathBuf::from("/k")], vec![(PathBuf::from("/kh"), false)]));
+        let stated =
+            HostAccess { port: 22, user: "root".to_owned(), identities: vec!["/i".to_owned()], known_hosts: "/p".to_owned(), ..access };
+        let stated = merge(&stated, &config);
+        assert_eq!((stated.port, stated.user.as_str()), (22, "root"));
+        assert_eq!((stated.identities, stated.known_hosts), (vec![PathBuf::from("/i")], vec![(PathBuf::from("/p"), true)]));
+    }
+}

@@ -1,0 +1,72 @@
+//! Private keys on disk: what can be offered, and why another cannot.
+
+use crate::system::files;
+use russh::keys::{Certificate, PrivateKey, PublicKey};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A key file larger than this is none.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// What a key file gives.
+pub(super) enum Secret {
+    /// A key that can sign.
+    Ready(Arc<PrivateKey>),
+    /// It is encrypted; only an agent can sign with it.
+    Encrypted,
+    /// It is not there; an error only when the user named it.
+    Absent,
+    /// It cannot be read; why.
+    Broken(String),
+}
+
+/// One key file with what lies beside it.
+pub(super) struct Identity {
+    /// The path, for messages.
+    pub path: PathBuf,
+    /// The private half.
+    pub secret: Secret,
+    /// The public half, where it is known: from the file itself, or from `.pub` beside it.
+    pub public: Option<PublicKey>,
+    /// The OpenSSH certificate beside it (`-cert.pub`).
+    pub certificate: Option<Certificate>,
+}
+
+/// Reads a key file, `.pub` and `-cert.pub`.
+pub(super) fn load(path: &Path) -> Identity {
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        read(Path::new(&name)).ok()
+    };
+    let certificate = beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
+    let beside_public = beside(".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
+    let (secret, own) = match read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (Secret::Absent, None),
+        Err(error) => (Secret::Broken(error.to_string()), None),
+        Ok(text) => decode(&text),
+    };
+    Identity { path: path.to_owned(), secret, public: own.or(beside_public), certificate }
+}
+
+fn decode(text: &str) -> (Secret, Option<PublicKey>) {
+    // The OpenSSH format carries the public half in the clear, also when the private half is encrypted.
+    if let Ok(key) = PrivateKey::from_openssh(text)
+        && key.is_encrypted()
+    {
+        return (Secret::Encrypted, Some(key.public_key().clone()));
+    }
+    match russh::keys::decode_secret_key(text, None) {
+        Ok(key) => {
+            let public = key.public_key().clone();
+            (Secret::Ready(Arc::new(key)), Some(public))
+        }
+        Err(russh::keys::Error::KeyIsEncrypted) => (Secret::Encrypted, None),
+        Err(_) if text.contains("ENCRYPTED") => (Secret::Encrypted, None),
+        Err(error) => (Secret::Broken(error.to_string()), None),
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    files::read_limited(path, FILE_LIMIT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}

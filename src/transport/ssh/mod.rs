@@ -1,0 +1,52 @@
+//! SSH over russh. No type of russh leaves this folder: its versions break every few weeks.
+//!
+//! The way of a connection: `destination` (inventory, then `ssh -G`) -> `jump` (shared hops) -> `connect` (socket, key
+//! exchange, `known_hosts`) -> `auth` (agent, key files) -> `run` (one `/bin/sh -s` a script).
+
+mod auth;
+mod config;
+mod connect;
+mod destination;
+mod identity;
+mod jump;
+mod known_hosts;
+mod pins;
+mod run;
+mod signer;
+
+use super::link::ShellLink;
+use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use std::sync::Arc;
+
+/// Opens SSH connections: a new one for each call, over jump connections that many targets share.
+#[derive(Default)]
+pub struct SshConnector {
+    config: config::Aliases,
+    jumps: jump::Jumps,
+    pins: known_hosts::Files,
+}
+
+impl SshConnector {
+    /// With nothing open yet.
+    pub fn new() -> Self {
+        SshConnector::default()
+    }
+
+    /// `ssh -G` reads this file instead of the user's and the system's configuration.
+    pub fn with_ssh_config(file: std::path::PathBuf) -> Self {
+        SshConnector { config: config::Aliases::of_file(file), ..SshConnector::default() }
+    }
+
+    async fn open(&self, access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
+        let route = destination::resolve(access, &self.config).await?;
+        let through = self.jumps.reach(&route.hops, &self.pins).await?;
+        let connection = connect::open(&route.target, through, &self.pins).await?;
+        Ok(Arc::new(ShellLink::new(connection)))
+    }
+}
+
+impl Connector for SshConnector {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(self.open(access))
+    }
+}

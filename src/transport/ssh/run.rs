@@ -1,0 +1,118 @@
+//! One script over one channel: start `/bin/sh -s`, feed it, take its output, wait for its exit status.
+
+use super::connect::{Connection, words};
+use crate::system::fed::Capture;
+use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use crate::transport::{BoxFuture, TransportError};
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
+use std::time::Duration;
+
+/// A server that does not open a channel in this time does not answer.
+const OPEN_LIMIT: Duration = Duration::from_secs(30);
+/// After the exit status: how long output may still come. A daemon that the script left behind can hold the channel
+/// open for ever.
+const LINGER: Duration = Duration::from_secs(2);
+
+impl Shell for Connection {
+    fn host(&self) -> &str {
+        &self.destination.name
+    }
+    fn user(&self) -> &str {
+        &self.destination.user
+    }
+    fn address(&self) -> &str {
+        &self.destination.address
+    }
+    fn elevated(&self) -> bool {
+        self.destination.user != "root"
+    }
+
+    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(input, limit, self.elevated()))
+    }
+
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(input, limit, false))
+    }
+}
+
+impl Connection {
+    async fn run_script(&self, input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
+        let host = self.destination.name.clone();
+        let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
+        let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
+        let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
+            Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
+            Ok(opened) => opened.map_err(|error| lost(words(&error)))?,
+        };
+        // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
+        let command = if elevated { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
+        let (mut from, to) = channel.split();
+        let mut ran = Ran { end: End::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
+        let talk = async {
+            to.exec(true, command).await.map_err(|error| lost(words(&error)))?;
+            let end = tokio::select! {
+                end = take(&mut from, &mut ran) => end,
+                never = feed(&to, input) => match never {},
+            };
+            end.ok_or_else(|| lost("the server refused to run a command".to_owned()))
+        };
+        let end = match tokio::time::timeout(limit, talk).await {
+            Ok(end) => end?,
+            Err(_) => End::TimedOut,
+        };
+        ran.end = match end {
+            End::NoStatus if self.handle.is_closed() => End::Lost("no exit status came".to_owned()),
+            other => other,
+        };
+        let _ = to.close().await;
+        Ok(ran)
+    }
+
+    /// A server counts a session until it has seen both ends close, and may allow fewer than we hold: asked again then.
+    async fn open_session(&self) -> Result<Channel<Msg>, russh::Error> {
+        loop {
+            match self.handle.channel_open_session().await {
+                Err(russh::Error::ChannelOpenFailure(ChannelOpenFailure::ConnectFailed | ChannelOpenFailure::ResourceShortage)) => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Feeds the script, then waits for ever: the end of a run is the end of its output. Written at the same time as the
+/// output is taken, because a shell that prints while it is fed would block both.
+async fn feed(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallible {
+    if to.data_bytes(input.as_bytes().to_vec()).await.is_ok() {
+        let _ = to.eof().await;
+    }
+    std::future::pending().await
+}
+
+/// Takes output until the channel ends; None when the server refused the command.
+async fn take(from: &mut ChannelReadHalf, ran: &mut Ran) -> Option<End> {
+    let mut end = End::NoStatus;
+    loop {
+        let message = match end {
+            End::NoStatus => from.wait().await,
+            _ => match tokio::time::timeout(LINGER, from.wait()).await {
+                Ok(message) => message,
+                Err(_) => return Some(end),
+            },
+        };
+        match message {
+            Some(ChannelMsg::Data { data }) => ran.stdout.take(&data),
+            Some(ChannelMsg::ExtendedData { data, .. }) => ran.stderr.take(&data),
+            Some(ChannelMsg::ExitStatus { exit_status }) => end = End::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
+            Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = End::Killed(format!("{signal_name:?}")),
+            Some(ChannelMsg::Failure) => return None,
+            Some(ChannelMsg::Close) | None => return Some(end),
+            Some(_) => {}
+        }
+        if ran.stdout.seen().saturating_add(ran.stderr.seen()) > OUTPUT_TAKEN {
+            return Some(End::TooMuch);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What railwright keeps on a host: `record.json` (what was applied), `lock` (who works here now) and `fence` (the
+//! highest fencing number seen), below `/var/lib/railwright`, 0700 and 0600.
+//!
+//! The lock is made with `ln`: it appears with its content or not at all, also on a host without `flock`. The fencing
+//! number is compared while the lock is held, so two holders cannot both pass.
+
+use super::Upkeep;
+use crate::base::quote::sh;
+
+/// The folder on every host.
+pub const FOLDER: &str = "/var/lib/railwright";
+
+/// The script for one piece of upkeep.
+pub fn script(upkeep: &Upkeep) -> String {
+    script_in(upkeep, FOLDER)
+}
+
+fn script_in(upkeep: &Upkeep, folder: &str) -> String {
+    let body = match upkeep {
+        Upkeep::ReadRecord => "[ -e \"$b/record.json\" ] || exit 1\ncat \"$b/record.json\" || exit 74\n".to_owned(),
+        Upkeep::WriteRecord { json } => format!("{PREPARE}put {} record.json || exit 74\n", sh(json)),
+        Upkeep::Lock { holder, fence } => {
+            format!("{PREPARE}h={holder}\nf={fence}\n{LOCK}", holder = sh(&one_line(holder)))
+        }
+        Upkeep::Unlock { holder } => format!("h={}\n{UNLOCK}", sh(&one_line(holder))),
+    };
+    format!("b={}\n{body}", sh(folder))
+}
+
+/// A holder is one line; what is not, is made one.
+fn one_line(holder: &str) -> String {
+    holder.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The folder, and `put CONTENT NAME`: temporary file beside it, synced, renamed.
+const PREPARE: &str = "umask 077\n\
+    mkdir -p \"$b\" && chmod 700 \"$b\" || exit 74\n\
+    put() {\n\
+    t=\"$b/.$2.$$\"\n\
+    printf '%s\\n' \"$1\" >\"$t\" && { sync \"$t\" 2>/dev/null || sync; } && mv -f \"$t\" \"$b/$2\" && return 0\n\
+    rm -f \"$t\"; return 1\n\
+    }\n";
+
+const LOCK: &str = "t=\"$b/.lock.$$\"\n\
+    printf '%s\\n' \"$h\" >\"$t\" || { rm -f \"$t\"; exit 74; }\n\
+    new=\n\
+    if ln \"$t\" \"$b/lock\" 2>/dev/null; then new=1; fi\n\
+    rm -f \"$t\"\n\
+    [ -e \"$b/lock\" ] || exit 74\n\
+    if [ -z \"$new\" ]; then l=$(cat \"$b/lock\"); [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }; fi\n\
+    high=$(cat \"$b/fence\" 2>/dev/null); case $high in ''|*[!0-9]*) high=0 ;; esac\n\
+    if [ \"$f\" -lt \"$high\" ]; then [ -n \"$new\" ] && rm -f \"$b/lock\"; printf '%s\\n' \"$high\"; exit 76; fi\n\
+    [ \"$f\" -eq \"$high\" ] || put \"$f\" fence || { [ -n \"$new\" ] && rm -f \"$b/lock\"; exit 74; }\n";
+
+const UNLOCK: &str = "[ -e \"$b/lock\" ] || exit 0\n\
+    l=$(cat \"$b/lock\")\n\
+    [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }\n\
+    rm -f \"$b/lock\"\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::{Command, Stdio};
+
+    fn run(folder: &std::path::Path, upkeep: &Upkeep) -> (i32, String) {
+        let script = script_in(upkeep, &folder.join("state").display().to_string());
+        let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn lock(holder: &str, fence: u64) -> Upkeep {
+        Upkeep::Lock { holder: holder.to_owned(), fence }
+    }
+
+    #[test]
+    fn the_record_is_written_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(run(folder.path(), &Upkeep::ReadRecord), (1, String::new()));
+        assert!(!folder.path().join("state").exists(), "a read leaves nothing behind");
+        let json = "{\"a\":\"it's $HOME `id` \\\\n %s\"}".to_owned();
+        assert_eq!(run(folder.path(), &Upkeep::WriteRecord { json: json.clone() }).0, 0);
+        assert_eq!(run(folder.path(), &Upkeep::ReadRecord), (0, format!("{json}\n")));
+        let mode = |name: &str| std::fs::metadata(folder.path().join("state").join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(""), mode("record.json")), (0o700, 0o600));
+        assert_eq!(std::fs::read_dir(folder.path().join("state")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn one_holder_at_a_time_and_no_step_back_of_the_fence() {
+        let folder = tempfile::tempdir().unwrap();
+        let unlock = |holder: &str| Upkeep::Unlock { holder: holder.to_owned() };
+        assert_eq!(run(folder.path(), &lock("{\"run\":\"a\"}", 5)).0, 0);
+        assert_eq!(run(folder.path(), &lock("{\"run\":\"a\"}", 5)).0, 0, "the same holder may ask again");
+        assert_eq!(run(folder.path(), &lock("{\"run\":\"b\"}", 6)), (75, "{\"run\":\"a\"}\n".to_owned()));
+        assert_eq!(run(folder.path(), &unlock("{\"run\":\"b\"}")), (75, "{\"run\":\"a\"}\n".to_owned()));
+        assert_eq!(run(folder.path(), &unlock("{\"run\":\"a\"}")).0, 0);
+        assert_eq!(run(folder.path(), &unlock("{\"run\":\"a\"}")).0, 0, "nobody has it: fine");
+        assert_eq!(run(folder.path(), &lock("b", 4)), (76, "5\n".to_owned()));
+        assert_eq!(run(folder.path(), &lock("c", 6)).0, 0, "a refused fence leaves no lock behind");
+    }
+
+    #[test]
+    fn of_many_at_once_one_gets_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..8)
+                .map(|i| {
+                    scope.spawn({
+                        let path = folder.path();
+                        move || run(path, &lock(&format!("h{i}"), 1)).0
+                    })
+                })
+                .collect();
+            runs.into_iter().map(|run| run.join().unwrap()).filter(|code| *code == 0).count()
+        });
+        assert_eq!(taken, 1);
+    }
+}

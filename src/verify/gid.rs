@@ -1,0 +1,124 @@
+//! The GID that traffic leaves with: of the right type, for the right address, bound to the right netdev. Its index is
+//! found, never assumed: indexes are re-used, lowest first, so "index 3" is a habit and no fact.
+
+use super::rail_facts::{Gid, Port, RailFacts, bare_address};
+use super::request::{ExpectedRail, GidKind};
+use super::result::Judgement;
+use std::net::IpAddr;
+
+/// What traffic of a rail needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The RDMA device.
+    pub device: String,
+    /// Its port.
+    pub device_port: u8,
+    /// The GID's index.
+    pub gid_index: u32,
+    /// The rail's address.
+    pub address: IpAddr,
+    /// The netdev.
+    pub netdev: String,
+}
+
+/// The address of a rail: the spec's, or the first global one that the netdev has.
+pub fn address_of(rail: &ExpectedRail, facts: &RailFacts) -> Option<IpAddr> {
+    if let Some(text) = &rail.address {
+        return bare_address(text);
+    }
+    let addresses = &facts.netdevs.get(&rail.netdev)?.addresses;
+    addresses.iter().copied().find(|a| !matches!(a, IpAddr::V6(v6) if v6.segments()[0] & 0xffc0 == 0xfe80))
+}
+
+/// The end of a rail that traffic can use, or nothing when its GID check fails.
+pub fn endpoint(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> Option<Endpoint> {
+    let port = facts.port_of(&rail.netdev)?;
+    let address = address_of(rail, facts)?;
+    let gid_index = match kind {
+        GidKind::RoceV2 => matching(port, rail, address)?.index,
+        GidKind::Infiniband => port.gids.iter().find(|g| g.index == 0)?.index,
+    };
+    Some(Endpoint { device: port.device.clone(), device_port: port.number, gid_index, address, netdev: rail.netdev.clone() })
+}
+
+fn matching<'a>(port: &'a Port, rail: &ExpectedRail, address: IpAddr) -> Option<&'a Gid> {
+    port.gids.iter().find(|g| g.address == address && g.kind == "RoCE v2" && g.netdev == rail.netdev)
+}
+
+/// Is there the GID that the rail needs?
+pub fn judge(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
+    let Some(port) = facts.port_of(&rail.netdev) else {
+        return Judgement::not_applicable(format!("there is no RDMA device on {}", rail.netdev));
+    };
+    let fail = |words: String, expected: String| {
+        Judgement::failed("RW0805", words)
+            .expected(expected)
+            .effect("RDMA connections over this rail cannot be made: peers address it by this GID")
+            .next("railwright plan {inventory}")
+    };
+    if kind == GidKind::Infiniband {
+        return match port.gids.iter().find(|g| g.index == 0) {
+            Some(gid) => Judgement::passed(format!("GID 0 {}", gid.address)),
+            None => fail(format!("{} has no GID", port.device), "a port GID at index 0".to_owned()),
+        };
+    }
+    let Some(address) = address_of(rail, facts) else {
+        return fail(
+            format!("{} has no address, so {} has no GID for it", rail.netdev, port.device),
+            "an address and its RoCE v2 GID".to_owned(),
+        );
+    };
+    let expected = format!("RoCE v2 GID of the rail's address on {}", rail.netdev);
+    match matching(port, rail, address) {
+        Some(gid) => Judgement::passed(format!("GID {} RoCE v2", gid.index)).expected(expected),
+        None => fail(near_miss(port, rail, address), expected),
+    }
+}
+
+/// What is there instead, because that tells what to mend.
+fn near_miss(port: &Port, rail: &ExpectedRail, address: IpAddr) -> String {
+    match port.gids.iter().find(|g| g.address == address) {
+        Some(gid) if gid.netdev != rail.netdev => format!("the GID of {address} is bound to {} and not to {}", gid.netdev, rail.netdev),
+        Some(gid) => format!("the GID of {address} is of type {} only", gid.kind),
+        None => format!("{} has no GID for {address}: the address is not on {}", port.device, rail.netdev),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::result::Verdict;
+    use crate::verify::samples;
+
+    fn rail(address: Option<&str>) -> ExpectedRail {
+        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: address.map(str::to_owned), mtu: None }
+    }
+
+    #[test]
+    fn the_index_is_found_for_the_address() {
+        let facts = RailFacts::parse(samples::RAILS);
+        let rail = rail(Some("192.168.77.1/24"));
+        assert_eq!(judge(GidKind::RoceV2, &rail, &facts).measured, "GID 1 RoCE v2");
+        let end = endpoint(GidKind::RoceV2, &rail, &facts).unwrap();
+        assert_eq!((end.device.as_str(), end.gid_index), ("rocep193s0", 1));
+    }
+
+    #[test]
+    fn an_address_that_is_gone_takes_its_gid_with_it() {
+        let facts = RailFacts::parse(samples::RAILS_NO_ADDRESS);
+        let judged = judge(GidKind::RoceV2, &rail(Some("192.168.77.2/24")), &facts);
+        assert_eq!((judged.verdict, judged.code), (Verdict::Failed, Some("RW0805")));
+        assert!(judged.measured.contains("has no GID for 192.168.77.2: the address is not on ens1f0np0"), "{}", judged.measured);
+        assert_eq!(judge(GidKind::RoceV2, &rail(None), &facts).code, Some("RW0805"));
+    }
+
+    #[test]
+    fn the_wrong_type_and_the_wrong_netdev_are_named() {
+        let with = |line: &str| RailFacts::parse(&format!("@port mlx5_0 1\nnetdev ens1f0np0\ngid 2 {line}\n"));
+        let rail = rail(Some("192.168.77.1"));
+        let v1 = judge(GidKind::RoceV2, &rail, &with("0000:0000:0000:0000:0000:ffff:c0a8:4d01 ens1f0np0 IB/RoCE v1"));
+        assert!(v1.measured.ends_with("of type IB/RoCE v1 only"), "{}", v1.measured);
+        let vlan = judge(GidKind::RoceV2, &rail, &with("0000:0000:0000:0000:0000:ffff:c0a8:4d01 ens1f0np0.100 RoCE v2"));
+        assert!(vlan.measured.contains("bound to ens1f0np0.100"), "{}", vlan.measured);
+    }
+}

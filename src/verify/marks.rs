@@ -1,0 +1,137 @@
+//! The DSCP that RoCE packets really arrive with, counted at the receiver: a wrong mark puts them into the wrong,
+//! lossy queue of every switch, and nothing says so.
+//!
+//! Soft-RoCE packets pass the kernel, so nftables counts them by DSCP. A NIC that does RoCE by itself is invisible to
+//! nftables; it counts packets per priority, which the DSCP maps to.
+
+use super::request::Marks;
+use super::result::Judgement;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The least share of packets that must have the mark, in percent: handshakes and acknowledgements of other
+/// connections may have another one.
+const SHARE_PERCENT: f64 = 95.0;
+/// Fewer packets than this prove nothing.
+const ENOUGH_PACKETS: u64 = 50;
+
+/// What the probe said before or after the traffic.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MarkCounts {
+    /// Packets by DSCP, from nftables; empty when it saw none.
+    pub by_dscp: BTreeMap<u8, u64>,
+    /// Packets received by priority, from the NIC; empty where it has no such counters.
+    pub by_priority: BTreeMap<u8, u64>,
+}
+
+/// Reads the `count-marks` or `read-marks` probe.
+pub fn parse(text: &str) -> MarkCounts {
+    let mut counts = MarkCounts::default();
+    for line in text.lines() {
+        if line.trim_start().starts_with('{') {
+            counts.by_dscp.extend(nft_elements(line));
+        } else if let Some((priority, packets)) = priority_line(line) {
+            counts.by_priority.insert(priority, packets);
+        }
+    }
+    counts
+}
+
+/// `rx_prio3_packets: 14118` (ethtool -S).
+fn priority_line(line: &str) -> Option<(u8, u64)> {
+    let (name, value) = line.trim().split_once(':')?;
+    let priority = name.strip_prefix("rx_prio")?.strip_suffix("_packets")?;
+    Some((priority.parse().ok()?, value.trim().parse().ok()?))
+}
+
+/// `nft -j -n list set` (1.0.6): `{"nftables":[..,{"set":{..,"elem":[{"elem":{"val":26,"counter":{"packets":14118,..}}}]}}]}`.
+fn nft_elements(json: &str) -> Vec<(u8, u64)> {
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let sets = value.get("nftables").and_then(Value::as_array).into_iter().flatten().filter_map(|entry| entry.get("set"));
+    let elements = sets.filter_map(|set| set.get("elem")).filter_map(Value::as_array).flatten();
+    elements
+        .filter_map(|entry| {
+            let element = entry.get("elem")?;
+            let dscp = element.get("val").and_then(Value::as_u64)?;
+            Some((u8::try_from(dscp).ok()?, element.get("counter")?.get("packets")?.as_u64()?))
+        })
+        .collect()
+}
+
+/// Judges the packets that arrived between two readings.
+pub fn judge(before: &MarkCounts, after: &MarkCounts, wanted: Marks) -> Judgement {
+    let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", wanted.dscp);
+    if after.by_dscp.values().sum::<u64>() >= ENOUGH_PACKETS {
+        return by_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
+    }
+    let delta: BTreeMap<u8, u64> = after
+        .by_priority
+        .iter()
+        .map(|(priority, packets)| (*priority, packets.saturating_sub(before.by_priority.get(priority).copied().unwrap_or(0))))
+        .collect();
+    if delta.values().sum::<u64>() >= ENOUGH_PACKETS {
+        return by_share(&delta, wanted.priority, "priority", format!("at least {SHARE_PERCENT} % on priority {}", wanted.priority));
+    }
+    if after.by_priority.is_empty() {
+        return Judgement::not_applicable("neither nftables nor the NIC can count the marks here").expected(expected);
+    }
+    Judgement::unknown("RW0815", "too few packets were counted to judge").expected(expected).next("railwright verify {inventory}")
+}
+
+fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String) -> Judgement {
+    let total: u64 = counts.values().sum();
+    let share = counts.get(&wanted).copied().unwrap_or(0) as f64 * 100.0 / total.max(1) as f64;
+    if share >= SHARE_PERCENT {
+        return Judgement::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
+    }
+    let most = counts.iter().max_by_key(|(_, packets)| **packets).map_or(0, |(value, _)| *value);
+    Judgement::failed("RW0807", format!("{share:.0} % on {word} {wanted}, most on {word} {most}"))
+        .expected(expected)
+        .effect("RoCE traffic of the sender travels in the wrong class: it is not lossless there, and takes the buffer of others")
+        .next("railwright drift {inventory}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::result::Verdict;
+    use crate::verify::samples;
+    use proptest::prelude::*;
+
+    const WANTED: Marks = Marks { dscp: 26, priority: 3 };
+
+    #[test]
+    fn nftables_counts_what_passes_the_kernel() {
+        let judged = judge(&MarkCounts::default(), &parse(samples::MARKS_26), WANTED);
+        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Passed, "100 % on DSCP 26"));
+    }
+
+    #[test]
+    fn unmarked_traffic_fails_and_says_where_it_went() {
+        let judged = judge(&MarkCounts::default(), &parse(samples::MARKS_0), WANTED);
+        assert_eq!((judged.code, judged.measured.as_str()), (Some("RW0807"), "0 % on DSCP 26, most on DSCP 0"));
+    }
+
+    #[test]
+    fn a_nic_that_bypasses_the_kernel_is_judged_by_its_priorities() {
+        let before = parse("@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n");
+        let after = parse("@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: 9100\n@marks\n{\"nftables\":[]}\n");
+        assert_eq!(judge(&before, &after, WANTED).measured, "100 % on priority 3");
+        let wrong = parse("rx_prio0_packets: 9500\nrx_prio3_packets: 100\n");
+        assert_eq!(judge(&before, &wrong, WANTED).measured, "0 % on priority 3, most on priority 0");
+    }
+
+    #[test]
+    fn where_nothing_can_count_it_does_not_apply_and_no_packets_prove_nothing() {
+        assert_eq!(judge(&MarkCounts::default(), &parse("@missing nft\n"), WANTED).verdict, Verdict::NotApplicable);
+        let same = parse("rx_prio0_packets: 9500\n");
+        assert_eq!(judge(&same, &same, WANTED).verdict, Verdict::Unknown);
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(text in "(\\{\"nftables\":\\[|rx_prio3_packets: |[ -~\n]){0,40}") {
+            judge(&parse(&text), &parse(&text), WANTED);
+        }
+    }
+}

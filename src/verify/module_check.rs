@@ -1,0 +1,43 @@
+//! The proofs that modules declare: run this, it must print that.
+
+use super::request::ModuleCheck;
+use super::result::Judgement;
+use crate::base::text::one_line;
+
+/// Judges exit status and output of a declared proof.
+pub fn judge(check: &ModuleCheck, code: i32, stdout: &str, stderr: &str) -> Judgement {
+    let (found, wanted) = (stdout.trim(), check.expect.trim());
+    let expected = one_line(wanted, 80);
+    if matches!(code, 124 | 137) {
+        return Judgement::unknown("RW0815", "ran past its time limit").expected(expected).next("railwright verify {inventory}");
+    }
+    if code == 0 && found == wanted {
+        return Judgement::passed(one_line(found, 80)).expected(expected);
+    }
+    let measured = match (code, found.is_empty()) {
+        (0, false) => found.to_owned(),
+        (0, true) => "printed nothing".to_owned(),
+        (code, false) => format!("exit status {code}: {found}"),
+        (code, true) => format!("exit status {code}: {stderr}"),
+    };
+    Judgement::failed("RW0813", measured)
+        .expected(expected)
+        .effect(format!("what module {} promises does not hold here", check.id.split('/').next().unwrap_or_default()))
+        .next("railwright plan {inventory}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::result::Verdict;
+
+    #[test]
+    fn output_and_exit_status_must_both_be_right() {
+        let check = ModuleCheck { id: "memlock/limit".into(), run: "ulimit -l".into(), expect: "unlimited".into() };
+        assert_eq!(judge(&check, 0, "unlimited\n", "").verdict, Verdict::Passed);
+        assert_eq!(judge(&check, 0, "64\n", "").measured, "64");
+        assert_eq!(judge(&check, 1, "unlimited\n", "").verdict, Verdict::Failed);
+        assert_eq!(judge(&check, 127, "", "sh: dcb: not found\n").measured, "exit status 127: sh: dcb: not found");
+        assert_eq!(judge(&check, 124, "", "").verdict, Verdict::Unknown);
+    }
+}

@@ -1,0 +1,200 @@
+//! Decodes what the `rails` probe says of a host: netdevs, RDMA ports with their GIDs, test programs.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// A netdev.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Netdev {
+    /// False when there is none of that name.
+    pub present: bool,
+    /// `up`, `down`, `unknown` (virtual devices that do not say).
+    pub operstate: String,
+    /// `None` while the device is down: the kernel then refuses to say.
+    pub carrier: Option<bool>,
+    /// Bytes.
+    pub mtu: Option<u32>,
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// One GID of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gid {
+    /// Its index, which depends on the order in which addresses came and is re-used: never assumed.
+    pub index: u32,
+    /// Its value as an address; RoCE v2 GIDs of IPv4 addresses are IPv4-mapped and given as IPv4 here.
+    pub address: IpAddr,
+    /// `RoCE v2`, `IB/RoCE v1`.
+    pub kind: String,
+    /// The netdev that it is bound to.
+    pub netdev: String,
+}
+
+/// One port of an RDMA device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Port {
+    /// The device.
+    pub device: String,
+    /// The port, from 1.
+    pub number: u8,
+    /// `4: ACTIVE`, `1: DOWN`.
+    pub state: String,
+    /// `5: LinkUp`, `3: Disabled`, `2: Polling`.
+    pub phys_state: String,
+    /// `Ethernet` or `InfiniBand`.
+    pub link_layer: String,
+    /// `200 Gb/sec (4X HDR)`.
+    pub rate: String,
+    /// The netdev below it.
+    pub netdev: Option<String>,
+    /// Its GIDs, empty slots left out.
+    pub gids: Vec<Gid>,
+    function_netdevs: Vec<String>,
+}
+
+/// What a host says of its rails.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RailFacts {
+    /// By name.
+    pub netdevs: BTreeMap<String, Netdev>,
+    /// All ports.
+    pub ports: Vec<Port>,
+    /// Programs that are there: `ib_write_bw`, `nft`.
+    pub tools: BTreeSet<String>,
+}
+
+impl RailFacts {
+    /// Reads the probe's output; what makes no sense is left out.
+    pub fn parse(text: &str) -> RailFacts {
+        let mut facts = RailFacts::default();
+        let mut section = Vec::new();
+        let mut rdma = String::new();
+        for line in text.lines() {
+            if let Some(head) = line.strip_prefix('@') {
+                section = head.split_whitespace().map(str::to_owned).collect();
+                facts.begin(&section);
+            } else {
+                match section.first().map(String::as_str) {
+                    Some("netdev") => facts.netdev_line(section.get(1).map_or("", String::as_str), line),
+                    Some("port") => facts.port_line(line),
+                    Some("rdma") => rdma.push_str(line),
+                    Some("tools") => drop(facts.tools.insert(line.trim().to_owned())),
+                    _ => {}
+                }
+            }
+        }
+        facts.bind_netdevs(&rdma);
+        facts
+    }
+
+    /// The port of a netdev.
+    pub fn port_of(&self, netdev: &str) -> Option<&Port> {
+        self.ports.iter().find(|p| p.netdev.as_deref() == Some(netdev))
+    }
+
+    fn begin(&mut self, section: &[String]) {
+        match section {
+            [word, name] if word == "netdev" => {
+                self.netdevs.insert(name.clone(), Netdev { present: true, ..Netdev::default() });
+            }
+            [word, device, number] if word == "port" => {
+                self.ports.push(Port { device: device.clone(), number: number.parse().unwrap_or(1), ..Port::default() });
+            }
+            _ => {}
+        }
+    }
+
+    fn netdev_line(&mut self, name: &str, line: &str) {
+        let Some(netdev) = self.netdevs.get_mut(name) else { return };
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        match key {
+            "absent" => netdev.present = false,
+            "operstate" => netdev.operstate = value.to_owned(),
+            "carrier" => netdev.carrier = Some(value == "1"),
+            "mtu" => netdev.mtu = value.parse().ok(),
+            "inet" | "inet6" => netdev.addresses.extend(bare_address(value)),
+            _ => {}
+        }
+    }
+
+    fn port_line(&mut self, line: &str) {
+        let Some(port) = self.ports.last_mut() else { return };
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        match key {
+            "state" => port.state = value.to_owned(),
+            "phys_state" => port.phys_state = value.to_owned(),
+            "link_layer" => port.link_layer = value.to_owned(),
+            "rate" => port.rate = value.to_owned(),
+            "netdev" => port.netdev = Some(value.to_owned()),
+            "function-netdev" => port.function_netdevs.push(value.to_owned()),
+            "gid" => port.gids.extend(gid(value)),
+            _ => {}
+        }
+    }
+
+    /// Which netdev a port sits on: what `rdma -j link` says; else the parent of a software device; else the netdev
+    /// that its GIDs name; else the only netdev of its PCI function.
+    fn bind_netdevs(&mut self, rdma_json: &str) {
+        let links: Vec<Value> = serde_json::from_str(rdma_json).unwrap_or_default();
+        for port in &mut self.ports {
+            let said = links.iter().find(|l| {
+                l.get("ifname").and_then(Value::as_str) == Some(&port.device)
+                    && l.get("port").and_then(Value::as_u64) == Some(u64::from(port.number))
+            });
+            let by_tool = said.and_then(|l| l.get("netdev")).and_then(Value::as_str).map(str::to_owned);
+            let by_gid = port.gids.iter().map(|g| g.netdev.clone()).find(|n| !n.is_empty() && n != "-");
+            let by_function = port.function_netdevs.first().filter(|_| port.function_netdevs.len() == 1).cloned();
+            port.netdev = by_tool.or(port.netdev.take()).or(by_gid).or(by_function);
+        }
+    }
+}
+
+/// `192.0.2.1/24` or `192.0.2.1`.
+pub fn bare_address(text: &str) -> Option<IpAddr> {
+    text.split('/').next()?.trim().parse().ok()
+}
+
+/// `1 0000:...:ffff:c0a8:4d01 eth1 RoCE v2`.
+fn gid(value: &str) -> Option<Gid> {
+    let mut words = value.splitn(4, ' ');
+    let index = words.next()?.parse().ok()?;
+    let address: std::net::Ipv6Addr = words.next()?.parse().ok()?;
+    let netdev = words.next()?.to_owned();
+    Some(Gid { index, address: address.to_canonical(), netdev, kind: words.next().unwrap_or_default().trim().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_soft_roce_port_below_a_make_believe_nic() {
+        let facts = RailFacts::parse(crate::verify::samples::RAILS);
+        let netdev = &facts.netdevs["ens1f0np0"];
+        assert_eq!((netdev.operstate.as_str(), netdev.carrier, netdev.mtu), ("up", Some(true), Some(9000)));
+        let port = facts.port_of("ens1f0np0").unwrap();
+        assert_eq!((port.device.as_str(), port.number, port.state.as_str()), ("rocep193s0", 1, "4: ACTIVE"));
+        let gid = port.gids.iter().find(|g| g.address.is_ipv4()).unwrap();
+        assert_eq!((gid.index, gid.kind.as_str(), gid.address.to_string().as_str()), (1, "RoCE v2", "192.168.77.1"));
+        assert!(facts.tools.contains("ib_write_bw"));
+    }
+
+    #[test]
+    fn without_the_rdma_tool_the_netdev_comes_from_the_gids_or_the_function() {
+        let text =
+            "@port mlx5_0 1\ngid 3 0000:0000:0000:0000:0000:ffff:c000:0201 ens4 RoCE v2\n@port mlx5_1 1\nfunction-netdev ens5\n@rdma\n";
+        let facts = RailFacts::parse(text);
+        assert_eq!(facts.port_of("ens4").unwrap().device, "mlx5_0");
+        assert_eq!(facts.port_of("ens5").unwrap().device, "mlx5_1");
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(text in "(@netdev|@port|@rdma|gid|mtu|[ -~\n]){0,60}") {
+            RailFacts::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What came out: one result per check and subject, and the measured matrix.
+
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Severity};
+use serde::{Serialize, Serializer};
+
+/// The format of the JSON report.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// How a check ended. Ordered from worst to best, which is the order on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Found out, and not as it must be.
+    Failed,
+    /// Could not be found out; it proves nothing, so it does not let a rollout go on.
+    Unknown,
+    /// As it must be, but somebody should know.
+    Warning,
+    /// The question has no meaning here.
+    NotApplicable,
+    /// As it must be.
+    Passed,
+}
+
+/// What is judged.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// The host answers.
+    Connection,
+    /// The netdev is there, up, and has its MTU.
+    Netdev,
+    /// The RDMA port of the netdev is active.
+    RdmaLink,
+    /// A GID of the right type for the right address.
+    Gid,
+    /// Whole packets pass unsplit.
+    PathMtu,
+    /// RoCE packets arrive with the DSCP of the lossless class.
+    Marks,
+    /// A fresh login may lock memory.
+    Memlock,
+    /// RDMA traffic from a host to itself.
+    Loopback,
+    /// `ib_write_bw`.
+    Bandwidth,
+    /// `ib_read_lat`.
+    Latency,
+    /// Error counters before and after the traffic.
+    Counters,
+    /// A proof of a module.
+    Module(String),
+}
+
+impl Check {
+    /// The word on the screen and in JSON.
+    pub fn word(&self) -> String {
+        match self {
+            Check::Connection => "connection".to_owned(),
+            Check::Netdev => "netdev".to_owned(),
+            Check::RdmaLink => "rdma link".to_owned(),
+            Check::Gid => "gid".to_owned(),
+            Check::PathMtu => "path mtu".to_owned(),
+            Check::Marks => "dscp".to_owned(),
+            Check::Memlock => "memlock".to_owned(),
+            Check::Loopback => "loopback".to_owned(),
+            Check::Bandwidth => "bandwidth".to_owned(),
+            Check::Latency => "latency".to_owned(),
+            Check::Counters => "counters".to_owned(),
+            Check::Module(id) => format!("module {id}"),
+        }
+    }
+}
+
+impl Serialize for Check {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.word())
+    }
+}
+
+/// What a check's pure half says, before it is bound to hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What was found, in words.
+    pub measured: String,
+    /// What must be, in words; empty where nothing is stated.
+    pub expected: String,
+    /// A code of `docs/codes`, for everything that is not as it must be.
+    pub code: Option<&'static str>,
+    /// What it means for the fabric.
+    pub effect: String,
+    /// What to run next.
+    pub next: String,
+}
+
+impl Judgement {
+    fn of(verdict: Verdict, measured: impl Into<String>) -> Self {
+        Judgement {
+            verdict,
+            measured: one_line(&measured.into(), 160),
+            expected: String::new(),
+            code: None,
+            effect: String::new(),
+            next: String::new(),
+        }
+    }
+
+    /// As it must be.
+    pub fn passed(measured: impl Into<String>) -> Self {
+        Judgement::of(Verdict::Passed, measured)
+    }
+
+    /// Not as it must be.
+    pub fn failed(code: &'static str, measured: impl Into<String>) -> Self {
+        Judgement { code: Some(code), ..Judgement::of(Verdict::Failed, measured) }
+    }
+
+    /// Could not be found out.
+    pub fn unknown(code: &'static str, reason: impl Into<String>) -> Self {
+        Judgement { code: Some(code), ..Judgement::of(Verdict::Unknown, reason) }
+    }
+
+    /// As it must be, but worth a word.
+    pub fn warning(code: &'static str, measured: impl Into<String>) -> Self {
+        Judgement { code: Some(code), ..Judgement::of(Verdict::Warning, measured) }
+    }
+
+    /// The question has no meaning here.
+    pub fn not_applicable(reason: impl Into<String>) -> Self {
+        Judgement::of(Verdict::NotApplicable, reason)
+    }
+
+    /// Says what must be.
+    pub fn expected(self, expected: impl Into<String>) -> Self {
+        Judgement { expected: expected.into(), ..self }
+    }
+
+    /// Says what it means for the fabric.
+    pub fn effect(self, effect: impl Into<String>) -> Self {
+        Judgement { effect: effect.into(), ..self }
+    }
+
+    /// Says what to run next; `{host}` and `{inventory}` are filled in when it is bound to hosts.
+    pub fn next(self, next: impl Into<String>) -> Self {
+        Judgement { next: next.into(), ..self }
+    }
+
+    /// Binds it to its hosts (for a pair the sender first) and rail.
+    pub fn on(self, inventory: &str, hosts: &[&str], rail: Option<u32>, check: Check) -> CheckResult {
+        CheckResult {
+            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
+            rail,
+            check,
+            verdict: self.verdict,
+            measured: self.measured,
+            expected: self.expected,
+            code: self.code,
+            effect: self.effect,
+            next: self.next.replace("{inventory}", inventory),
+        }
+    }
+}
+
+/// One check of one subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckResult {
+    /// One host; for a pair sender and receiver.
+    pub hosts: Vec<String>,
+    /// The rail.
+    pub rail: Option<u32>,
+    /// What was judged.
+    pub check: Check,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What was found, in words; clean of control characters.
+    pub measured: String,
+    /// What must be, in words; empty where nothing is stated.
+    pub expected: String,
+    /// A code of `docs/codes`.
+    pub code: Option<&'static str>,
+    /// What it means for the fabric.
+    pub effect: String,
+    /// What to run next; `{host}` stands for the hosts concerned, so that equal results fold.
+    pub next: String,
+}
+
+/// One cell of the matrix.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The rail.
+    pub rail: u32,
+    /// The sending host.
+    pub from: String,
+    /// The receiving host.
+    pub to: String,
+    /// Average of `ib_write_bw`, in Gb/s.
+    pub bandwidth_gbps: Option<f64>,
+    /// Typical latency of `ib_read_lat`, in microseconds.
+    pub latency_us: Option<f64>,
+    /// 99th percentile of it.
+    pub latency_p99_us: Option<f64>,
+}
+
+/// All results of one go.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VerifyReport {
+    /// `FORMAT_VERSION`.
+    pub format_version: &'static str,
+    /// The inventory, as the user named it.
+    pub inventory: String,
+    /// The hosts that were asked.
+    pub hosts: Vec<String>,
+    /// Every result.
+    pub results: Vec<CheckResult>,
+    /// What the pairs delivered.
+    pub matrix: Vec<Measurement>,
+}
+
+impl CheckResult {
+    /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown is an error too,
+    /// because it proves nothing.
+    pub fn diagnostic(&self) -> Option<Diagnostic> {
+        let code = self.code?;
+        let rail = self.rail.map_or(String::new(), |rail| format!(", rail {rail}"));
+        let message = match self.verdict {
+            Verdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
+            _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
+            _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
+        };
+        let severity = if self.verdict == Verdict::Warning { Severity::Warning } else { Severity::Error };
+        let mut diagnostic =
+            Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.hosts.join(" -> ")));
+        diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
+        diagnostic.next.extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
+        Some(diagnostic)
+    }
+}
+
+impl VerifyReport {
+    /// Everything that is not as it must be, worst first.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        [Verdict::Failed, Verdict::Unknown, Verdict::Warning]
+            .into_iter()
+            .flat_map(|verdict| self.with(verdict))
+            .filter_map(CheckResult::diagnostic)
+            .collect()
+    }
+
+    /// The worst verdict: `Failed`, then `Unknown`; warnings and what does not apply count as passed.
+    pub fn verdict(&self) -> Verdict {
+        match self.results.iter().map(|r| r.verdict).min() {
+            Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,
+            _ => Verdict::Passed,
+        }
+    }
+
+    /// The results of one verdict.
+    pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &CheckResult> {
+        self.results.iter().filter(move |r| r.verdict == verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_verdict_counts_and_warnings_do_not_stop() {
+        let result = |judgement: Judgement| judgement.on("inventories/lab", &["n1"], Some(0), Check::Gid);
+        let report =
+            |results| VerifyReport { format_version: FORMAT_VERSION, inventory: String::new(), hosts: vec![], results, matrix: vec![] };
+        let warning = result(Judgement::warning("RW0814", "rcvd_seq_err +2"));
+        let unknown = result(Judgement::unknown("RW0801", "lost"));
+        let failed = result(Judgement::failed("RW0805", "no GID").next("railwright plan {inventory}"));
+        assert_eq!(report(vec![warning.clone()]).verdict(), Verdict::Passed);
+        assert_eq!(report(vec![warning.clone(), unknown.clone()]).verdict(), Verdict::Unknown);
+        let all = report(vec![warning, unknown, failed]);
+        assert_eq!(all.verdict(), Verdict::Failed);
+        let diagnostics = all.diagnostics();
+        let codes: Vec<_> = diagnostics.iter().map(|d| (d.code, d.severity)).collect();
+        assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
+        assert_eq!(diagnostics[0].next, ["railwright plan inventories/lab"]);
+        assert_eq!(diagnostics[0].subject.as_deref(), Some("host n1, rail 0"));
+    }
+}

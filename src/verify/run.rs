@@ -1,0 +1,236 @@
+//! Asks the hosts: each by itself first, then loopback or pairs, rail by rail, with the error counters around it.
+
+use super::pair::{self, Traffic};
+use super::rail_facts::RailFacts;
+use super::request::{VerifyHost, VerifyRequest};
+use super::result::{Check, CheckResult, FORMAT_VERSION, Judgement, Measurement, VerifyReport};
+use super::session::{Session, ask, lost};
+use super::together::together;
+use super::{counters, gid, link, memlock, module_check, schedule};
+use crate::resource::probe::{CounterPort, Probe};
+use crate::transport::{BoxFuture, Connector, Prober};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How often a port that may still come up is asked again, a second apart.
+const LINK_PATIENCE: usize = 5;
+
+/// What happens while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VerifyEvent {
+    /// A check has its verdict.
+    Judged(CheckResult),
+    /// A round of pairs begins.
+    Round {
+        /// The rail.
+        rail: u32,
+        /// Its number, from 1.
+        number: usize,
+        /// How many there are, over all rails.
+        of: usize,
+        /// Who talks to whom.
+        pairs: Vec<(String, String)>,
+    },
+}
+
+/// Is told of every event; called from many places at once.
+pub type OnEvent<'a> = &'a (dyn Fn(VerifyEvent) + Sync);
+
+/// Results and measurements of a part of the run.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub results: Vec<CheckResult>,
+    pub matrix: Vec<Measurement>,
+}
+
+impl Findings {
+    pub(super) fn extend(&mut self, other: Findings) {
+        self.results.extend(other.results);
+        self.matrix.extend(other.matrix);
+    }
+}
+
+/// What every part of a run shares.
+pub(super) struct Run<'a> {
+    pub request: &'a VerifyRequest,
+    on_event: OnEvent<'a>,
+}
+
+impl Run<'_> {
+    /// Binds a judgement and tells of it.
+    pub(super) fn judged(&self, findings: &mut Findings, judgement: Judgement, hosts: &[&str], rail: Option<u32>, check: Check) {
+        let result = judgement.on(&self.request.inventory, hosts, rail, check);
+        (self.on_event)(VerifyEvent::Judged(result.clone()));
+        findings.results.push(result);
+    }
+}
+
+/// Proves what the request states; a host that cannot be reached costs its own checks only.
+pub async fn verify(connector: &dyn Connector, request: &VerifyRequest, on_event: OnEvent<'_>) -> VerifyReport {
+    let run = Run { request, on_event };
+    let mut findings = Findings::default();
+    let asked = request.hosts.iter().map(|host| -> BoxFuture<'_, _> { Box::pin(examine(&run, connector, host)) }).collect();
+    let mut sessions: BTreeMap<&str, Session> = BTreeMap::new();
+    for (session, own) in together(asked).await {
+        findings.extend(own);
+        sessions.extend(session.map(|s| (s.host.name(), s)));
+    }
+    let before = all_counters(&sessions).await;
+    findings.extend(all_traffic(&run, &sessions).await);
+    let after = all_counters(&sessions).await;
+    judge_counters(&run, &sessions, &before, &after, &mut findings);
+    VerifyReport {
+        format_version: FORMAT_VERSION,
+        inventory: request.inventory.clone(),
+        hosts: request.hosts.iter().map(|h| h.name().to_owned()).collect(),
+        results: findings.results,
+        matrix: findings.matrix,
+    }
+}
+
+/// One host by itself: connection, links, GIDs, login, proofs of its modules.
+async fn examine<'a>(run: &Run<'_>, connector: &dyn Connector, host: &'a VerifyHost) -> (Option<Session<'a>>, Findings) {
+    let mut findings = Findings::default();
+    let prober = match connector.connect(&host.access).await {
+        Ok(opened) => Prober::new(opened),
+        Err(error) => {
+            run.judged(&mut findings, lost(&error.to_string()), &[host.name()], None, Check::Connection);
+            return (None, findings);
+        }
+    };
+    let facts = match rail_facts(&prober, host).await {
+        Ok(facts) => facts,
+        Err(reason) => {
+            run.judged(&mut findings, lost(&reason), &[host.name()], None, Check::Connection);
+            return (None, findings);
+        }
+    };
+    let mut session = Session { host, prober, facts, endpoints: BTreeMap::new() };
+    judge_rails(run, &mut session, &mut findings);
+    judge_login(run, &session, &mut findings).await;
+    (Some(session), findings)
+}
+
+/// Asks again while a port may still come up by itself.
+async fn rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, String> {
+    let probe = Probe::Rails { netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect() };
+    let mut patience = LINK_PATIENCE;
+    loop {
+        let facts = RailFacts::parse(&ask(prober, &probe).await?.out);
+        let settled = !host.rails.iter().any(|rail| link::may_still_come_up(rail, &facts));
+        if settled || patience == 0 {
+            return Ok(facts);
+        }
+        patience -= 1;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn judge_rails(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings) {
+    let kind = run.request.fabric.gid;
+    for rail in &session.host.rails {
+        let (name, number) = ([session.host.name()], Some(rail.rail));
+        let netdev = link::judge_netdev(rail, &session.facts);
+        let rdma = link::judge_rdma(rail, &session.facts);
+        // A wrong MTU still carries traffic, and the traffic shows what it costs.
+        let usable = netdev.code != Some("RW0802") && rdma.code.is_none();
+        run.judged(findings, netdev, &name, number, Check::Netdev);
+        run.judged(findings, rdma, &name, number, Check::RdmaLink);
+        run.judged(findings, gid::judge(kind, rail, &session.facts), &name, number, Check::Gid);
+        if let (true, Some(endpoint)) = (usable, gid::endpoint(kind, rail, &session.facts)) {
+            session.endpoints.insert(rail.rail, endpoint);
+        }
+    }
+}
+
+async fn judge_login(run: &Run<'_>, session: &Session<'_>, findings: &mut Findings) {
+    let name = [session.name()];
+    if let Some(wanted) = &run.request.fabric.memlock {
+        let judgement = match session.ask(&Probe::LoginMemlock).await {
+            _ if session.host.access.local => Judgement::not_applicable("this machine itself: there is no login to judge"),
+            Ok(said) => memlock::judge(said.code, &said.out, wanted),
+            Err(reason) => lost(&reason),
+        };
+        run.judged(findings, judgement, &name, None, Check::Memlock);
+    }
+    for check in &session.host.checks {
+        let judgement = match session.ask(&Probe::ModuleCheck { script: check.run.clone() }).await {
+            Ok(said) => module_check::judge(check, said.code, &said.out, &said.err),
+            Err(reason) => lost(&reason),
+        };
+        run.judged(findings, judgement, &name, None, Check::Module(check.id.clone()));
+    }
+}
+
+/// Loopback where a rail has one usable host, pairs in rounds where it has more.
+async fn all_traffic(run: &Run<'_>, sessions: &BTreeMap<&str, Session<'_>>) -> Findings {
+    let mut by_rail: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for session in sessions.values() {
+        for rail in session.endpoints.keys() {
+            by_rail.entry(*rail).or_default().push(session.name().to_owned());
+        }
+    }
+    let traffic = Traffic::new(run, sessions);
+    let mut findings = Findings::default();
+    for (rail, hosts) in by_rail.iter().filter(|(_, hosts)| hosts.len() == 1) {
+        findings.extend(pair::loopback(&traffic, *rail, &hosts[0]).await);
+    }
+    let rounds = schedule::rounds(&by_rail, run.request.rounds_per_rail);
+    let mut marked = BTreeSet::new();
+    for (place, round) in rounds.iter().enumerate() {
+        let (rail, number, of) = (round.rail, place + 1, rounds.len());
+        (run.on_event)(VerifyEvent::Round { rail, number, of, pairs: round.pairs.clone() });
+        let mut work: Vec<BoxFuture<'_, Findings>> = Vec::new();
+        for (a, b) in &round.pairs {
+            // The marks are the sender's: counted once for each, in its first pair.
+            let marks = [marked.insert((rail, a.as_str())), marked.insert((rail, b.as_str()))];
+            work.push(Box::pin(pair::both_ways(&traffic, rail, [a, b], marks)));
+        }
+        together(work).await.into_iter().for_each(|own| findings.extend(own));
+    }
+    findings
+}
+
+type HostCounters<'a> = BTreeMap<&'a str, Result<counters::Counters, String>>;
+
+async fn all_counters<'a>(sessions: &BTreeMap<&'a str, Session<'_>>) -> HostCounters<'a> {
+    let asked = sessions
+        .iter()
+        .filter(|(_, session)| !session.endpoints.is_empty())
+        .map(|(name, session)| -> BoxFuture<'_, _> {
+            Box::pin(async move {
+                let ports = session.endpoints.values().map(|e| CounterPort {
+                    device: e.device.clone(),
+                    device_port: e.device_port,
+                    netdev: e.netdev.clone(),
+                });
+                let said = session.ask(&Probe::Counters { ports: ports.collect() }).await;
+                (*name, said.map(|said| counters::parse(&said.out)))
+            })
+        })
+        .collect();
+    together(asked).await.into_iter().collect()
+}
+
+fn judge_counters(
+    run: &Run<'_>,
+    sessions: &BTreeMap<&str, Session<'_>>,
+    before: &HostCounters<'_>,
+    after: &HostCounters<'_>,
+    findings: &mut Findings,
+) {
+    let none = BTreeMap::new();
+    for (name, session) in sessions {
+        for (rail, endpoint) in &session.endpoints {
+            let port = format!("{}/{}", endpoint.device, endpoint.device_port);
+            let judgement = match (before.get(name), after.get(name)) {
+                (Some(Ok(before)), Some(Ok(after))) => {
+                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none))
+                }
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => lost(reason),
+                _ => continue,
+            };
+            run.judged(findings, judgement, &[name], Some(*rail), Check::Counters);
+        }
+    }
+}

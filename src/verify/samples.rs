@@ -1,0 +1,35 @@
+//! Raw output of real programs (version in the file's name), taken on two machines with Soft-RoCE below a make-believe
+//! ConnectX-6, for the data cases of the checks.
+
+/// The `rails` probe of a sound host: perftest 6.06, iproute2 6.1.
+pub const RAILS: &str = include_str!("samples/rails-linux-6.1.txt");
+/// Its netdev set down.
+pub const RAILS_DOWN: &str = include_str!("samples/rails-linux-6.1-down.txt");
+/// Its address removed.
+pub const RAILS_NO_ADDRESS: &str = include_str!("samples/rails-linux-6.1-no-address.txt");
+/// 9000 bytes pass.
+pub const PING: &str = include_str!("samples/ping-20221126.txt");
+/// The sender's own netdev has MTU 1500.
+pub const PING_LOCAL_LIMIT: &str = include_str!("samples/ping-20221126-local-limit.txt");
+/// Packets above 1500 bytes dropped on the way.
+pub const PING_SILENT: &str = include_str!("samples/ping-20221126-silent.txt");
+/// `--report_gbits -D 2`.
+pub const WRITE_BW_GBITS: &str = include_str!("samples/ib_write_bw-6.06-gbits.txt");
+/// Without `--report_gbits`.
+pub const WRITE_BW_MB: &str = include_str!("samples/ib_write_bw-6.06-mb.txt");
+/// `-n 1000`.
+pub const READ_LAT: &str = include_str!("samples/ib_read_lat-6.06.txt");
+/// Client without a server.
+pub const NOBODY_LISTENS: &str = include_str!("samples/ib_write_bw-6.06-nobody-listens.txt");
+/// The same with `-R`.
+pub const NOBODY_LISTENS_CM: &str = include_str!("samples/ib_write_bw-6.06-nobody-listens-rdma-cm.txt");
+/// `ib_read_lat` against a server of `ib_write_bw`.
+pub const WRONG_TEST: &str = include_str!("samples/ib_read_lat-6.06-other-test.txt");
+/// A GID index that is empty.
+pub const WRONG_GID: &str = include_str!("samples/ib_write_bw-6.06-wrong-gid.txt");
+/// Traffic marked with tos 106, nftables 1.0.6.
+pub const MARKS_26: &str = include_str!("samples/nft-1.0.6-marks-26.txt");
+/// Traffic without a mark.
+pub const MARKS_0: &str = include_str!("samples/nft-1.0.6-marks-0.txt");
+/// Counters of a Soft-RoCE port after traffic, ethtool 6.1.
+pub const COUNTERS: &str = include_str!("samples/counters-linux-6.1-rxe.txt");

@@ -1,0 +1,65 @@
+//! One host during a run: its connection, what it said of its rails, the ends that traffic can use.
+
+use super::gid::Endpoint;
+use super::rail_facts::RailFacts;
+use super::request::{ExpectedRail, VerifyHost};
+use super::result::Judgement;
+use crate::resource::probe::Probe;
+use crate::transport::{Performed, Prober};
+use std::collections::BTreeMap;
+
+/// An answer of a host that came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The exit status.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+/// A connected host.
+pub struct Session<'a> {
+    /// What the spec says of it.
+    pub host: &'a VerifyHost,
+    /// The connection.
+    pub prober: Prober,
+    /// What it said of its rails.
+    pub facts: RailFacts,
+    /// Ends that traffic can use, by rail.
+    pub endpoints: BTreeMap<u32, Endpoint>,
+}
+
+impl Session<'_> {
+    /// The host's name.
+    pub fn name(&self) -> &str {
+        self.host.name()
+    }
+
+    /// What the spec says of a rail.
+    pub fn rail(&self, rail: u32) -> Option<&ExpectedRail> {
+        self.host.rails.iter().find(|r| r.rail == rail)
+    }
+
+    /// One probe; an error is the reason why nothing is known.
+    pub async fn ask(&self, probe: &Probe) -> Result<Said, String> {
+        ask(&self.prober, probe).await
+    }
+}
+
+/// One probe on a connection.
+pub async fn ask(prober: &Prober, probe: &Probe) -> Result<Said, String> {
+    match prober.probe(probe).await {
+        Ok(Performed::Ended { code, stdout, stderr }) => Ok(Said { code, out: stdout, err: stderr }),
+        Ok(Performed::Unknown { reason }) => Err(reason),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// No answer: the outcome is unknown, never failed.
+pub fn lost(reason: &str) -> Judgement {
+    Judgement::unknown("RW0801", reason)
+        .effect("nothing is known of this host; test traffic that we started there is ended by the host itself")
+        .next("railwright verify {inventory}")
+}

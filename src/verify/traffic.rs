@@ -1,0 +1,96 @@
+//! Judges traffic runs against what the fabric must deliver.
+
+use super::perftest::{Latency, TrafficFault};
+use super::request::Expectations;
+use super::result::Judgement;
+
+/// `ib_write_bw` of one direction.
+pub fn judge_bandwidth(run: Result<f64, TrafficFault>, expectations: &Expectations) -> Judgement {
+    let least = expectations.write_bandwidth_gbps;
+    let expected = least.map_or(String::new(), |gbps| format!("at least {gbps} Gb/s"));
+    match run {
+        Err(fault) => judge_fault(fault).expected(expected),
+        Ok(gbps) if least.is_some_and(|least| gbps < least) => Judgement::failed("RW0809", format!("{gbps:.2} Gb/s"))
+            .expected(expected)
+            .effect("every collective that uses this rail runs at the speed of this pair")
+            .next("railwright drift {inventory}"),
+        Ok(gbps) => Judgement::passed(format!("{gbps:.2} Gb/s")).expected(expected),
+    }
+}
+
+/// `ib_read_lat` of one direction.
+pub fn judge_latency(run: Result<Latency, TrafficFault>, expectations: &Expectations) -> Judgement {
+    let most = expectations.read_latency_us;
+    let expected = most.map_or(String::new(), |us| format!("at most {us} us"));
+    match run {
+        Err(fault) => judge_fault(fault).expected(expected),
+        Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => {
+            Judgement::failed("RW0810", format!("{:.2} us", latency.typical_us))
+                .expected(expected)
+                .effect("small messages wait: a longer way through the fabric, a sleeping CPU, or a NIC far from its socket")
+                .next("railwright drift {inventory}")
+        }
+        Ok(latency) => Judgement::passed(format!("{:.2} us", latency.typical_us)).expected(expected),
+    }
+}
+
+/// RDMA traffic of a host with itself: that it flows is enough.
+pub fn judge_loopback(run: Result<f64, TrafficFault>) -> Judgement {
+    match run {
+        Err(fault) => judge_fault(fault).expected("traffic flows"),
+        Ok(gbps) => Judgement::passed(format!("{gbps:.2} Gb/s to itself")).expected("traffic flows"),
+    }
+}
+
+/// A run that gave no number. A program that is missing or an output that makes no sense proves nothing either way.
+pub fn judge_fault(fault: TrafficFault) -> Judgement {
+    let failed = |words: &str, effect: &str| Judgement::failed("RW0811", words).effect(effect).next("railwright verify {inventory}");
+    match fault {
+        TrafficFault::Missing(program) => Judgement::unknown("RW0812", format!("{program} is not installed"))
+            .effect("nothing proves that this rail carries RDMA traffic")
+            .next(if program.starts_with("ib_") {
+                "enable module perftest, then railwright plan {inventory}"
+            } else {
+                "install it, then railwright verify {inventory}"
+            }),
+        TrafficFault::Hung => failed(
+            "the traffic started and never ended; the host ended it",
+            "connections are made but packets do not arrive: a smaller MTU on the way, or a full queue that never empties",
+        ),
+        TrafficFault::NobodyListens => failed(
+            "the receiver could not be reached on the test port",
+            "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the rails",
+        ),
+        TrafficFault::Broken(words) => failed(&words, "no RDMA traffic between these two on this rail: jobs that span them hang or abort"),
+        TrafficFault::NotUnderstood(words) => Judgement::unknown("RW0815", words)
+            .effect("nothing proves that this rail carries RDMA traffic")
+            .next("railwright verify {inventory}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::result::Verdict;
+
+    const STATED: Expectations = Expectations { write_bandwidth_gbps: Some(95.0), read_latency_us: Some(5.0), duration_s: 2 };
+    const UNSTATED: Expectations = Expectations { write_bandwidth_gbps: None, read_latency_us: None, duration_s: 2 };
+
+    #[test]
+    fn numbers_are_held_against_what_was_stated() {
+        let slow = judge_bandwidth(Ok(48.2), &STATED);
+        assert_eq!((slow.code, slow.measured.as_str(), slow.expected.as_str()), (Some("RW0809"), "48.20 Gb/s", "at least 95 Gb/s"));
+        assert_eq!(judge_bandwidth(Ok(97.0), &STATED).verdict, Verdict::Passed);
+        assert_eq!(judge_bandwidth(Ok(0.3), &UNSTATED).verdict, Verdict::Passed);
+        let late = judge_latency(Ok(Latency { typical_us: 371.75, p99_us: None }), &STATED);
+        assert_eq!((late.code, late.measured.as_str()), (Some("RW0810"), "371.75 us"));
+    }
+
+    #[test]
+    fn a_missing_program_proves_nothing_and_names_the_module() {
+        let judged = judge_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &STATED);
+        assert_eq!(judged.verdict, Verdict::Unknown);
+        assert!(judged.next.contains("module perftest"));
+        assert_eq!(judge_bandwidth(Err(TrafficFault::Hung), &STATED).verdict, Verdict::Failed);
+    }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs everything that `make test` means and ends with one line of counts.
+set -uo pipefail
+cargo=${CARGO:-cargo}
+export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+step() {
+  local name=$1
+  shift
+  local began=$SECONDS
+  echo "== $name"
+  if "$@" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "   ok, $((SECONDS - began)) s"
+  else
+    failed=$((failed + 1))
+    tail -n 200 "$log"
+    echo "   FAILED: $name"
+  fi
+}
+step "format" "$cargo" fmt --check
+step "lints" "$cargo" clippy --quiet --all-targets -- -D warnings
+echo "== tests"
+"$cargo" test --no-fail-fast 2>&1 | tee "$log" | grep -vE '^test .* \.\.\. ok$|^$|^running [0-9]+ tests?$|^ *(Compiling|Finished|Doc-tests)'
+counts=$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")
+read -r p f i <<<"$counts"
+if grep -qE '^error(\[|:)' "$log" && [ "$f" -eq 0 ]; then f=1; fi
+if [ "$p" -eq 0 ]; then f=$((f + 1)); fi
+passed=$((passed + p))
+failed=$((failed + f))
+echo
+echo "$passed passed, $failed failed, $i skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,115 @@
+//! Data flows one way: a room uses only rooms below it; the core is pure; one room talks to targets, one touches the
+//! clock and files of this machine, one prints.
+
+use crate::{files, none, product_lines};
+
+/// Rooms from the ground up; rooms of one line may not use each other, except where said below.
+const FLOORS: &[&[&str]] = &[
+    &["base"],
+    &["system"],
+    &["graph", "resource", "catalog"],
+    &["spec"],
+    &["module"],
+    &["rules"],
+    &["plan"],
+    &["state", "transport"],
+    &["observe"],
+    &["workload"],
+    &["verify"],
+    &["apply", "drift", "doctor"],
+    &["report", "lab"],
+    &["cli"],
+];
+
+const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "module", "rules", "plan"];
+
+const IMPURE_WORDS: &[&str] = &[
+    "std::fs",
+    "std::process",
+    "std::env::",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "SystemTime",
+    "Instant::now",
+    "Timestamp::now",
+    "tokio::",
+    "async fn",
+    ".await",
+    "crate::system",
+];
+
+fn room(path: &str) -> &str {
+    path.split('/').nth(1).unwrap_or_default()
+}
+
+fn floor(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|rooms| rooms.contains(&room))
+}
+
+fn source() -> impl Iterator<Item = (String, String)> {
+    files("src", ".rs").into_iter().filter(|(path, _)| path.matches('/').count() > 1 && !path.ends_with("/tests.rs"))
+}
+
+#[test]
+fn a_room_uses_only_rooms_below_it() {
+    let mut findings = Vec::new();
+    for (path, text) in source() {
+        let Some(own) = floor(room(&path)) else {
+            findings.push(format!("{path}: room `{}` is not on any floor", room(&path)));
+            continue;
+        };
+        for (line, code) in product_lines(&text) {
+            for used in code.split("crate::").skip(1) {
+                let used: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                if floor(&used).is_some_and(|other| other > own || (other == own && used != room(&path))) {
+                    findings.push(format!("{path}:{line}: `{}` may not use `{used}`", room(&path)));
+                }
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn the_core_is_pure() {
+    let mut findings = Vec::new();
+    for (path, text) in source().filter(|(path, _)| PURE.contains(&room(path))) {
+        for (line, code) in product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//")) {
+            for word in IMPURE_WORDS.iter().filter(|word| code.contains(*word)) {
+                findings.push(format!("{path}:{line}: `{word}` in a pure room"));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn files_clock_and_processes_of_this_machine_are_touched_in_one_room() {
+    let words = ["std::fs", "SystemTime::now", "Timestamp::now", "std::process::Command", " File::open"];
+    let mut findings = Vec::new();
+    // The lab runs machines of its own, which is all files and processes; transport/local is this machine as a target.
+    for (path, text) in source().filter(|(path, _)| !["system", "lab", "transport"].contains(&room(path))) {
+        for (line, code) in product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//")) {
+            for word in words.iter().filter(|word| code.contains(*word)) {
+                findings.push(format!("{path}:{line}: `{word}` outside `system`"));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn only_report_prints() {
+    let mut findings = Vec::new();
+    for (path, text) in source().filter(|(path, _)| room(path) != "report") {
+        for (line, code) in product_lines(&text) {
+            for word in ["println!(", "print!(", "eprintln!(", "eprint!(", "dbg!("] {
+                if code.trim_start().starts_with(word) || code.contains(&format!(" {word}")) {
+                    findings.push(format!("{path}:{line}: `{word}` outside `report`"));
+                }
+            }
+        }
+    }
+    none(&findings);
+}

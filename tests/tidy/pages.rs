@@ -1,0 +1,68 @@
+//! Every error code has its page, every module its README and cases, and no text speaks of anything but the project.
+
+use crate::{files, none, root};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn codes(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices("\"RW").filter_map(|(at, _)| {
+        let code: String = text[at + 1..].chars().take_while(char::is_ascii_alphanumeric).collect();
+        (code.len() == 6 && code[2..].bytes().all(|b| b.is_ascii_digit())).then_some(code)
+    })
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let used: BTreeMap<String, String> = files("src", ".rs")
+        .into_iter()
+        .flat_map(|(path, text)| codes(&text).map(|code| (code, path.clone())).collect::<Vec<_>>())
+        .collect();
+    let pages: BTreeSet<String> = files("docs/codes", ".md")
+        .into_iter()
+        .map(|(path, text)| {
+            assert!(text.starts_with("# "), "{path} does not begin with `# ` and a title");
+            path.trim_start_matches("docs/codes/").trim_end_matches(".md").to_owned()
+        })
+        .collect();
+    let mut findings: Vec<String> = used
+        .iter()
+        .filter(|(code, _)| !pages.contains(*code))
+        .map(|(code, path)| format!("{path}: {code} has no page in docs/codes"))
+        .collect();
+    findings.extend(pages.iter().filter(|page| !used.contains_key(*page)).map(|page| format!("docs/codes/{page}.md: no such code in src")));
+    none(&findings);
+}
+
+#[test]
+fn every_module_has_a_readme_with_sources_and_a_case() {
+    let mut findings = Vec::new();
+    let modules = std::fs::read_dir(root().join("modules")).map(|d| d.flatten().map(|e| e.path()).collect::<Vec<_>>()).unwrap_or_default();
+    for module in modules.into_iter().filter(|path| path.is_dir() && !path.ends_with("catalog")) {
+        let readme = std::fs::read_to_string(module.join("README.md")).unwrap_or_default();
+        if !readme.to_lowercase().contains("source") {
+            findings.push(format!("{}: README.md names no source", module.display()));
+        }
+        if !std::fs::read_dir(module.join("tests")).is_ok_and(|mut cases| cases.next().is_some()) {
+            findings.push(format!("{}: no case in tests/", module.display()));
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn the_project_speaks_of_itself_alone() {
+    // Put together here so that this file does not hold what it looks for.
+    let banned =
+        [["/wo", "rk/"].concat(), ["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["unimple", "mented!"].concat(), ["to", "do!("].concat()];
+    let mut findings = Vec::new();
+    for (folder, extension) in [("src", ".rs"), ("tests", ".rs"), ("modules", ""), ("inventories", ""), ("docs", ".md"), ("benches", ".rs")]
+    {
+        for (path, text) in files(folder, extension) {
+            for (n, line) in text.lines().enumerate() {
+                for word in banned.iter().filter(|word| line.contains(word.as_str())) {
+                    findings.push(format!("{path}:{}: `{word}`", n + 1));
+                }
+            }
+        }
+    }
+    none(&findings);
+}
