@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+/// Every address of every rail; needs all hosts.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut usable = vec![true; spec.nodes.len()];
     for (index, group) in spec.nodes.iter().enumerate() {
