@@ -7,6 +7,7 @@ use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
 use crate::transport::HostAccess;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// All spec files together, and all files of user modules together, in bytes.
@@ -62,19 +63,16 @@ impl Inventory {
 /// Reads and checks an inventory; all errors of all its files come back in one go.
 pub fn read(path: &Path) -> Result<Inventory, Problems> {
     let shown = path.display().to_string();
-    let alone = |diagnostic: Diagnostic| Problems { diagnostics: vec![diagnostic], sources: Sources::default() };
+    let alone = |diagnostic: Box<Diagnostic>| Problems { diagnostics: vec![*diagnostic], sources: Sources::default() };
     let folder = folder(path).map_err(alone)?;
     let mut problems = Vec::new();
     let files = spec_files(path, &folder, &mut problems);
-    let mut loaded = match spec::load(files) {
-        Ok(loaded) if problems.is_empty() => loaded,
-        Ok(loaded) => return Err(Problems { diagnostics: problems, sources: loaded.sources }),
-        Err(found) => {
-            // Files that could not be read explain most of what the spec then lacks, so they come first.
-            problems.extend(found.diagnostics);
-            return Err(Problems { diagnostics: problems, sources: found.sources });
-        }
-    };
+    if !problems.is_empty() {
+        let rest = spec::problems_of_rest(files);
+        problems.extend(rest.diagnostics);
+        return Err(Problems { diagnostics: problems, sources: rest.sources });
+    }
+    let mut loaded = spec::load(files)?;
     let modules = modules(path, &folder).map_err(alone)?;
     // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
     let mut warnings = std::mem::take(&mut loaded.warnings);
@@ -83,7 +81,7 @@ pub fn read(path: &Path) -> Result<Inventory, Problems> {
     Ok(Inventory { path: shown, folder, loaded, modules, origin, warnings })
 }
 
-fn folder(path: &Path) -> Result<PathBuf, Diagnostic> {
+fn folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {
     let shown = path.display();
     let next = "name the folder that holds the spec, such as `inventories/lab`";
     let real = folder::real_path(path)
@@ -91,10 +89,9 @@ fn folder(path: &Path) -> Result<PathBuf, Diagnostic> {
     if folder::is_folder(&real) {
         return Ok(real);
     }
-    Err(Diagnostic::error("RW1002", format!("the inventory {shown} is a file, not a folder")).next(match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => format!("name the folder: {}", parent.display()),
-        _ => next.to_owned(),
-    }))
+    let around = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let next = around.map_or_else(|| next.to_owned(), |parent| format!("name the folder: {}", parent.display()));
+    Err(Diagnostic::error("RW1002", format!("the inventory {shown} is a file, not a folder")).next(next).into())
 }
 
 /// The YAML files at the top of the folder.
@@ -117,7 +114,7 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
                 left -= file.text.len() as u64;
                 read.push(file);
             }
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.push(*problem),
         }
     }
     if !found {
@@ -131,13 +128,13 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
 }
 
 /// One file as text; `limit` in bytes.
-fn text(name: &str, entry: &Entry, limit: u64) -> Result<SourceFile, Diagnostic> {
-    let refused = |why: &str, next: &str| Diagnostic::error("RW1007", format!("{name} {why}")).next(next);
+fn text(name: &str, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnostic>> {
+    let refused = |why: &str, next: &str| Err(Diagnostic::error("RW1007", format!("{name} {why}")).next(next).into());
     match entry.kind {
         EntryKind::LinkOutside => {
-            return Err(refused("is a link that leads out of the inventory or nowhere", "copy the file into the inventory"));
+            return refused("is a link that leads out of the inventory or nowhere", "copy the file into the inventory");
         }
-        EntryKind::Special | EntryKind::Folder => return Err(refused("is no ordinary file", "remove it, or write a file in its place")),
+        EntryKind::Special | EntryKind::Folder => return refused("is no ordinary file", "remove it, or write a file in its place"),
         EntryKind::File => {}
     }
     let bytes = files::read_limited(&entry.path, limit).map_err(|error| match error.kind() {
@@ -159,7 +156,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
 }
 
 /// All files below `modules`, by path.
-fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Diagnostic> {
+fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let root = folder.join("modules");
     let mut modules = Vec::new();
     if !folder::is_folder(&root) {
@@ -182,8 +179,8 @@ fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Diagnost
             left -= file.text.len() as u64;
             modules.push((inner, file.text));
             if modules.len() > MODULE_FILES_MAX {
-                return Err(Diagnostic::error("RW1006", format!("{} holds more than {MODULE_FILES_MAX} files", shown("")))
-                    .next("keep only modules there"));
+                let message = format!("{} holds more than {MODULE_FILES_MAX} files", shown(""));
+                return Err(Diagnostic::error("RW1006", message).next("keep only modules there").into());
             }
         }
     }
@@ -208,8 +205,10 @@ fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
         spec.repositories.iter().enumerate().map(|(index, repository)| (format!("repositories[{index}].key"), repository.key.clone())),
     );
     named.extend(spec.secrets.iter().filter_map(|(name, secret)| Some((format!("secrets.{name}.file"), secret.file.clone()?))));
-    let missing = named.into_iter().filter(|(_, file)| !folder::is_file(Path::new(&absolute(folder, file))));
-    missing.map(|(path, file)| missing_file(loaded, &path, &file)).collect()
+    // Many hosts share a key; its absence is said once.
+    let mut seen = HashSet::new();
+    named.retain(|(_, file)| seen.insert(file.clone()) && !folder::is_file(Path::new(&absolute(folder, file))));
+    named.iter().map(|(path, file)| missing_file(loaded, path, file)).collect()
 }
 
 fn missing_file(loaded: &Loaded, path: &str, file: &str) -> Diagnostic {

@@ -30,7 +30,7 @@ pub struct Loaded {
 /// Why there is no spec.
 #[derive(Debug, Clone)]
 pub struct Problems {
-    /// Errors, and warnings found on the way; never empty.
+    /// Errors, and warnings found on the way.
     pub diagnostics: Vec<Diagnostic>,
     /// The files that they point into.
     pub sources: Sources,
@@ -71,15 +71,28 @@ impl Loaded {
 }
 
 /// Reads, joins, decodes and checks the files; the order of `files` does not matter.
-pub fn load(mut files: Vec<SourceFile>) -> Result<Loaded, Problems> {
+pub fn load(files: Vec<SourceFile>) -> Result<Loaded, Problems> {
+    read(files, true)
+}
+
+/// What is wrong with these files, when others of the inventory could not be opened at all: nothing is called missing.
+pub fn problems_of_rest(files: Vec<SourceFile>) -> Problems {
+    match read(files, false) {
+        Ok(loaded) => Problems { diagnostics: loaded.warnings, sources: loaded.sources },
+        Err(problems) => problems,
+    }
+}
+
+fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems> {
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let digest = digest(&files);
     let mut sources = Sources::default();
     let mut problems = Vec::new();
-    let tree = Tree::read(files, &mut sources, &mut problems);
+    let mut tree = Tree::read(files, &mut sources, &mut problems);
+    tree.unreadable |= !all_there;
     let mut reading = Reading { tree, problems };
     let spec = reading.spec();
-    let complete = reading.problems.is_empty();
+    let complete = reading.problems.is_empty() && all_there;
     let Reading { tree, mut problems } = reading;
     let hosts = hosts(&spec, &tree, &mut problems);
     problems.extend(rules::check(&spec, &hosts, &tree, complete));

@@ -16,6 +16,6 @@ mod tree;
 pub mod yaml;
 
 pub use hosts::{Host, HostSsh, Rail};
-pub use load::{Loaded, Problems, load};
+pub use load::{Loaded, Problems, load, problems_of_rest};
 pub use model::Spec;
 pub use source::{Source, SourceFile, Sources};

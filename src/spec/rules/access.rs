@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
 
+/// The `ssh` of the cluster and of every group.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     check_ssh(checker, "ssh", &spec.ssh);
     for (index, group) in spec.nodes.iter().enumerate() {

@@ -3,12 +3,13 @@
 use super::{Checker, error, shown};
 use crate::base::Diagnostic;
 use crate::base::nodeset::fold;
-use crate::spec::hosts::{Host, placeholders};
+use crate::spec::hosts::{Host, Rail, placeholders};
 use crate::spec::model::Spec;
 use ipnet::IpNet;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+/// Every address of every rail; needs all hosts.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut usable = vec![true; spec.nodes.len()];
     for (index, group) in spec.nodes.iter().enumerate() {
@@ -59,36 +60,53 @@ fn why_not(text: &str) -> Option<String> {
     }
 }
 
-/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail, or two rails of one host.
+/// What the first clash of a pair of groups is, and all hosts with one.
+struct Clash {
+    message: String,
+    hosts: BTreeSet<String>,
+}
+
+/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail, or two rails of one
+/// host. Rail by rail, so that the addresses of one rail only are in memory.
 fn doubled(checker: &mut Checker<'_>, hosts: &[Host], usable: &[bool]) {
-    let mut taken: HashMap<(u32, IpAddr), usize> = HashMap::new();
-    let mut clashes: BTreeMap<(usize, usize), (String, Vec<&str>)> = BTreeMap::new();
-    for (index, host) in hosts.iter().enumerate().filter(|(_, host)| usable[host.group]) {
+    let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
+    let mut clashes: BTreeMap<(usize, usize), Clash> = BTreeMap::new();
+    let mut clash = |first: &Host, second: &Host, message: String| {
+        let clash = clashes.entry((first.group, second.group)).or_insert_with(|| Clash { message, hosts: BTreeSet::new() });
+        clash.hosts.extend([first.name.clone(), second.name.clone()]);
+    };
+    for host in &hosts {
         let mut own: HashMap<IpAddr, u32> = HashMap::new();
-        for rail in &host.netdevs {
-            let Some(net) = rail.address.as_deref().and_then(|text| text.parse::<IpNet>().ok()) else { continue };
-            let address = net.addr();
-            let other_rail = own.insert(address, rail.rail);
-            let other_host = taken.insert((rail.rail, address), index).map(|other| &hosts[other]);
-            let text = match (other_rail, other_host) {
-                (Some(other), _) => format!("rails {other} and {} of {} both get {address}", rail.rail, host.name),
-                (None, Some(other)) if other.name != host.name => {
-                    format!("{} and {} both get {address} on rail {}", other.name, host.name, rail.rail)
-                }
-                _ => continue,
-            };
-            let groups = (other_host.map_or(host.group, |other| other.group), host.group);
-            clashes.entry(groups).or_insert_with(|| (text, Vec::new())).1.push(&host.name);
+        for (rail, address) in host.netdevs.iter().filter_map(|rail| Some((rail.rail, address_of(rail)?))) {
+            if let Some(other) = own.insert(address, rail) {
+                clash(host, host, format!("rails {other} and {rail} of {} both get {address}", host.name));
+            }
         }
     }
-    for ((_, group), (message, names)) in clashes {
-        let more = if names.len() > 1 { format!("; hosts with such addresses: {}", shown(&fold(&names))) } else { String::new() };
-        let finding = error(
-            "RW0115",
-            format!("{message}{more}"),
-            "whichever answers first gets the traffic, and the other's connections break",
-            "use `{index}` and `{rail}` in the address, or give each group its own network",
-        );
-        checker.find(&format!("nodes[{group}].nics.address"), "gives an address twice", finding);
+    for rail in 0..hosts.iter().map(|host| host.netdevs.len()).max().unwrap_or(0) {
+        let mut taken: HashMap<IpAddr, &Host> = HashMap::with_capacity(hosts.len());
+        for (host, address) in hosts.iter().filter_map(|host| Some((*host, address_of(host.netdevs.get(rail)?)?))) {
+            if let Some(other) = taken.insert(address, host).filter(|other| other.name != host.name) {
+                clash(other, host, format!("{} and {} both get {address} on rail {rail}", other.name, host.name));
+            }
+        }
     }
+    for ((_, group), Clash { message, hosts }) in clashes {
+        report(checker, group, &message, &hosts.into_iter().collect::<Vec<_>>());
+    }
+}
+
+fn address_of(rail: &Rail) -> Option<IpAddr> {
+    rail.address.as_deref()?.parse::<IpNet>().ok().map(|net| net.addr())
+}
+
+fn report(checker: &mut Checker<'_>, group: usize, message: &str, hosts: &[String]) {
+    let more = if hosts.len() > 2 { format!("; in all, {} share addresses", shown(&fold(hosts))) } else { String::new() };
+    let finding = error(
+        "RW0115",
+        format!("{message}{more}"),
+        "whichever answers last gets the traffic, and the other's connections break",
+        "use `{index}` and `{rail}` in the address, or give each group its own network",
+    );
+    checker.find(&format!("nodes[{group}].nics.address"), "gives an address twice", finding);
 }

@@ -6,6 +6,7 @@ use crate::spec::model::{Fabric, FabricKind, Lossless};
 /// The smallest MTU of IPv4 (RFC 791) and the largest of current Ethernet NICs (mlx5: 9978).
 const MTU_BYTES: std::ops::RangeInclusive<u32> = 68..=9978;
 
+/// The `fabric` section.
 pub fn check(checker: &mut Checker<'_>, fabric: &Fabric) {
     if let Some(mtu) = fabric.mtu.filter(|mtu| !MTU_BYTES.contains(mtu)) {
         let effect = "NICs refuse it, or accept it and drop what the switch sends";

@@ -26,6 +26,7 @@ const KNOWN_SYSTEMS: [&str; 14] = [
 /// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
 const NETDEV_LENGTH_MAX: usize = 15;
 
+/// One entry of `nodes`, its name and `ssh` apart.
 pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
     let at = format!("nodes[{index}]");
     if let Some(os) = &group.os {

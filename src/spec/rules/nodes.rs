@@ -8,6 +8,7 @@ use crate::spec::model::Spec;
 use crate::spec::tree::Tree;
 use std::collections::{BTreeMap, HashMap};
 
+/// The cluster's own name.
 pub fn cluster_name(checker: &mut Checker<'_>, spec: &Spec) {
     // An undecodable or missing name was reported already and is empty here.
     if checker.tree.find("cluster").is_some() && !spec.cluster.is_empty() && !is_plain_name(&spec.cluster, 63) {

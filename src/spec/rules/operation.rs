@@ -4,6 +4,7 @@ use super::{Checker, error};
 use crate::spec::model::{Spec, Verify};
 use crate::spec::rollout::Budget;
 
+/// The sections `rollout` and `verify`.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     if spec.rollout.canary == Some(0) {
         let finding = error(

@@ -4,6 +4,7 @@ use super::{Checker, error, is_one_word, is_plain_name, shown};
 use crate::spec::model::{Repository, SecretReference, Spec};
 use std::collections::HashMap;
 
+/// The sections `repositories` and `secrets`.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     let mut names: HashMap<&str, usize> = HashMap::new();
     for (index, repository) in spec.repositories.iter().enumerate() {
@@ -25,69 +26,58 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     }
 }
 
-fn check_repository(checker: &mut Checker<'_>, at: &str, repository: &Repository) {
+/// One finding about a key of a repository.
+fn find(checker: &mut Checker<'_>, path: &str, label: &str, message: String, fix: &str) {
     let effect = "the package manager would refuse its lists, and no package could be installed";
-    let complete = checker.complete;
-    let mut find = |key: &str, label: &str, message: String, fix: &str| {
-        checker.find(&format!("{at}.{key}"), label, error("RW0118", message, effect, fix));
-    };
+    checker.find(path, label, error("RW0118", message, effect, fix));
+}
+
+fn check_repository(checker: &mut Checker<'_>, at: &str, repository: &Repository) {
+    let path = |key: &str| format!("{at}.{key}");
     if !is_plain_name(&repository.name, 64) {
-        find(
-            "name",
-            "not a name",
-            format!("`{}` cannot be a repository's name", shown(&repository.name)),
-            "use letters, digits and `-`, at most 64",
-        );
+        let message = format!("`{}` cannot be a repository's name", shown(&repository.name));
+        find(checker, &path("name"), "not a name", message, "use letters, digits and `-`, at most 64");
     }
     let has_scheme = ["https://", "http://", "file:/"].iter().any(|scheme| repository.url.starts_with(scheme));
     if !has_scheme || !is_one_word(&repository.url) {
-        find(
-            "url",
-            "not an address",
-            format!("`{}` is no repository address", shown(&repository.url)),
-            "start it with https://, http:// or file:/",
-        );
+        let message = format!("`{}` is no repository address", shown(&repository.url));
+        find(checker, &path("url"), "not an address", message, "start it with https://, http:// or file:/");
     }
     if repository.key.is_empty() || repository.key.chars().any(char::is_control) {
-        find("key", "not a file name", "the signing key has no file".to_owned(), "name the armoured key's file, relative to the inventory");
+        let fix = "name the armoured key's file, relative to the inventory";
+        find(checker, &path("key"), "not a file name", "the signing key has no file".to_owned(), fix);
     }
     if repository.priority == Some(0) {
-        find("priority", "0 means nothing", "a pin priority of 0 is undefined".to_owned(), "see apt_preferences(5): 100 to 990 are common");
+        let message = "a pin priority of 0 is undefined".to_owned();
+        find(checker, &path("priority"), "0 means nothing", message, "see apt_preferences(5): 100 to 990 are common");
     }
+    check_suite(checker, at, repository);
+}
+
+/// Suite and components of an apt source: a suite that ends in `/` stands for itself, any other needs components.
+fn check_suite(checker: &mut Checker<'_>, at: &str, repository: &Repository) {
+    let (path, complete) = (|key: &str| format!("{at}.{key}"), checker.complete);
     for (index, component) in repository.components.iter().enumerate().filter(|(_, component)| !is_one_word(component)) {
-        find(
-            &format!("components[{index}]"),
-            "not a component",
-            format!("`{}` is no component", shown(component)),
-            "write one word, such as `main`",
-        );
+        let message = format!("`{}` is no component", shown(component));
+        find(checker, &path(&format!("components[{index}]")), "not a component", message, "write one word, such as `main`");
     }
-    match repository.suite.as_deref() {
-        Some(suite) if !is_one_word(suite) => {
-            find("suite", "not a suite", format!("`{}` is no suite", shown(suite)), "write one word, such as `bookworm` or `./`")
+    match (repository.suite.as_deref(), repository.components.is_empty()) {
+        (Some(suite), _) if !is_one_word(suite) => {
+            let message = format!("`{}` is no suite", shown(suite));
+            find(checker, &path("suite"), "not a suite", message, "write one word, such as `bookworm` or `./`");
         }
-        Some(suite) if suite.ends_with('/') && !repository.components.is_empty() => {
-            find(
-                "components",
-                "not with this suite",
-                "a suite that ends in `/` has no components".to_owned(),
-                "remove the components, or the `/`",
-            );
+        (Some(suite), false) if suite.ends_with('/') => {
+            let message = "a suite that ends in `/` has no components".to_owned();
+            find(checker, &path("components"), "not with this suite", message, "remove the components, or the `/`");
         }
-        Some(suite) if complete && !suite.ends_with('/') && repository.components.is_empty() => {
-            find(
-                "suite",
-                "no `components` beside it",
-                format!("the suite `{}` needs components", shown(suite)),
-                "add `components: [main]`, or end the suite in `/`",
-            );
+        (Some(suite), true) if complete && !suite.ends_with('/') => {
+            let message = format!("the suite `{}` needs components", shown(suite));
+            find(checker, &path("suite"), "no `components` beside it", message, "add `components: [main]`, or end the suite in `/`");
         }
-        None if complete && !repository.components.is_empty() => find(
-            "components",
-            "no `suite` beside it",
-            "components need a suite".to_owned(),
-            "add `suite:` for apt, or remove the components for dnf",
-        ),
+        (None, false) if complete => {
+            let fix = "add `suite:` for apt, or remove the components for dnf";
+            find(checker, &path("components"), "no `suite` beside it", "components need a suite".to_owned(), fix);
+        }
         _ => {}
     }
 }

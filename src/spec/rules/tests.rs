@@ -93,8 +93,9 @@ fn addresses() {
         let (found, _) = problems(&group(address));
         assert_eq!(found.iter().map(|d| d.code).collect::<Vec<_>>(), code.into_iter().collect::<Vec<_>>(), "{address}");
     }
-    let (found, _) = problems(&group("10.{rail}.0.7/24"));
-    assert_eq!(found[0].message, "n1 and n2 both get 10.0.0.7 on rail 0; hosts with such addresses: n[2,2]".replace("n[2,2]", "n2"));
+    let message = |address: &str| problems(&group(address)).0[0].message.clone();
+    assert_eq!(message("10.{rail}.0.7/24"), "n1 and n2 both get 10.0.0.7 on rail 0");
+    assert_eq!(message("10.0.0.{index}/24"), "rails 0 and 1 of n1 both get 10.0.0.1");
 }
 
 #[test]

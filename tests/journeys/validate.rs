@@ -1,0 +1,328 @@
+//! `validate`, `schema` and `explain`, as a user sees them.
+
+use crate::support::Place;
+use std::io::Read as _;
+use std::process::Stdio;
+
+const GOOD: &str = "# yaml-language-server: $schema=../../docs/schema/spec.schema.json
+cluster: lab
+fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+ssh: { user: root, host_keys: known_hosts }
+nodes:
+  - name: node[1-2]
+    nics: { model: soft-roce, netdev: rail0, address: '10.10.0.{index}/24' }
+    os: debian-12
+";
+
+#[test]
+fn a_good_inventory_is_one_line() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", GOOD).write("lab/known_hosts", "");
+    insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
+    $ railwright validate lab
+    lab: valid. Cluster lab, fabric rocev2, 2 hosts (node[1-2]), 2 rails.
+    --- exit 0 ---
+    "#);
+}
+
+#[test]
+fn a_missing_file_is_only_a_warning() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", GOOD);
+    insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
+    $ railwright validate lab
+    lab: valid. Cluster lab, fabric rocev2, 2 hosts (node[1-2]), 2 rails.
+    --- stderr ---
+    warning RW1005: there is no file known_hosts
+       ╭─[lab/cluster.yaml:4:31]
+     3 │ fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+     4 │ ssh: { user: root, host_keys: known_hosts }
+       ·                               ─────┬─────
+       ·                                    ╰── named here
+     5 │ nodes:
+       ╰────
+      effect: the spec is valid, but whatever needs this file will stop
+      next:   create the file, or correct the path; it is relative to the inventory
+    --- exit 0 ---
+    "#);
+}
+
+#[test]
+fn every_error_of_every_file_has_its_caret() {
+    let place = Place::new();
+    place.write("lab/a.yaml", GOOD.replace("mtu: 9000", "mtu: 90000").replace("nics:", "nisc:"));
+    place.write("lab/b.yml", "nodes:\n  - name: node[2-3],old[9-7]\n    os: debian\nrollout: { max_unavailable: half, canry: 1 }\n");
+    insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
+    $ railwright validate lab
+    error RW0112: an MTU of 90000 bytes is out of range
+       ╭─[lab/a.yaml:3:30]
+     2 │ cluster: lab
+     3 │ fabric: { kind: rocev2, mtu: 90000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+       ·                              ──┬──
+       ·                                ╰── 68 to 9978 is possible
+     4 │ ssh: { user: root, host_keys: known_hosts }
+       ╰────
+      effect: NICs refuse it, or accept it and drop what the switch sends
+      next:   write a number from 68 to 9978; 9000 is common
+
+    error RW0105: unknown key `nisc`
+       ╭─[lab/a.yaml:7:5]
+     6 │   - name: node[1-2]
+     7 │     nisc: { model: soft-roce, netdev: rail0, address: '10.10.0.{index}/24' }
+       ·     ──┬─
+       ·       ╰── did you mean `nics`?
+     8 │     os: debian-12
+       ╰────
+      next:   keys that can stand here: name, gpu, nics, os, iommu, ssh, labels
+
+    error RW0110: this is no node-set
+       ╭─[lab/b.yml:2:25]
+     1 │ nodes:
+     2 │   - name: node[2-3],old[9-7]
+       ·                         ─┬─
+       ·                          ╰── the range runs backwards
+     3 │     os: debian
+       ╰────
+      effect: no host of this group can be named, so none is planned
+      next:   write `7-9`
+
+    error RW0120: `debian` is no operating system
+       ╭─[lab/b.yml:3:9]
+     2 │   - name: node[2-3],old[9-7]
+     3 │     os: debian
+       ·         ───┬──
+       ·            ╰── not NAME-VERSION
+     4 │ rollout: { max_unavailable: half, canry: 1 }
+       ╰────
+      effect: packages are chosen by system and version
+      next:   write ID and VERSION_ID of /etc/os-release, such as `debian-12` or `ubuntu-22.04`
+
+    error RW0116: `max_unavailable` is a number of hosts or a percentage
+       ╭─[lab/b.yml:4:29]
+     3 │     os: debian
+     4 │ rollout: { max_unavailable: half, canry: 1 }
+       ·                             ──┬─
+       ·                               ╰── neither of the two
+       ╰────
+      effect: the budget cannot be kept
+      next:   write a number such as `2`, or text such as `10%`
+
+    error RW0105: unknown key `canry`
+       ╭─[lab/b.yml:4:35]
+     3 │     os: debian
+     4 │ rollout: { max_unavailable: half, canry: 1 }
+       ·                                   ──┬──
+       ·                                     ╰── did you mean `canary`?
+       ╰────
+      next:   keys that can stand here: canary, max_unavailable, max_disruption
+
+    lab: not valid. 6 errors. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+}
+
+#[test]
+fn the_same_as_json() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", "cluster: lab\nfabric:\n  mtu: 1\n");
+    insta::assert_snapshot!(place.run(&["validate", "lab", "--json"]), @r#"
+    $ railwright validate lab --json
+    {
+      "diagnostics": [
+        {
+          "code": "RW0112",
+          "column": 8,
+          "effect": "NICs refuse it, or accept it and drop what the switch sends",
+          "file": "lab/cluster.yaml",
+          "labels": [
+            {
+              "column": 8,
+              "end_column": 9,
+              "end_line": 3,
+              "file": "lab/cluster.yaml",
+              "line": 3,
+              "text": "68 to 9978 is possible"
+            }
+          ],
+          "line": 3,
+          "message": "an MTU of 1 bytes is out of range",
+          "next": [
+            "write a number from 68 to 9978; 9000 is common"
+          ],
+          "severity": "error",
+          "state": null,
+          "subject": null
+        }
+      ],
+      "format_version": "1.0",
+      "inventory": "lab",
+      "spec": null,
+      "valid": false
+    }
+    --- exit 1 ---
+    "#);
+    place.write("lab/cluster.yaml", "cluster: lab\nnodes: [{ name: 'n[1-2]' }]\n");
+    insta::assert_snapshot!(place.run(&["validate", "lab", "--json"]), @r#"
+    $ railwright validate lab --json
+    {
+      "diagnostics": [],
+      "format_version": "1.0",
+      "inventory": "lab",
+      "spec": {
+        "cluster": "lab",
+        "digest": "64ce603f48ce02ab6634eaac08c99f994c939d6757633bcdd04771241d4aee11",
+        "hosts": [
+          "n1",
+          "n2"
+        ],
+        "origin": {
+          "commit": null,
+          "dirty": false,
+          "path": "lab"
+        }
+      },
+      "valid": true
+    }
+    --- exit 0 ---
+    "#);
+}
+
+#[test]
+fn an_inventory_that_is_none() {
+    let place = Place::new();
+    place.write("file.yaml", "cluster: a").write("empty/notes.txt", "").write("bad/a.yaml", b"cluster: \xff\n");
+    place.write("outside.yaml", "cluster: a").write("linked/b.yaml", "nodes: []");
+    std::os::unix::fs::symlink("../outside.yaml", place.path().join("linked/a.yaml")).unwrap();
+    let screens: Vec<String> =
+        ["nowhere", "file.yaml", "empty", "bad", "linked"].iter().map(|path| place.run(&["validate", path])).collect();
+    insta::assert_snapshot!(screens.join("\n"), @r#"
+    $ railwright validate nowhere
+    error RW1001: the inventory nowhere cannot be opened: No such file or directory (os error 2)
+      next:   name the folder that holds the spec, such as `inventories/lab`
+
+    nowhere: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+
+    $ railwright validate file.yaml
+    error RW1002: the inventory file.yaml is a file, not a folder
+      next:   name the folder that holds the spec, such as `inventories/lab`
+
+    file.yaml: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+
+    $ railwright validate empty
+    error RW1003: the inventory empty holds no *.yaml file
+      state:  nothing was read
+      next:   write a spec there; a small one is inventories/lab in railwright's repository
+
+    empty: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+
+    $ railwright validate bad
+    error RW1004: bad/a.yaml is not UTF-8 from byte 9 on
+      next:   save the file as UTF-8
+
+    bad: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+
+    $ railwright validate linked
+    error RW1007: linked/a.yaml is a link that leads out of the inventory or nowhere
+      next:   copy the file into the inventory
+
+    linked: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+}
+
+#[test]
+fn a_pipe_instead_of_a_file_does_not_hang() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", GOOD);
+    let made = std::process::Command::new("mkfifo").arg(place.path().join("lab/pipe.yaml")).status().unwrap();
+    assert!(made.success());
+    let screen = place.run(&["validate", "lab"]);
+    assert!(screen.contains("error RW1007: lab/pipe.yaml is no ordinary file") && screen.ends_with("--- exit 1 ---\n"), "{screen}");
+}
+
+#[test]
+fn git_says_where_the_spec_came_from() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", "cluster: lab\n");
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+        let done = std::process::Command::new("git")
+            .current_dir(place.path())
+            .env("HOME", place.path())
+            .args(identity)
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    let origin = || {
+        let json = place.command(&["validate", "lab", "--json"]).output().unwrap().stdout;
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let commit = json["spec"]["origin"]["commit"].as_str().map(str::len);
+        (commit, json["spec"]["origin"]["dirty"].as_bool().unwrap())
+    };
+    assert_eq!(origin(), (None, false));
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    assert_eq!(origin(), (Some(40), false));
+    place.write("lab/.railwright/state.json", "{}");
+    assert_eq!(origin(), (Some(40), false), "what railwright keeps there is no change of the spec");
+    place.write("lab/more.yaml", "nodes: []");
+    assert_eq!(origin(), (Some(40), true));
+}
+
+#[test]
+fn the_schema_in_the_repository_is_the_one_printed() {
+    let place = Place::new();
+    let printed = place.command(&["schema"]).output().unwrap().stdout;
+    let kept = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schema/spec.schema.json")).unwrap();
+    assert!(printed == kept, "write it anew: cargo run -- schema > docs/schema/spec.schema.json");
+    let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+    assert_eq!((&schema["$id"], &schema["title"]), (&"urn:railwright:spec".into(), &"railwright cluster spec".into()));
+    // A word that the schema does not know is one that the loader refuses, so an editor can say it first.
+    assert_eq!(schema["$defs"]["NodeGroup"]["additionalProperties"], false);
+    assert!(schema["$defs"]["Disruption"].to_string().contains("link_blip"));
+}
+
+#[test]
+fn a_code_is_explained() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["explain", "rw0115"]), @r#"
+    $ railwright explain rw0115
+    RW0115: Two links with one address
+
+    Two hosts get the same address on the same rail, or two rails of one host get the same address.
+
+    Why it matters: the neighbour that answers last gets the traffic of both; jobs hang on some pairs of
+    hosts and not on others.
+
+    What to do: use `{index}` and `{rail}` in the address, or give each group its own network.
+    --- exit 0 ---
+    "#);
+    insta::assert_snapshot!(place.run(&["explain", "RW0151"]), @r#"
+    $ railwright explain RW0151
+    --- stderr ---
+    error RW1008: there is no code `RW0151`
+      next:   did you mean `railwright explain RW0101`?
+    --- exit 1 ---
+    "#);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
+    let place = Place::new();
+    let mut child = place.command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["schema"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("the output could not be written: "));
+}
