@@ -36,15 +36,19 @@
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
 //! - `cli`: one file a command.
 
+pub mod apply;
 pub mod base;
 pub mod cli;
 pub mod drift;
 pub mod graph;
+pub mod lab;
+pub mod module;
 pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod resource;
 pub mod spec;
+pub mod state;
 pub mod system;
 pub mod transport;
 pub mod verify;

@@ -67,8 +67,13 @@ impl Diagnostic {
     }
 
     /// Adds a caret.
-    pub fn at(mut self, file: impl Into<String>, span: Range<usize>, text: impl Into<String>) -> Self {
-        self.labels.push(Label { file: file.into(), span, text: text.into() });
+    pub fn at(self, file: impl Into<String>, span: Range<usize>, text: impl Into<String>) -> Self {
+        self.labelled(Label { file: file.into(), span, text: text.into() })
+    }
+
+    /// Adds a caret that was made elsewhere.
+    pub fn labelled(mut self, label: Label) -> Self {
+        self.labels.push(label);
         self
     }
 

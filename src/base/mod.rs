@@ -7,6 +7,7 @@ pub mod digest;
 pub mod nodeset;
 pub mod place;
 pub mod quote;
+pub mod secret;
 pub mod suggest;
 pub mod text;
 pub mod units;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Draw a plan's graph for Graphviz or Mermaid
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct Graph {
     /// The plan file
     pub plan: PathBuf,
     /// What to write
@@ -16,7 +16,7 @@ pub struct Arguments {
 }
 
 /// Draws a plan file's graph.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &Graph) -> Result<Exit, Failure> {
     let plan = pipeline::read_plan(&arguments.plan)?;
     report::out::print(&report::graph::graph(&plan, arguments.format));
     Ok(Exit::Done)

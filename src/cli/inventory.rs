@@ -1,1 +1,231 @@
-//! Reads an inventory folder into what every command needs.
+//! Reads an inventory folder into what every command needs: the checked spec, the user's modules as raw files, where
+//! it all came from, and absolute paths.
+
+use crate::base::Diagnostic;
+use crate::plan::model::InventoryOrigin;
+use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources};
+use crate::system::folder::{self, Entry, EntryKind};
+use crate::system::{environment, files, git};
+use crate::transport::HostAccess;
+use std::path::{Path, PathBuf};
+
+/// All spec files together, and all files of user modules together, in bytes.
+const BYTES_MAX: u64 = 64 << 20;
+/// Files of user modules.
+const MODULE_FILES_MAX: usize = 10_000;
+/// Folders inside each other below `modules`.
+const MODULE_DEPTH_MAX: usize = 8;
+/// How long a connection attempt may take.
+const CONNECT_TIMEOUT_S: u32 = 10;
+
+/// An inventory that was read and found valid.
+#[derive(Debug, Clone)]
+pub struct Inventory {
+    /// The folder, as it was given.
+    pub path: String,
+    /// The folder, absolute and without links.
+    pub folder: PathBuf,
+    /// The checked spec.
+    pub loaded: Loaded,
+    /// Files of the user's modules below `modules/`: path (`NAME/module.yaml`) and text, by path.
+    pub modules: Vec<(String, String)>,
+    /// Where the spec came from.
+    pub origin: InventoryOrigin,
+    /// What is allowed but looks wrong, the spec's own warnings among it.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Inventory {
+    /// A path of the spec as an absolute one: relative to the inventory, or from the home folder with `~/`.
+    pub fn absolute(&self, path: &str) -> String {
+        absolute(&self.folder, path)
+    }
+
+    /// How to reach a host.
+    pub fn access(&self, host: &Host) -> HostAccess {
+        let ssh = &host.ssh;
+        HostAccess {
+            name: host.name.clone(),
+            address: ssh.address.clone(),
+            port: ssh.port,
+            user: ssh.user.clone(),
+            identities: ssh.identities.iter().map(|path| self.absolute(path)).collect(),
+            known_hosts: self.absolute(&ssh.host_keys),
+            jump: ssh.jump.clone(),
+            ssh_config: ssh.config,
+            local: ssh.address == "local",
+            connect_timeout_s: CONNECT_TIMEOUT_S,
+        }
+    }
+}
+
+/// Reads and checks an inventory; all errors of all its files come back in one go.
+pub fn read(path: &Path) -> Result<Inventory, Problems> {
+    let shown = path.display().to_string();
+    let alone = |diagnostic: Diagnostic| Problems { diagnostics: vec![diagnostic], sources: Sources::default() };
+    let folder = folder(path).map_err(alone)?;
+    let mut problems = Vec::new();
+    let files = spec_files(path, &folder, &mut problems);
+    let mut loaded = match spec::load(files) {
+        Ok(loaded) if problems.is_empty() => loaded,
+        Ok(loaded) => return Err(Problems { diagnostics: problems, sources: loaded.sources }),
+        Err(found) => {
+            // Files that could not be read explain most of what the spec then lacks, so they come first.
+            problems.extend(found.diagnostics);
+            return Err(Problems { diagnostics: problems, sources: found.sources });
+        }
+    };
+    let modules = modules(path, &folder).map_err(alone)?;
+    // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
+    let mut warnings = std::mem::take(&mut loaded.warnings);
+    warnings.extend(missing_files(&folder, &loaded));
+    let origin = InventoryOrigin { path: shown.clone(), commit: git::commit(&folder), dirty: git::is_dirty(&folder) };
+    Ok(Inventory { path: shown, folder, loaded, modules, origin, warnings })
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Diagnostic> {
+    let shown = path.display();
+    let next = "name the folder that holds the spec, such as `inventories/lab`";
+    let real = folder::real_path(path)
+        .map_err(|error| Diagnostic::error("RW1001", format!("the inventory {shown} cannot be opened: {error}")).next(next))?;
+    if folder::is_folder(&real) {
+        return Ok(real);
+    }
+    Err(Diagnostic::error("RW1002", format!("the inventory {shown} is a file, not a folder")).next(match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => format!("name the folder: {}", parent.display()),
+        _ => next.to_owned(),
+    }))
+}
+
+/// The YAML files at the top of the folder.
+fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec<SourceFile> {
+    let entries = match folder::entries(folder, folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            problems.push(unreadable(&path.display().to_string(), &error));
+            return Vec::new();
+        }
+    };
+    let is_yaml = |entry: &Entry| !entry.name.starts_with('.') && (entry.name.ends_with(".yaml") || entry.name.ends_with(".yml"));
+    let mut left = BYTES_MAX;
+    let mut read = Vec::new();
+    let mut found = false;
+    for entry in entries.into_iter().filter(|entry| is_yaml(entry) && entry.kind != EntryKind::Folder) {
+        found = true;
+        match text(&path.join(&entry.name).display().to_string(), &entry, left) {
+            Ok(file) => {
+                left -= file.text.len() as u64;
+                read.push(file);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !found {
+        problems.push(
+            Diagnostic::error("RW1003", format!("the inventory {} holds no *.yaml file", path.display()))
+                .state("nothing was read")
+                .next("write a spec there; a small one is inventories/lab in railwright's repository"),
+        );
+    }
+    read
+}
+
+/// One file as text; `limit` in bytes.
+fn text(name: &str, entry: &Entry, limit: u64) -> Result<SourceFile, Diagnostic> {
+    let refused = |why: &str, next: &str| Diagnostic::error("RW1007", format!("{name} {why}")).next(next);
+    match entry.kind {
+        EntryKind::LinkOutside => {
+            return Err(refused("is a link that leads out of the inventory or nowhere", "copy the file into the inventory"));
+        }
+        EntryKind::Special | EntryKind::Folder => return Err(refused("is no ordinary file", "remove it, or write a file in its place")),
+        EntryKind::File => {}
+    }
+    let bytes = files::read_limited(&entry.path, limit).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            Diagnostic::error("RW1006", format!("with {name} the inventory has more than {} MiB", BYTES_MAX >> 20))
+                .next("split the cluster into several inventories")
+        }
+        _ => unreadable(name, &error),
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        Diagnostic::error("RW1004", format!("{name} is not UTF-8 from byte {} on", error.utf8_error().valid_up_to()))
+            .next("save the file as UTF-8")
+    })?;
+    Ok(SourceFile { name: name.to_owned(), text })
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("RW1004", format!("{name} cannot be read: {error}")).next("check the file and its permissions")
+}
+
+/// All files below `modules`, by path.
+fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Diagnostic> {
+    let root = folder.join("modules");
+    let mut modules = Vec::new();
+    if !folder::is_folder(&root) {
+        return Ok(modules);
+    }
+    let mut left = BYTES_MAX;
+    let mut open = vec![(root, String::new(), 0)];
+    while let Some((below, prefix, depth)) = open.pop() {
+        let shown = |name: &str| path.join("modules").join(format!("{prefix}{name}")).display().to_string();
+        for entry in folder::entries(&below, folder).map_err(|error| unreadable(&shown(""), &error))? {
+            if entry.name.starts_with('.') {
+                continue;
+            }
+            let inner = format!("{prefix}{}", entry.name);
+            if entry.kind == EntryKind::Folder && depth < MODULE_DEPTH_MAX {
+                open.push((entry.path, format!("{inner}/"), depth + 1));
+                continue;
+            }
+            let file = text(&shown(&entry.name), &entry, left)?;
+            left -= file.text.len() as u64;
+            modules.push((inner, file.text));
+            if modules.len() > MODULE_FILES_MAX {
+                return Err(Diagnostic::error("RW1006", format!("{} holds more than {MODULE_FILES_MAX} files", shown("")))
+                    .next("keep only modules there"));
+            }
+        }
+    }
+    modules.sort();
+    Ok(modules)
+}
+
+/// Files that the spec names and that are not there. A warning only: a plan from a recorded observation needs none of
+/// them, and the lab writes its keys when it comes up.
+fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
+    let spec = &loaded.spec;
+    let ssh = |at: String, ssh: &spec::model::Ssh| {
+        let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file.clone())).collect::<Vec<_>>();
+        let identities = ssh.identities.iter().enumerate().map(move |(index, file)| (format!("{at}.identities[{index}]"), file.clone()));
+        keys.into_iter().chain(identities).collect::<Vec<_>>()
+    };
+    let mut named = ssh("ssh".to_owned(), &spec.ssh);
+    for (index, group) in spec.nodes.iter().enumerate() {
+        named.extend(ssh(format!("nodes[{index}].ssh"), &group.ssh));
+    }
+    named.extend(
+        spec.repositories.iter().enumerate().map(|(index, repository)| (format!("repositories[{index}].key"), repository.key.clone())),
+    );
+    named.extend(spec.secrets.iter().filter_map(|(name, secret)| Some((format!("secrets.{name}.file"), secret.file.clone()?))));
+    let missing = named.into_iter().filter(|(_, file)| !folder::is_file(Path::new(&absolute(folder, file))));
+    missing.map(|(path, file)| missing_file(loaded, &path, &file)).collect()
+}
+
+fn missing_file(loaded: &Loaded, path: &str, file: &str) -> Diagnostic {
+    let warning = Diagnostic::warning("RW1005", format!("there is no file {}", crate::base::text::one_line(file, 120)))
+        .effect("the spec is valid, but whatever needs this file will stop")
+        .next("create the file, or correct the path; it is relative to the inventory");
+    match loaded.label(path, "named here") {
+        Some(label) => warning.labelled(label),
+        None => warning,
+    }
+}
+
+fn absolute(folder: &Path, path: &str) -> String {
+    let joined = match path.strip_prefix("~/").zip(environment::home()) {
+        Some((below, home)) => home.join(below),
+        None => folder.join(path),
+    };
+    joined.display().to_string()
+}

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 ///
 /// Reads the hosts (or a recorded observation), changes nothing, takes no lock.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct Plan {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
     /// Write the plan to this file, for `show` and `apply`
@@ -34,14 +34,14 @@ pub struct Arguments {
 }
 
 /// Makes and shows a plan.
-pub async fn run(arguments: Arguments) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory)?;
+pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     let source = match &arguments.observations {
         Some(file) => Source::Recorded(file.clone()),
         None => Source::Live,
     };
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?;
     let selection = Selection { targets: pipeline::unfold(&arguments.target)?, excludes: pipeline::unfold(&arguments.exclude)? };
-    let (plan, _) = pipeline::plan(&prepared, &source, selection).await?;
+    let (plan, _) = pipeline::plan(&prepared, selection).await?;
     if let Some(file) = &arguments.output {
         pipeline::write_plan(file, &plan)?;
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Show a plan file, anywhere, with no credentials
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct Show {
     /// The plan file
     pub plan: PathBuf,
     /// One target or resource in full: host/gpu-001, host/gpu-001/link/ens4
@@ -19,7 +19,7 @@ pub struct Arguments {
 }
 
 /// Shows a plan file.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &Show) -> Result<Exit, Failure> {
     let plan = pipeline::read_plan(&arguments.plan)?;
     let file = arguments.plan.display().to_string();
     let text = match &arguments.address {

@@ -116,7 +116,7 @@ fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind:
     if assessment.disruption >= Disruption::PowerCycle {
         return Status::Held(reason, format!("a {} is done by hand; `resume` proves it afterwards", assessment.disruption.word()));
     }
-    let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.convergent());
+    let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.is_convergent(wish));
     if blind { Status::Unknown } else { Status::Change(reason) }
 }
 

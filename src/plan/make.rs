@@ -300,7 +300,7 @@ fn announced(items: &[&Item]) -> Vec<String> {
 }
 
 /// One run for what can be joined; what is asked for twice is done once, at the later place.
-fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
+pub(crate) fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
     let mut joined: Vec<Action> = Vec::new();
     for action in actions {
         if let Some(twice) = joined.iter().position(|before| before == action) {

@@ -1,6 +1,7 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
+use super::kernel_module_build::source::{Builder, ModuleSource};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,6 +67,10 @@ pub enum Action {
     WriteFile { path: String, content: String, mode: String, owner: String, group: String },
     /// Sets mode and ownership only.
     SetFileMode { path: String, mode: String, owner: String, group: String },
+    /// Writes a whole file that is no text, given as base64; else like `WriteFile`. Only for restoring what was there.
+    WriteBinaryFile { path: String, base64: String, mode: String, owner: String, group: String },
+    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
+    RemoveFolders { path: String, below: String },
     /// Removes a file; one that is not there is no error.
     RemoveFile { path: String },
     /// Writes a kernel setting below /proc/sys.
@@ -76,12 +81,16 @@ pub enum Action {
     UnloadModule { name: String },
     /// Has the boot loader's configuration made anew (`update-grub`, `grub2-mkconfig`).
     UpdateBootLoader,
-    /// Reads the package lists anew.
-    RefreshPackages { manager: PackageManager },
+    /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
+    SetKernelArgument { argument: String, present: bool },
+    /// Reads the package lists anew, of one of our repositories or of all.
+    RefreshPackages { manager: PackageManager, repository: Option<String> },
+    /// Removes the lists that were fetched from one of our repositories.
+    ForgetPackageLists { manager: PackageManager, name: String, url: String, suite: String },
     /// Installs packages in one run of the manager.
     InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
-    /// Removes packages in one run of the manager.
-    RemovePackages { manager: PackageManager, names: Vec<String> },
+    /// Removes packages in one run of the manager; `purge` takes their configuration files too.
+    RemovePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
     /// `systemctl daemon-reload`.
@@ -94,18 +103,26 @@ pub enum Action {
     ReloadLink { netdev: String, manager: NetworkManagerKind },
     /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
     ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
+    /// Changes the value of `mtu` in the stanzas of one netdev in a file of ifupdown, and nothing else of the file.
+    SetInterfacesMtu { path: String, netdev: String, from: u32, to: u32 },
     /// Runs `dcb` with these words, one command after the other (`pfc set dev eth1 prio-pfc all:off 3:on`).
     SetDcb { commands: Vec<Vec<String>> },
+    /// Runs `mlnx_qos` with these words, one command after the other, where the host has no `dcb`.
+    SetMlnxQos { commands: Vec<Vec<String>> },
+    /// Switches global pause frames of a netdev on or off, in both directions.
+    SetPause { netdev: String, on: bool },
     /// Adds a Soft-RoCE device on a netdev.
     AddRdmaLink { name: String, link_type: String, netdev: String },
     /// Removes an RDMA device that was added by software.
     RemoveRdmaLink { name: String },
     /// Writes a configfs value, making the directories that the path needs.
     SetConfigfs { path: String, value: String },
-    /// Builds an out-of-tree kernel module from a source tree that is on the host, through DKMS; a long step.
-    BuildModule { name: String, version: String, source: String },
-    /// Removes an out-of-tree kernel module from DKMS.
-    RemoveModuleBuild { name: String, version: String },
+    /// Fetches the source of an out-of-tree kernel module, proves it, and puts it below /usr/src with a record of `digest`.
+    FetchModuleSource { name: String, version: String, source: ModuleSource, dkms_conf: Option<String>, digest: String },
+    /// Builds an out-of-tree kernel module from its source below /usr/src and installs it for the running kernel; a long step.
+    BuildModule { name: String, version: String, module: String, builder: Builder },
+    /// Removes an out-of-tree kernel module, for every kernel, and its source.
+    RemoveModuleBuild { name: String, version: String, module: String },
     /// Runs the script of a guarded command, as the user's module wrote it.
     RunCommand { script: String, limit_s: u32 },
     /// Reboots the host.
@@ -131,7 +148,9 @@ impl Action {
                 packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
                 true
             }
-            (Action::RemovePackages { manager, names }, Action::RemovePackages { manager: other, names: more }) if manager == other => {
+            (Action::RemovePackages { manager, names, purge }, Action::RemovePackages { manager: other, names: more, purge: also })
+                if manager == other && purge == also =>
+            {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
@@ -144,6 +163,7 @@ impl Action {
         match self {
             Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. } => 1800,
             Action::BuildModule { .. } => 2700,
+            Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
@@ -158,9 +178,65 @@ impl Action {
     /// The action as a POSIX sh script, to be fed to `sh -s`. Exit 0 is necessary, never sufficient: the resource is read again.
     pub fn script(&self) -> String {
         match self {
-            Action::WriteFile { path, content, mode, owner, group } => super::file::write_script(path, content, mode, owner, group),
-            Action::SetFileMode { path, mode, owner, group } => super::file::mode_script(path, mode, owner, group),
-            Action::RemoveFile { path } => super::file::remove_script(path),
+            Action::WriteFile { path, content, mode, owner, group } => super::file::script::write_script(path, content, mode, owner, group),
+            Action::SetFileMode { path, mode, owner, group } => super::file::script::mode_script(path, mode, owner, group),
+            Action::WriteBinaryFile { path, base64, mode, owner, group } => {
+                super::file::script::write_binary_script(path, base64, mode, owner, group)
+            }
+            Action::RemoveFolders { path, below } => super::file::script::remove_folders_script(path, below),
+            Action::RemoveFile { path } => super::file::script::remove_script(path),
+            Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
+            Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
+            Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
+            Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
+            Action::Reboot => super::reboot::script(),
+            Action::RefreshPackages { .. }
+            | Action::ForgetPackageLists { .. }
+            | Action::InstallPackages { .. }
+            | Action::RemovePackages { .. }
+            | Action::HoldPackages { .. } => self.package_script(),
+            Action::ReloadSystemd => super::systemd_unit::script::reload_script(),
+            Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
+            Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
+            Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
+            Action::FetchModuleSource { name, version, source, dkms_conf, digest } => {
+                super::kernel_module_build::script::fetch_script(name, version, source, dkms_conf.as_deref(), digest)
+            }
+            Action::BuildModule { name, version, module, builder } => {
+                super::kernel_module_build::script::build_script(name, version, module, *builder)
+            }
+            Action::RemoveModuleBuild { name, version, module } => super::kernel_module_build::script::remove_script(name, version, module),
+            Action::RunCommand { script, .. } => super::command::script::run_script(script),
+            _ => String::from("exit 70\n"),
+        }
+    }
+
+    fn package_script(&self) -> String {
+        use super::package::{apt, dnf};
+        use PackageManager::{Apt, Dnf};
+        match self {
+            Action::RefreshPackages { manager: Apt, repository } => apt::refresh_script(repository.as_deref()),
+            Action::RefreshPackages { manager: Dnf, repository } => dnf::refresh_script(repository.as_deref()),
+            Action::InstallPackages { manager: Apt, packages } => apt::install_script(packages),
+            Action::InstallPackages { manager: Dnf, packages } => dnf::install_script(packages),
+            Action::RemovePackages { manager: Apt, names, purge } => apt::remove_script(names, *purge),
+            Action::RemovePackages { manager: Dnf, names, .. } => dnf::remove_script(names),
+            Action::HoldPackages { manager: Apt, names, hold } => apt::hold_script(names, *hold),
+            Action::HoldPackages { manager: Dnf, names, hold } => dnf::hold_script(names, *hold),
+            Action::ForgetPackageLists { manager, name, url, suite } => {
+                super::package_repository::script::forget_script(*manager, name, url, suite)
+            }
+            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
+            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
+            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
+            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
+            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
+            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
             _ => String::from("exit 70\n"),
         }
     }

@@ -40,6 +40,11 @@ pub trait Kind: Sync {
         true
     }
 
+    /// The same of one wish, where the wish itself may say so.
+    fn is_convergent(&self, _wish: &Wish) -> bool {
+        self.convergent()
+    }
+
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]
@@ -48,7 +53,21 @@ pub trait Kind: Sync {
 
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[]
+    &[
+        &super::command::Command,
+        &super::configfs_value::ConfigfsValue,
+        &super::file::File,
+        &super::kernel_module::KernelModule,
+        &super::kernel_module_build::KernelModuleBuild,
+        &super::kernel_parameter::KernelParameter,
+        &super::link::Link,
+        &super::link_qos::LinkQos,
+        &super::package::Package,
+        &super::package_repository::PackageRepository,
+        &super::rdma_link::RdmaLink,
+        &super::sysctl::Sysctl,
+        &super::systemd_unit::SystemdUnit,
+    ]
 }
 
 /// The kind of this name.

@@ -9,15 +9,35 @@
 pub mod action;
 pub mod answers;
 pub mod assessment;
+pub mod body;
+pub mod command;
+pub mod complaint;
+pub mod configfs_value;
+pub mod fields;
 pub mod file;
 pub mod host;
+pub mod keeper;
+pub mod kernel_module;
+pub mod kernel_module_build;
+pub mod kernel_parameter;
 pub mod kind;
+pub mod link;
+pub mod link_qos;
 pub mod observation;
+pub mod package;
+pub mod package_repository;
 pub mod plane;
 pub mod probe;
 mod probe_script;
 pub mod program;
+pub mod rdma_link;
 pub mod read;
+pub mod reboot;
+pub mod sections;
+pub mod sysctl;
+pub mod systemd_unit;
+#[cfg(test)]
+pub(crate) mod test_support;
 pub mod wish;
 
 pub use action::Action;

@@ -26,6 +26,10 @@ pub struct Observation {
     pub format_version: String,
     /// When it was recorded, RFC 3339, as the shell's clock said.
     pub recorded_at: String,
+    /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it, so that a plan can be
+    /// made where those files are not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
     /// By target.
     pub targets: BTreeMap<Target, TargetObservation>,
 }

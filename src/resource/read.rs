@@ -2,6 +2,7 @@
 //! of one section of POSIX sh (no Python, no bash, busybox is enough), below a root prefix `$R` so that recorded
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
+use super::action::PackageManager;
 use crate::base::quote::sh;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +20,14 @@ pub enum Read {
     Sysctl { key: String },
     /// A kernel module: `loaded`, its parameters, what the disk has for it.
     KernelModule { name: String },
-    /// Installed versions and candidates of packages, by the host's own package manager.
+    /// Whether the package lists of one of our repositories have been fetched.
+    RepositoryLists { manager: PackageManager, name: String, url: String, suite: String },
+    /// Installed versions and holds of packages, by the host's own package manager.
     Packages { names: Vec<String> },
     /// A systemd unit: `systemctl show` properties.
     Unit { name: String },
+    /// When files were changed last: a line `seconds path` for each that is there.
+    Modified { paths: Vec<String> },
     /// The kernel command line that runs, and the one that the boot loader's configuration holds.
     Boot,
     /// A netdev: sysfs attributes and addresses.
@@ -33,10 +38,10 @@ pub enum Read {
     LinkQos { netdev: String },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
-    /// A value in configfs below `/sys/kernel/config`.
+    /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
     Configfs { path: String },
     /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
-    ModuleBuild { name: String, version: String },
+    ModuleBuild { name: String, version: String, module: String },
     /// The read probe of a guarded command: a script of the user's module.
     Command { script: String },
 }
@@ -50,15 +55,17 @@ impl Read {
             Read::Glob { pattern } => format!("glob:{pattern}"),
             Read::Sysctl { key } => format!("sysctl:{key}"),
             Read::KernelModule { name } => format!("kernel_module:{name}"),
+            Read::RepositoryLists { name, url, suite, .. } => format!("repository_lists:{name}:{url}:{suite}"),
             Read::Packages { names } => format!("packages:{}", names.join(",")),
             Read::Unit { name } => format!("unit:{name}"),
+            Read::Modified { paths } => format!("modified:{}", paths.join(",")),
             Read::Boot => "boot".to_owned(),
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
-            Read::ModuleBuild { name, version } => format!("module_build:{name}/{version}"),
+            Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
         }
     }
@@ -74,8 +81,24 @@ impl Read {
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
     pub fn script(&self) -> String {
         match self {
+            Read::File { path } => super::file::script::read_script(path),
+            Read::Sysctl { key } => super::sysctl::script::read_script(key),
+            Read::Boot => super::kernel_parameter::script::read_script(),
+            Read::Link { netdev } => super::link::state::read_script(netdev),
+            Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             Read::Host => super::host::read_script(),
-            Read::File { path } => super::file::read_script(path),
+            Read::RepositoryLists { manager, name, url, suite } => {
+                super::package_repository::script::read_script(*manager, name, url, suite)
+            }
+            Read::Packages { names } => super::package::script::read_script(names),
+            Read::KernelModule { name } => super::kernel_module::script::read_script(name),
+            Read::Unit { name } => super::systemd_unit::script::read_script(name),
+            Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
+            Read::Command { script } => super::command::script::read_script(script),
+            Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
+            Read::RdmaLinks => super::rdma_link::devices::read_script(),
+            Read::Configfs { path } => super::configfs_value::read_script(path),
+            Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
             _ => String::new(),
         }
     }

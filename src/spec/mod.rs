@@ -1,4 +1,21 @@
-//! The cluster spec: a folder of YAML files, read with a span for every value, decoded strictly.
+//! The user's spec: a folder of YAML files, read with a span for every value, decoded strictly.
 //! Pure: bytes in, model and diagnostics out.
+//!
+//! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths) -> `decode` (plain
+//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way.
 
+pub mod decode;
+pub mod hosts;
+pub mod load;
 pub mod model;
+mod rollout;
+mod rules;
+pub mod schema;
+pub mod source;
+mod tree;
+pub mod yaml;
+
+pub use hosts::{Host, HostSsh, Rail};
+pub use load::{Loaded, Problems, load};
+pub use model::Spec;
+pub use source::{Source, SourceFile, Sources};

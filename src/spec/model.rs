@@ -107,7 +107,8 @@ pub struct Ssh {
     /// The TCP port; 22 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// What to connect to; the node's name unless said otherwise. `local` is this machine itself, without SSH.
+    /// What to connect to; the node's name unless said otherwise. `{name}` is the node's name, `{index}` its place in the
+    /// cluster from 1. `local` is this machine itself, without SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The known_hosts file with the pinned host keys, relative to the inventory. Host keys are always checked.
@@ -252,10 +253,10 @@ pub struct Rollout {
     pub canary: Option<u32>,
     /// Hosts that may be out of service at the same time: a number, or text like `10%`; 1 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::schema::count_or_percent")]
     pub max_unavailable: Option<Value>,
     /// Changes that disturb more are held; `reboot` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub max_disruption: Option<Disruption>,
 }
 

@@ -15,3 +15,39 @@ pub fn nonce() -> std::io::Result<String> {
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
+
+/// Waits.
+pub async fn pause(duration: std::time::Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+/// The future's result, or nothing when it took longer than the limit.
+pub async fn within<T>(limit: std::time::Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, future).await.ok()
+}
+
+/// Measures how long something takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    pub fn start() -> Self {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Waits, blocking this thread.
+pub fn block_for(milliseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+}
+
+/// Seconds since 1970 in UTC, for setting another machine's clock.
+pub fn unix_seconds() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

@@ -33,3 +33,97 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     })
 }
+
+/// Makes a folder and those above it, 0700 where they are new.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a folder and those above it; one that is there is no error.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Removes a file or a whole folder; one that is not there is no error.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let done = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The names in a folder, sorted; a folder that is not there is empty. Names that are not UTF-8 are left out.
+pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The last `limit` bytes of a file as text; what is not UTF-8 is replaced.
+pub fn tail(path: &Path, limit: u64) -> io::Result<String> {
+    use std::io::Seek as _;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(length.saturating_sub(limit)))?;
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A second name for a file, or a copy of it where the file system has no hard links.
+pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    remove(to)?;
+    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(|_| ()))
+}
+
+/// Moves a file or folder within one file system.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// Whether something is there, link targets not followed.
+pub fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// The path with all links resolved; it must exist.
+pub fn resolve(path: &Path) -> io::Result<std::path::PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// Takes an exclusive lock on a file, made if need be; `None` while another process holds it. Dropping it lets go.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// A fresh folder of this process alone, 0700, in the system's folder for temporary files; the caller removes it.
+pub fn temporary_folder(prefix: &str) -> io::Result<std::path::PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let nonce = super::clock::nonce()?;
+    let path = std::env::temp_dir().join(format!("{prefix}-{}", &nonce[..12]));
+    fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+/// Whether a device or file can be opened for reading and writing.
+pub fn opens_for_writing(path: &Path) -> bool {
+    OpenOptions::new().read(true).write(true).open(path).is_ok()
+}

@@ -197,11 +197,14 @@ mod tests {
     #[test]
     fn a_killed_step_is_gone_once_and_can_then_be_done_again() {
         let host = Host(tempfile::tempdir().unwrap());
-        assert_eq!(host.start("sleep 300", 600), 0);
-        let pid = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
+        let begun = host.0.path().join("begun");
+        assert_eq!(host.start(&format!(": >{}; sleep 300", begun.display()), 600), 0);
+        while !begun.exists() {
+            std::thread::yield_now();
+        }
+        let session = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
         // The whole session of the step, as a reboot would end it.
-        let session = format!("kill -KILL -- -{}", pid.trim());
-        assert_eq!(host.sh(&session).0, 0, "{session}");
+        assert_eq!(host.sh(&format!("kill -KILL $(ps -o pid= -s {})", session.trim())).0, 0);
         assert_eq!(host.watch().0, "gone\n");
         assert_eq!(host.start("exit 4", 60), 0);
         assert_eq!(host.watch().0, "ended 4\n");

@@ -115,6 +115,9 @@ pub fn fault(code: i32, output: &str) -> TrafficFault {
     if let Some(line) = output.lines().find_map(|l| l.strip_prefix("@missing ")) {
         return TrafficFault::Missing(one_line(line, 40));
     }
+    if output.contains("@unreachable") {
+        return TrafficFault::NobodyListens;
+    }
     if matches!(code, 124 | 137 | 143) {
         return TrafficFault::Hung;
     }
@@ -180,6 +183,7 @@ mod tests {
     fn each_way_to_fail_has_its_words() {
         assert_eq!(bandwidth_gbps(1, samples::NOBODY_LISTENS), Err(TrafficFault::NobodyListens));
         assert_eq!(bandwidth_gbps(1, samples::NOBODY_LISTENS_CM), Err(TrafficFault::NobodyListens));
+        assert_eq!(bandwidth_gbps(143, "@unreachable\n"), Err(TrafficFault::NobodyListens));
         assert_eq!(bandwidth_gbps(127, "@missing ib_write_bw\n"), Err(TrafficFault::Missing("ib_write_bw".into())));
         assert_eq!(bandwidth_gbps(124, "* Waiting for client to connect... *\n"), Err(TrafficFault::Hung));
         let Err(TrafficFault::Broken(other)) = latency(17, samples::WRONG_TEST) else { panic!() };

@@ -4,7 +4,7 @@ use super::connect::{Connection, words};
 use crate::system::fed::Capture;
 use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
 use crate::transport::{BoxFuture, TransportError};
-use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client::Msg};
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
 use std::time::Duration;
 
 /// A server that does not open a channel in this time does not answer.
@@ -41,8 +41,7 @@ impl Connection {
         let host = self.destination.name.clone();
         let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
         let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
-        let open = tokio::time::timeout(OPEN_LIMIT, self.handle.channel_open_session()).await;
-        let channel = match open {
+        let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
             Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
             Ok(opened) => opened.map_err(|error| lost(words(&error)))?,
         };
@@ -68,6 +67,18 @@ impl Connection {
         };
         let _ = to.close().await;
         Ok(ran)
+    }
+
+    /// A server counts a session until it has seen both ends close, and may allow fewer than we hold: asked again then.
+    async fn open_session(&self) -> Result<Channel<Msg>, russh::Error> {
+        loop {
+            match self.handle.channel_open_session().await {
+                Err(russh::Error::ChannelOpenFailure(ChannelOpenFailure::ConnectFailed | ChannelOpenFailure::ResourceShortage)) => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                other => return other,
+            }
+        }
     }
 }
 

@@ -1,0 +1,530 @@
+//! Which step may start when: a pure state machine, (state, signal) -> (state, commands).
+//!
+//! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
+//! step starts only when its host fits into the budget; a host leaves service with its first disruptive step or its
+//! failure, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary,
+//! a failed gate or a used-up budget stops what follows. Nothing ever waits for ever: when nothing runs and nothing may
+//! start, the rest is skipped and says why.
+
+use super::steps::{Role, Step};
+use crate::base::{Target, TargetKind};
+use crate::state::{Outcome, Skip};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the scheduler is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Signal {
+    /// Begin; these targets cannot be reached, for these reasons.
+    Begin {
+        /// By target.
+        unreachable: BTreeMap<Target, String>,
+    },
+    /// A step ended.
+    Finished {
+        /// Its number.
+        step: usize,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A gate was checked for these hosts.
+    GateAnswered {
+        /// Its number.
+        step: usize,
+        /// The hosts that were checked.
+        hosts: BTreeSet<Target>,
+        /// Why it did not pass.
+        problem: Option<String>,
+    },
+    /// First Ctrl-C: start nothing new.
+    Interrupt,
+    /// Second Ctrl-C: wait for nothing.
+    Abandon,
+}
+
+/// What the scheduler wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Carry out this step.
+    Run {
+        /// Its number.
+        step: usize,
+    },
+    /// Check these hosts for this gate.
+    Check {
+        /// The gate's number.
+        step: usize,
+        /// The hosts.
+        hosts: BTreeSet<Target>,
+    },
+    /// Record the fate of a step that was never started, or was given up.
+    Settle {
+        /// Its number.
+        step: usize,
+        /// The fate.
+        outcome: Outcome,
+    },
+    /// All is over.
+    End,
+}
+
+/// The rollout's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Steps at the same time.
+    pub parallel: usize,
+    /// Hosts out of service at the same time.
+    pub max_unavailable: usize,
+}
+
+/// What an earlier part of the run already did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// Steps that are done, by id.
+    pub done: BTreeSet<String>,
+    /// Hosts that are out of service still: begun, and no gate passed since.
+    pub out_of_service: BTreeSet<Target>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Progress {
+    Waiting,
+    Ready,
+    Running,
+    Over(Outcome),
+}
+
+/// The state machine.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    steps: Vec<Step>,
+    limits: Limits,
+    progress: Vec<Progress>,
+    /// Prerequisites that are not over, by step.
+    waits_for: Vec<usize>,
+    /// Steps that are not over, by wave.
+    left_in_wave: BTreeMap<usize, usize>,
+    /// Steps whose prerequisites are all over, to be looked at.
+    unblocked: Vec<usize>,
+    /// Steps that may start, by wave.
+    ready: BTreeSet<(usize, usize)>,
+    running: BTreeSet<usize>,
+    busy: BTreeSet<Target>,
+    /// Hosts that a disruptive step took out of service, with that step; none for a step of an earlier part of the run.
+    disturbed: BTreeMap<Target, Option<usize>>,
+    /// Hosts that are lost: failed, unknown, unreachable.
+    lost: BTreeSet<Target>,
+    /// Hosts lost in this run, which stops further waves.
+    lost_in_run: BTreeSet<Target>,
+    /// Targets that are left alone, with the step that is the reason.
+    isolated: BTreeMap<Target, usize>,
+    /// For barriers that let others pass: who did not come along, with the step that is the reason.
+    gaps: BTreeMap<usize, BTreeMap<Target, usize>>,
+    of_target: BTreeMap<Target, Vec<usize>>,
+    gated: BTreeSet<Target>,
+    stopped: Option<Skip>,
+    interrupted: bool,
+    wave: Option<usize>,
+    ended: bool,
+}
+
+impl Scheduler {
+    /// Before the first signal.
+    pub fn new(steps: Vec<Step>, limits: Limits, history: &History) -> Self {
+        let progress: Vec<Progress> = steps
+            .iter()
+            .map(|s| if history.done.contains(&s.id) { Progress::Over(Outcome::Done { changed: false }) } else { Progress::Waiting })
+            .collect();
+        let is_over = |n: &usize| matches!(progress[*n], Progress::Over(_));
+        let waits_for: Vec<usize> = steps.iter().map(|s| s.after.iter().filter(|n| !is_over(n)).count()).collect();
+        let mut left_in_wave = BTreeMap::new();
+        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+        let mut gated = BTreeSet::new();
+        for (n, step) in steps.iter().enumerate() {
+            *left_in_wave.entry(step.wave).or_insert(0) += usize::from(!is_over(&n));
+            if let Some(target) = &step.target {
+                of_target.entry(target.clone()).or_default().push(n);
+            }
+            if let (Role::Gate(hosts), false) = (&step.role, is_over(&n)) {
+                gated.extend(hosts.iter().cloned());
+            }
+        }
+        left_in_wave.retain(|_, left| *left > 0);
+        Scheduler {
+            limits: Limits { parallel: limits.parallel.max(1), ..limits },
+            waits_for,
+            left_in_wave,
+            unblocked: Vec::new(),
+            ready: BTreeSet::new(),
+            running: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
+            lost: BTreeSet::new(),
+            lost_in_run: BTreeSet::new(),
+            isolated: BTreeMap::new(),
+            gaps: BTreeMap::new(),
+            of_target,
+            gated,
+            stopped: None,
+            interrupted: false,
+            wave: None,
+            ended: false,
+            progress,
+            steps,
+        }
+    }
+
+    /// The one transition.
+    pub fn step(mut self, signal: Signal) -> (Self, Vec<Command>) {
+        let mut commands = Vec::new();
+        match signal {
+            Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
+            Signal::Finished { step, outcome } => self.finished(step, outcome),
+            Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
+            Signal::Interrupt => self.interrupted = true,
+            Signal::Abandon => self.abandon(&mut commands),
+        }
+        self.advance(&mut commands);
+        (self, commands)
+    }
+
+    /// The steps, as they were given.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// How each step ended, by number; nothing for what is not over.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&Step, Option<&Outcome>)> {
+        self.steps.iter().zip(&self.progress).map(|(step, progress)| match progress {
+            Progress::Over(outcome) => (step, Some(outcome)),
+            _ => (step, None),
+        })
+    }
+
+    /// Hosts that count as out of service now.
+    pub fn unavailable(&self) -> usize {
+        self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count() + self.disturbed.len()
+    }
+
+    fn begin(&mut self, unreachable: BTreeMap<Target, String>, commands: &mut Vec<Command>) {
+        for n in 0..self.steps.len() {
+            if let (Some(reason), false) = (self.steps[n].held.clone(), self.is_over(n)) {
+                self.settle(n, Outcome::Held { reason }, commands);
+            }
+        }
+        for (target, reason) in unreachable {
+            if target.kind == TargetKind::Host {
+                self.lost.insert(target.clone());
+            }
+            for n in self.of_target.get(&target).cloned().unwrap_or_default() {
+                self.isolated.insert(target.clone(), n);
+                if !self.is_over(n) {
+                    self.settle(n, Outcome::Unreachable { reason: reason.clone() }, commands);
+                }
+            }
+        }
+        let free = (0..self.steps.len()).filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == Progress::Waiting);
+        self.unblocked.extend(free.collect::<Vec<_>>());
+    }
+
+    fn finished(&mut self, step: usize, outcome: Outcome) {
+        if self.release(step) {
+            if outcome.is_loss()
+                && let Some(host) = self.steps[step].host().cloned()
+            {
+                self.lost.insert(host.clone());
+                self.lost_in_run.insert(host);
+            }
+            if matches!(outcome, Outcome::Stale { .. }) {
+                // Nothing was begun, so the step took nobody out of service.
+                self.disturbed.retain(|_, by| *by != Some(step));
+            }
+            self.over(step, outcome);
+        }
+    }
+
+    fn gate_answered(&mut self, step: usize, hosts: &BTreeSet<Target>, problem: Option<String>, commands: &mut Vec<Command>) {
+        if !self.release(step) {
+            return;
+        }
+        match problem {
+            Some(reason) => {
+                self.stopped = Some(Skip::Gate { node: self.steps[step].id.clone() });
+                self.settle(step, Outcome::Failed { reason }, commands);
+            }
+            None => {
+                self.disturbed.retain(|host, _| !hosts.contains(host));
+                if self.waits_for[step] == 0 {
+                    self.settle(step, Outcome::Done { changed: false }, commands);
+                } else {
+                    self.progress[step] = Progress::Waiting;
+                }
+            }
+        }
+    }
+
+    /// True when the step was running.
+    fn release(&mut self, step: usize) -> bool {
+        if let Some(target) = self.steps.get(step).and_then(|s| s.target.as_ref()) {
+            self.busy.remove(target);
+        }
+        self.running.remove(&step)
+    }
+
+    fn abandon(&mut self, commands: &mut Vec<Command>) {
+        self.interrupted = true;
+        for n in std::mem::take(&mut self.running) {
+            let outcome = match self.steps[n].role {
+                Role::Work => Outcome::Unknown { reason: "given up while it ran".to_owned() },
+                _ => Outcome::Skipped { because: Skip::Interrupted },
+            };
+            self.settle(n, outcome, commands);
+        }
+    }
+
+    fn is_over(&self, n: usize) -> bool {
+        matches!(self.progress[n], Progress::Over(_))
+    }
+
+    /// Ends a step that nobody else reports on.
+    fn settle(&mut self, n: usize, outcome: Outcome, commands: &mut Vec<Command>) {
+        commands.push(Command::Settle { step: n, outcome: outcome.clone() });
+        self.over(n, outcome);
+    }
+
+    fn over(&mut self, n: usize, outcome: Outcome) {
+        self.ready.remove(&(self.steps[n].wave, n));
+        if let Some(left) = self.left_in_wave.get_mut(&self.steps[n].wave) {
+            *left -= 1;
+            if *left == 0 {
+                self.left_in_wave.remove(&self.steps[n].wave);
+            }
+        }
+        let target = self.steps[n].target.clone();
+        if let (Some(target), true) = (&target, outcome.isolates()) {
+            self.isolated.entry(target.clone()).or_insert(n);
+            let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == Progress::Ready);
+            self.unblocked.extend(waiting.copied().collect::<Vec<_>>());
+        }
+        self.progress[n] = Progress::Over(outcome);
+        for dependant in self.steps[n].before.clone() {
+            self.waits_for[dependant] -= 1;
+            if self.waits_for[dependant] == 0 && self.progress[dependant] == Progress::Waiting {
+                self.unblocked.push(dependant);
+            }
+        }
+        if let Some(target) = target.filter(|target| !self.gated.contains(target))
+            && self.of_target.get(&target).is_some_and(|all| all.iter().all(|m| self.is_over(*m)))
+        {
+            self.disturbed.remove(&target);
+        }
+    }
+
+    /// Goes on until something runs or all is over.
+    fn advance(&mut self, commands: &mut Vec<Command>) {
+        loop {
+            while let Some(n) = self.unblocked.pop() {
+                self.look_at(n, commands);
+            }
+            self.start(commands);
+            if !self.unblocked.is_empty() {
+                continue;
+            }
+            if !self.running.is_empty() {
+                return;
+            }
+            if self.left_in_wave.is_empty() {
+                if !self.ended {
+                    self.ended = true;
+                    commands.push(Command::End);
+                }
+                return;
+            }
+            if !self.unstick(commands) {
+                return;
+            }
+        }
+    }
+
+    /// All prerequisites are over: what becomes of the step?
+    fn look_at(&mut self, n: usize, commands: &mut Vec<Command>) {
+        if self.is_over(n) || self.running.contains(&n) {
+            return;
+        }
+        let fate = match &self.steps[n].role {
+            Role::Work => self.obstacle(n),
+            Role::Barrier => Some(self.pass_barrier(n)),
+            Role::Gate(hosts) => self.gate_obstacle(n, hosts),
+        };
+        match fate {
+            Some(outcome) => self.settle(n, outcome, commands),
+            None => {
+                self.progress[n] = Progress::Ready;
+                self.ready.insert((self.steps[n].wave, n));
+            }
+        }
+    }
+
+    fn obstacle(&self, n: usize) -> Option<Outcome> {
+        let target = self.steps[n].target.as_ref();
+        if let Some(cause) = target.and_then(|target| self.isolated.get(target)) {
+            return Some(Outcome::Skipped { because: Skip::Target { node: self.steps[*cause].id.clone() } });
+        }
+        let missing = self.steps[n].after.iter().find_map(|before| match &self.progress[*before] {
+            Progress::Over(outcome) if !outcome.is_done() => Some(*before),
+            _ => target.and_then(|target| self.gaps.get(before)?.get(target).copied()),
+        })?;
+        Some(self.consequence(missing))
+    }
+
+    /// What the fate of one step means for those that need it.
+    fn consequence(&self, missing: usize) -> Outcome {
+        let node = self.steps[missing].id.clone();
+        match &self.progress[missing] {
+            Progress::Over(Outcome::Held { .. }) => Outcome::Held { reason: format!("it needs {node}, which is held") },
+            _ if matches!(self.steps[missing].role, Role::Gate(_)) => Outcome::Skipped { because: Skip::Gate { node } },
+            _ => Outcome::Skipped { because: Skip::Dependency { node } },
+        }
+    }
+
+    /// A barrier lets the others pass when some hosts are left behind, as long as the budget has room for them.
+    fn pass_barrier(&mut self, n: usize) -> Outcome {
+        let mut gaps: BTreeMap<Target, usize> = BTreeMap::new();
+        for before in self.steps[n].after.clone() {
+            gaps.extend(self.gaps.get(&before).cloned().unwrap_or_default());
+            if matches!(&self.progress[before], Progress::Over(outcome) if !outcome.is_done()) {
+                match self.steps[before].host().filter(|_| !self.budget_is_used_up()) {
+                    Some(host) => drop(gaps.insert(host.clone(), before)),
+                    None => return self.consequence(before),
+                }
+            }
+        }
+        self.gaps.insert(n, gaps);
+        Outcome::Done { changed: false }
+    }
+
+    fn budget_is_used_up(&self) -> bool {
+        self.lost_in_run.len() >= self.limits.max_unavailable.max(1)
+    }
+
+    /// A gate proves the hosts that are left; without any there is no proof. A canary must come through whole.
+    fn gate_obstacle(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<Outcome> {
+        let is_lost = |host: &&Target| self.isolated.contains_key(*host);
+        let canary = self.steps[n].wave == 0 && hosts.iter().any(|host| is_lost(&host));
+        if !canary && !self.to_be_proven(hosts).is_empty() {
+            return None;
+        }
+        let lost = hosts.iter().find_map(|host| self.isolated.get(host)).copied();
+        let is_missing = |before: &&usize| matches!(&self.progress[**before], Progress::Over(outcome) if !outcome.is_done());
+        let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;
+        Some(Outcome::Skipped { because: Skip::Dependency { node: self.steps[cause].id.clone() } })
+    }
+
+    /// The hosts of a gate on which something was done and nothing went wrong.
+    fn to_be_proven(&self, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
+        let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
+        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done));
+        hosts.iter().filter(|host| !self.isolated.contains_key(*host)).filter(touched).cloned().collect()
+    }
+
+    fn start(&mut self, commands: &mut Vec<Command>) {
+        let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
+        if self.interrupted || self.stopped.is_some() || self.running.len() >= self.limits.parallel {
+            return;
+        }
+        if self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
+            self.stopped = Some(Skip::Budget);
+            return;
+        }
+        self.wave = Some(wave);
+        let startable: Vec<usize> = self.ready.range(..(wave + 1, 0)).map(|(_, n)| *n).collect();
+        for n in startable {
+            if self.running.len() >= self.limits.parallel {
+                return;
+            }
+            match self.steps[n].role.clone() {
+                Role::Gate(hosts) => {
+                    let hosts = self.to_be_proven(&hosts);
+                    self.check(n, hosts, commands);
+                }
+                _ => self.run(n, commands),
+            }
+        }
+    }
+
+    fn run(&mut self, n: usize, commands: &mut Vec<Command>) {
+        let Some(target) = self.steps[n].target.clone() else { return };
+        if self.busy.contains(&target) || !self.admits(n) {
+            return;
+        }
+        if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
+            self.disturbed.entry(host.clone()).or_insert(Some(n));
+        }
+        self.busy.insert(target);
+        self.mark_running(n);
+        commands.push(Command::Run { step: n });
+    }
+
+    fn check(&mut self, n: usize, hosts: BTreeSet<Target>, commands: &mut Vec<Command>) {
+        self.mark_running(n);
+        commands.push(Command::Check { step: n, hosts });
+    }
+
+    fn mark_running(&mut self, n: usize) {
+        self.ready.remove(&(self.steps[n].wave, n));
+        self.running.insert(n);
+        self.progress[n] = Progress::Running;
+    }
+
+    /// The budget: a disruptive step may start on a host that is out already, or when one more fits in.
+    fn admits(&self, n: usize) -> bool {
+        match self.steps[n].host().filter(|_| self.steps[n].disruptive) {
+            Some(host) => self.disturbed.contains_key(host) || self.lost.contains(host) || self.unavailable() < self.limits.max_unavailable,
+            None => true,
+        }
+    }
+
+    /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
+    fn unstick(&mut self, commands: &mut Vec<Command>) -> bool {
+        let because = if self.interrupted { Some(Skip::Interrupted) } else { self.stopped.clone() };
+        if let Some(because) = because {
+            for n in 0..self.steps.len() {
+                if !self.is_over(n) {
+                    self.settle(n, Outcome::Skipped { because: because.clone() }, commands);
+                }
+            }
+            return true;
+        }
+        match self.early_gate() {
+            Some((gate, hosts)) => {
+                self.check(gate, hosts, commands);
+                false
+            }
+            None => {
+                self.stopped = Some(Skip::Budget);
+                true
+            }
+        }
+    }
+
+    /// A gate that waits for hosts which wait for slots that its other hosts hold: those are checked first.
+    fn early_gate(&self) -> Option<(usize, BTreeSet<Target>)> {
+        let wave = *self.left_in_wave.first_key_value()?.0;
+        self.steps.iter().enumerate().find_map(|(n, step)| {
+            let Role::Gate(hosts) = &step.role else { return None };
+            if self.is_over(n) || step.wave > wave {
+                return None;
+            }
+            let is_through = |host: &&Target| {
+                let steps = self.of_target.get(*host).into_iter().flatten();
+                steps.into_iter().all(|m| self.is_over(*m) || self.steps[*m].wave > step.wave)
+            };
+            let free: BTreeSet<Target> = hosts
+                .iter()
+                .filter(|host| self.disturbed.contains_key(*host) && !self.isolated.contains_key(*host))
+                .filter(is_through)
+                .cloned()
+                .collect();
+            (!free.is_empty()).then_some((n, free))
+        })
+    }
+}

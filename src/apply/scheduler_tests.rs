@@ -1,0 +1,360 @@
+//! The scheduler against tables and random plans.
+
+use super::scheduler::{Command, History, Limits, Scheduler, Signal};
+use super::steps::{Role, Step};
+use crate::base::Target;
+use crate::state::{Outcome, Skip};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A step: `id host wave after,after flags` where flags are `d` disruptive, `h` held; a host `gate:a,b` makes a gate, `-` a barrier.
+fn plan(lines: &[&str]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let flags = words.get(4).copied().unwrap_or_default();
+        let after: Vec<usize> =
+            words[3].split(',').filter(|id| *id != "-").map(|id| steps.iter().position(|s| s.id == id).unwrap()).collect();
+        for before in &after {
+            let n = steps.len();
+            steps[*before].before.push(n);
+        }
+        let gate = words[1].strip_prefix("gate:");
+        steps.push(Step {
+            id: words[0].to_owned(),
+            role: match (gate, words[1]) {
+                (Some(hosts), _) => Role::Gate(hosts.split(',').map(Target::host).collect()),
+                (None, "-") => Role::Barrier,
+                _ => Role::Work,
+            },
+            target: (gate.is_none() && words[1] != "-").then(|| Target::host(words[1])),
+            disruptive: flags.contains('d'),
+            after,
+            before: Vec::new(),
+            wave: words[2].parse().unwrap(),
+            held: flags.contains('h').then(|| "held".to_owned()),
+        });
+    }
+    steps
+}
+
+struct Driven {
+    scheduler: Scheduler,
+    last: Vec<Command>,
+}
+
+impl Driven {
+    fn new(lines: &[&str], max_unavailable: usize) -> Self {
+        Driven::with(lines, max_unavailable, &[])
+    }
+
+    fn with(lines: &[&str], max_unavailable: usize, unreachable: &[&str]) -> Self {
+        let scheduler = Scheduler::new(plan(lines), Limits { parallel: 8, max_unavailable }, &History::default());
+        let unreachable = unreachable.iter().map(|host| (Target::host(*host), "down".to_owned())).collect();
+        let (scheduler, last) = scheduler.step(Signal::Begin { unreachable });
+        Driven { scheduler, last }
+    }
+
+    fn send(&mut self, signal: Signal) -> &mut Self {
+        let (scheduler, last) = self.scheduler.clone().step(signal);
+        (self.scheduler, self.last) = (scheduler, last);
+        self
+    }
+
+    fn number(&self, id: &str) -> usize {
+        self.scheduler.steps().iter().position(|s| s.id == id).unwrap()
+    }
+
+    fn finish(&mut self, id: &str, outcome: Outcome) -> &mut Self {
+        let step = self.number(id);
+        self.send(Signal::Finished { step, outcome })
+    }
+
+    fn done(&mut self, id: &str) -> &mut Self {
+        self.finish(id, Outcome::Done { changed: true })
+    }
+
+    fn fail(&mut self, id: &str) -> &mut Self {
+        self.finish(id, Outcome::Failed { reason: "x".to_owned() })
+    }
+
+    fn answer(&mut self, id: &str, hosts: &[&str], passed: bool) -> &mut Self {
+        let hosts = hosts.iter().map(|h| Target::host(*h)).collect();
+        let step = self.number(id);
+        self.send(Signal::GateAnswered { step, hosts, problem: (!passed).then(|| "slow".to_owned()) })
+    }
+
+    /// What was asked for last: `a b` for steps, `gate(a,b)` for gates, `end`.
+    fn asked(&self) -> String {
+        let steps = self.scheduler.steps();
+        let words = self.last.iter().filter_map(|command| match command {
+            Command::Run { step } => Some(steps[*step].id.clone()),
+            Command::Check { step, hosts } => {
+                Some(format!("{}({})", steps[*step].id, hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(",")))
+            }
+            Command::End => Some("end".to_owned()),
+            Command::Settle { .. } => None,
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn outcome(&self, id: &str) -> Outcome {
+        self.scheduler.outcomes().find(|(step, _)| step.id == id).unwrap().1.unwrap().clone()
+    }
+}
+
+fn skipped(because: Skip) -> Outcome {
+    Outcome::Skipped { because }
+}
+
+const TWO_WAVES: &[&str] = &["a1 a 0 - d", "a2 a 0 a1", "g0 gate:a 0 a2", "b1 b 1 g0 d", "c1 c 1 g0 d", "g1 gate:b,c 1 b1,c1"];
+
+#[test]
+fn waves_follow_each_other_through_gates() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    assert_eq!(run.asked(), "a1");
+    assert_eq!(run.done("a1").asked(), "a2");
+    assert_eq!(run.done("a2").asked(), "g0(a)");
+    assert_eq!(run.answer("g0", &["a"], true).asked(), "b1 c1");
+    run.done("b1");
+    assert_eq!(run.done("c1").asked(), "g1(b,c)");
+    assert_eq!(run.answer("g1", &["b", "c"], true).asked(), "end");
+}
+
+#[test]
+fn a_failed_canary_stops_the_rollout_without_asking_its_gate() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    assert_eq!(run.fail("a1").asked(), "end");
+    assert_eq!(run.outcome("a2"), skipped(Skip::Target { node: "a1".into() }));
+    assert_eq!(run.outcome("b1"), skipped(Skip::Gate { node: "g0".into() }));
+}
+
+#[test]
+fn a_failed_gate_stops_the_rollout() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    run.done("a1").done("a2");
+    assert_eq!(run.answer("g0", &["a"], false).asked(), "end");
+    assert!(matches!(run.outcome("g0"), Outcome::Failed { .. }));
+    assert_eq!(run.outcome("c1"), skipped(Skip::Gate { node: "g0".into() }));
+}
+
+#[test]
+fn a_failure_after_the_canary_costs_a_slot_and_a_used_up_budget_stops() {
+    let mut lines = TWO_WAVES.to_vec();
+    lines.extend(["d1 d 2 g1 d", "e1 e 2 g1 d", "g2 gate:d,e 2 d1,e1", "f1 f 3 g2"]);
+    let mut run = Driven::new(&lines, 2);
+    run.done("a1").done("a2").answer("g0", &["a"], true).fail("b1");
+    assert_eq!(run.done("c1").asked(), "g1(c)");
+    assert_eq!(run.answer("g1", &["c"], true).asked(), "d1", "one slot is b's");
+    assert_eq!(run.done("d1").asked(), "g2(d)", "d is proven early, to free its slot for e");
+    assert_eq!(run.answer("g2", &["d"], true).asked(), "e1");
+    assert_eq!(run.fail("e1").asked(), "g2(d)");
+    assert_eq!(run.answer("g2", &["d"], true).asked(), "end");
+    assert_eq!(run.outcome("f1"), skipped(Skip::Budget));
+}
+
+#[test]
+fn who_is_down_already_takes_a_slot() {
+    let mut run = Driven::with(&["a1 a 0 - d", "b1 b 0 -", "c1 c 0 - d"], 1, &["c"]);
+    assert_eq!(run.asked(), "b1");
+    assert_eq!(run.done("b1").asked(), "end");
+    assert_eq!(run.outcome("a1"), skipped(Skip::Budget));
+    assert!(matches!(run.outcome("c1"), Outcome::Unreachable { .. }));
+}
+
+#[test]
+fn held_steps_hold_what_needs_them_and_nothing_else() {
+    let mut run = Driven::new(&["a1 a 0 - h", "a2 a 0 a1", "a3 a 0 -", "g0 gate:a 0 a3"], 1);
+    assert_eq!(run.asked(), "a3");
+    assert!(matches!(run.outcome("a2"), Outcome::Held { .. }));
+    assert_eq!(run.done("a3").asked(), "g0(a)");
+}
+
+#[test]
+fn a_barrier_leaves_the_lost_behind() {
+    let lines = &["a1 a 0 -", "b1 b 0 -", "x - 0 a1,b1", "a2 a 0 x", "b2 b 0 x"];
+    let mut run = Driven::new(lines, 2);
+    run.fail("a1");
+    assert_eq!(run.done("b1").asked(), "b2");
+    assert_eq!(run.outcome("a2"), skipped(Skip::Target { node: "a1".into() }));
+    let mut run = Driven::new(lines, 1);
+    run.fail("a1");
+    assert_eq!(run.done("b1").asked(), "end", "the budget has no room for it");
+}
+
+#[test]
+fn a_stale_host_is_left_alone_and_is_not_out_of_service() {
+    let mut run = Driven::new(&["a1 a 0 -", "a2 a 0 -", "b1 b 0 - d"], 1);
+    assert_eq!(run.asked(), "a1 b1");
+    run.done("b1").finish("a1", Outcome::Stale { reason: "moved".into() });
+    assert_eq!(run.outcome("a2"), skipped(Skip::Target { node: "a1".into() }));
+    assert_eq!(run.scheduler.unavailable(), 0, "b has no gate and is through");
+    let mut run = Driven::new(&["a1 a 0 - d", "b1 b 0 - d", "g0 gate:a,b 0 a1,b1", "c1 c 1 -"], 1);
+    assert_eq!(run.finish("a1", Outcome::Stale { reason: "moved".into() }).asked(), "b1");
+}
+
+#[test]
+fn the_first_interrupt_waits_for_what_runs_and_the_second_does_not() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    assert_eq!(run.send(Signal::Interrupt).asked(), "");
+    assert_eq!(run.done("a1").asked(), "end");
+    assert_eq!(run.outcome("a2"), skipped(Skip::Interrupted));
+    let mut run = Driven::new(TWO_WAVES, 2);
+    run.send(Signal::Interrupt);
+    assert_eq!(run.send(Signal::Abandon).asked(), "end");
+    assert!(matches!(run.outcome("a1"), Outcome::Unknown { .. }));
+}
+
+#[test]
+fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
+    let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into() };
+    let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1 }, &history);
+    let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
+    assert_eq!(commands, [Command::Run { step: 1 }]);
+    assert_eq!(scheduler.unavailable(), 1);
+}
+
+/// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
+fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
+    let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
+    (proptest::collection::vec(node, 1..25), 1usize..4, 0usize..4, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
+        |(nodes, parallel, max_unavailable, wave_of, with_gates)| {
+            let mut steps: Vec<Step> = Vec::new();
+            for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
+                let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
+                let target = Target::host(format!("h{host}"));
+                let (role, target) = if special == 0 { (Role::Barrier, None) } else { (Role::Work, Some(target)) };
+                let held = (special == 1).then(|| "held".to_owned());
+                let step = Step {
+                    id: format!("n{n}"),
+                    role,
+                    target,
+                    disruptive,
+                    after: after.into_iter().collect(),
+                    before: vec![],
+                    wave: wave_of[host],
+                    held,
+                };
+                steps.push(step);
+            }
+            for wave in 0..3 {
+                let hosts: BTreeSet<Target> = (0..6).filter(|h| wave_of[*h] == wave).map(|h| Target::host(format!("h{h}"))).collect();
+                let after: Vec<usize> = (0..steps.len())
+                    .filter(|n| steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t)) && steps[*n].held.is_none())
+                    .collect();
+                if with_gates && !after.is_empty() {
+                    steps.push(Step {
+                        id: format!("gate{wave}"),
+                        role: Role::Gate(hosts),
+                        target: None,
+                        disruptive: false,
+                        after,
+                        before: vec![],
+                        wave,
+                        held: None,
+                    });
+                }
+            }
+            for n in 0..steps.len() {
+                steps[n].wave = steps[n].after.iter().map(|b| steps[*b].wave).chain([steps[n].wave]).max().unwrap_or(0);
+                for before in steps[n].after.clone() {
+                    steps[before].before.push(n);
+                }
+            }
+            (steps, Limits { parallel, max_unavailable })
+        },
+    )
+}
+
+/// Who is out of service by an account of its own: the test does not ask the scheduler.
+#[derive(Default)]
+struct Account {
+    disturbed: BTreeMap<Target, usize>,
+    lost: BTreeSet<Target>,
+}
+
+impl Account {
+    /// A host that no gate proves is back when all its steps are over.
+    fn through(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, step: usize) {
+        let Some(target) = &steps[step].target else { return };
+        let gated = steps.iter().any(|s| matches!(&s.role, Role::Gate(hosts) if hosts.contains(target)));
+        if !gated && (0..steps.len()).filter(|n| steps[*n].target.as_ref() == Some(target)).all(|n| over.contains_key(&n)) {
+            self.disturbed.remove(target);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn every_interleaving_keeps_the_edges_and_the_budget_and_ends(
+        (steps, limits) in plans(), choices in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..24), 1..200)
+    ) {
+        let (mut scheduler, commands) =
+            Scheduler::new(steps.clone(), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
+        let (mut running, mut account, mut ended) = (Vec::new(), Account::default(), 0);
+        let mut over: BTreeMap<usize, Outcome> = BTreeMap::new();
+        let mut queue = commands;
+        let mut choices = choices.into_iter().cycle();
+        let mut turns = 0;
+        loop {
+            for command in queue.drain(..) {
+                match command {
+                    Command::Run { step } => {
+                        prop_assert!(steps[step].after.iter().all(|b| over.get(b).is_some_and(|o| o.is_done())), "an edge was jumped");
+                        if steps[step].disruptive {
+                            let host = steps[step].target.clone().unwrap();
+                            let added = !account.disturbed.contains_key(&host) && !account.lost.contains(&host);
+                            account.disturbed.entry(host).or_insert(step);
+                            let out = account.disturbed.keys().chain(&account.lost).collect::<BTreeSet<_>>().len();
+                            prop_assert!(!added || out <= limits.max_unavailable, "{out} out of service of {}", limits.max_unavailable);
+                        }
+                        prop_assert!(!running.iter().any(|(r, _): &(usize, BTreeSet<Target>)| steps[*r].target == steps[step].target), "two on one target");
+                        running.push((step, BTreeSet::new()));
+                    }
+                    Command::Check { step, hosts } => running.push((step, hosts)),
+                    Command::Settle { step, outcome } => {
+                        prop_assert!(over.insert(step, outcome).is_none(), "settled twice");
+                        running.retain(|(r, _)| *r != step);
+                        account.through(&steps, &over, step);
+                    }
+                    Command::End => ended += 1,
+                }
+            }
+            prop_assert!(running.len() <= limits.parallel);
+            turns += 1;
+            prop_assert!(turns < 2000, "it does not end");
+            if running.is_empty() {
+                break;
+            }
+            let (pick, luck) = choices.next().unwrap();
+            if luck == 23 && turns % 7 == 0 {
+                let signal = if turns % 2 == 0 { Signal::Interrupt } else { Signal::Abandon };
+                let (next, commands) = scheduler.step(signal);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
+            let (step, hosts) = running.swap_remove(pick.index(running.len()));
+            let signal = if matches!(steps[step].role, Role::Gate(_)) {
+                if luck > 1 { account.disturbed.retain(|h, _| !hosts.contains(h)); }
+                Signal::GateAnswered { step, hosts, problem: (luck <= 1).then(|| "bad".to_owned()) }
+            } else {
+                let outcome = match luck {
+                    0 => Outcome::Failed { reason: String::new() },
+                    1 => Outcome::Unknown { reason: String::new() },
+                    2 => Outcome::Stale { reason: String::new() },
+                    _ => Outcome::Done { changed: luck % 2 == 0 },
+                };
+                if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }
+                if matches!(outcome, Outcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
+                over.insert(step, outcome.clone());
+                account.through(&steps, &over, step);
+                Signal::Finished { step, outcome }
+            };
+            let (next, commands) = scheduler.step(signal);
+            (scheduler, queue) = (next, commands);
+        }
+        prop_assert_eq!(ended, 1);
+        prop_assert!(scheduler.outcomes().all(|(_, outcome)| outcome.is_some()), "something is left without an outcome");
+    }
+}

@@ -1,0 +1,109 @@
+//! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step does. Pure.
+
+use crate::base::{Diagnostic, Target, TargetKind};
+use crate::graph::Graph;
+use crate::plan::{Node, NodeKind, Plan};
+use crate::resource::Disruption;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a step is to the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// Work on a target.
+    Work,
+    /// The functional check of these hosts.
+    Gate(BTreeSet<Target>),
+    /// Stands for many edges.
+    Barrier,
+}
+
+/// One node of the plan, as the scheduler sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The node's id.
+    pub id: String,
+    /// What it is.
+    pub role: Role,
+    /// The target of work.
+    pub target: Option<Target>,
+    /// It takes its host out of service until a gate has passed.
+    pub disruptive: bool,
+    /// Direct prerequisites.
+    pub after: Vec<usize>,
+    /// Direct dependants.
+    pub before: Vec<usize>,
+    /// Its wave, never before that of a prerequisite.
+    pub wave: usize,
+    /// Why the plan holds it.
+    pub held: Option<String>,
+}
+
+impl Step {
+    /// The host that it works on.
+    pub fn host(&self) -> Option<&Target> {
+        self.target.as_ref().filter(|target| target.kind == TargetKind::Host)
+    }
+}
+
+/// A service that restarts may drop the jobs that use it; what is only read again does not.
+fn takes_out_of_service(disruption: Disruption) -> bool {
+    disruption >= Disruption::Restart
+}
+
+/// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is refused.
+pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
+    let mut number = BTreeMap::new();
+    for (n, node) in plan.nodes.iter().enumerate() {
+        if number.insert(node.id.as_str(), n).is_some() {
+            return Err(broken(format!("two steps are called {}", node.id)));
+        }
+    }
+    let mut steps = Vec::with_capacity(plan.nodes.len());
+    for node in &plan.nodes {
+        let find = |id: &String| {
+            number.get(id.as_str()).copied().ok_or_else(|| broken(format!("{} comes after {id}, which is not in the plan", node.id)))
+        };
+        let after = node.after.iter().map(find).collect::<Result<BTreeSet<_>, _>>()?;
+        steps.push(step(node, after.into_iter().collect()));
+    }
+    let edges: Vec<(usize, usize)> = steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |b| (*b, n))).collect();
+    let order = Graph::new(steps.len(), edges.iter().copied())
+        .order()
+        .map_err(|ring| broken(format!("{} waits for itself", ring.0.first().map_or("a step", |n| plan.nodes[*n].id.as_str()))))?;
+    if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
+        return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
+    }
+    for (before, after) in edges {
+        steps[before].before.push(after);
+    }
+    for n in order {
+        let latest = steps[n].after.iter().map(|b| steps[*b].wave).max().unwrap_or(0);
+        steps[n].wave = steps[n].wave.max(latest);
+    }
+    Ok(steps)
+}
+
+fn step(node: &Node, after: Vec<usize>) -> Step {
+    let role = match &node.kind {
+        NodeKind::Gate { hosts } => Role::Gate(hosts.iter().map(Target::host).collect()),
+        NodeKind::Barrier => Role::Barrier,
+        NodeKind::Change { .. } | NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Role::Work,
+    };
+    Step {
+        id: node.id.clone(),
+        role,
+        target: node.target.clone(),
+        disruptive: takes_out_of_service(node.disruption),
+        after,
+        before: Vec::new(),
+        wave: node.wave,
+        held: node.held.clone(),
+    }
+}
+
+fn broken(what: String) -> Diagnostic {
+    Diagnostic::error("RW0605", format!("the plan's order cannot be followed: {what}"))
+        .effect("which step has to wait for which is not known")
+        .state("nothing was changed")
+        .next("make the plan again: railwright plan INVENTORY -o FILE")
+}

@@ -1,0 +1,72 @@
+//! Where a secret will stand. The core never holds the secret itself: templates write a mark, wishes, plans and journals
+//! carry the mark, and it is filled in on an action's way to the target. The mark is made of two private-use code points,
+//! which no input may hold, so that no user text can pass for one.
+
+/// Opens a mark.
+pub const OPEN: char = '\u{E000}';
+/// Closes a mark.
+pub const CLOSE: char = '\u{E001}';
+const PLAIN: &str = "secret:";
+const IN_SHELL_QUOTES: &str = "secret-in-quotes:";
+
+/// The mark of a secret by its name in the spec.
+pub fn mark(name: &str) -> String {
+    format!("{OPEN}{PLAIN}{name}{CLOSE}")
+}
+
+/// The byte at which a text holds a code point that is kept for marks, if it does.
+pub fn reserved(text: &str) -> Option<usize> {
+    text.find([OPEN, CLOSE])
+}
+
+/// The value as one shell word (`quote::sh`), with its marks noted as standing between single quotes, so that the
+/// secret is later filled in quoted as well.
+pub fn shell_word(value: &str) -> String {
+    super::quote::sh(value).replace(&format!("{OPEN}{PLAIN}"), &format!("{OPEN}{IN_SHELL_QUOTES}"))
+}
+
+/// The names of the secrets whose marks a text holds, in the order of the text.
+pub fn names(text: &str) -> Vec<&str> {
+    text.split(OPEN)
+        .skip(1)
+        .filter_map(|rest| rest.split_once(CLOSE))
+        .filter_map(|(inside, _)| inside.strip_prefix(PLAIN).or_else(|| inside.strip_prefix(IN_SHELL_QUOTES)))
+        .collect()
+}
+
+/// The text with every mark filled in; the name of the first secret that `find` does not have as the error.
+/// The result is secret: it goes to the target and nowhere else.
+pub fn fill(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut parts = text.split(OPEN);
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (inside, rest) = part.split_once(CLOSE).unwrap_or((part, ""));
+        if let Some(name) = inside.strip_prefix(IN_SHELL_QUOTES) {
+            let quoted = super::quote::sh(&find(name).ok_or_else(|| name.to_owned())?);
+            // Our own word stands between the quotes of the word around it.
+            out.push_str(&quoted[1..quoted.len() - 1]);
+        } else {
+            let name = inside.strip_prefix(PLAIN).unwrap_or(inside);
+            out.push_str(&find(name).ok_or_else(|| name.to_owned())?);
+        }
+        out.push_str(rest);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_filled_in_as_they_stand() {
+        let find = |name: &str| (name == "token").then(|| "it's $(reboot)".to_owned());
+        let file = format!("a={}\n", mark("token"));
+        assert_eq!(fill(&file, find).unwrap(), "a=it's $(reboot)\n");
+        let script = format!("login {}", shell_word(&format!("x{}", mark("token"))));
+        assert_eq!(names(&script), ["token"]);
+        assert_eq!(fill(&script, find).unwrap(), r"login 'xit'\''s $(reboot)'");
+        assert_eq!(fill(&mark("other"), find), Err("other".to_owned()));
+    }
+}

@@ -1,0 +1,187 @@
+//! `railwright lab`: a small RDMA cluster of virtual machines, with no hardware.
+
+use super::Exit;
+use crate::base::Diagnostic;
+use crate::lab::{self, Came, Event, Folder, Network, Status, Wanted};
+use clap::{Args, Subcommand};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// A small RDMA cluster of virtual machines on this computer, with no hardware.
+///
+/// The machines are bare: no RDMA packages, no compiler; both come from a signed repository that the lab serves to them.
+/// Their ConnectX-6 is make-believe: a kernel module above Soft-RoCE that keeps all settings and enforces none.
+/// Everything lies in .lab (RAILWRIGHT_LAB_DIR); ports count from 27200 (RAILWRIGHT_LAB_PORT).
+#[derive(Debug, Args)]
+pub struct Lab {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Start N machines in their bare state.
+    Up {
+        /// How many machines.
+        #[arg(value_name = "N", default_value_t = 2)]
+        machines: u8,
+        /// Who owns the machines' interfaces.
+        #[arg(long, value_enum, default_value_t)]
+        network: Network,
+        /// Memory of each machine, MiB.
+        #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(256..=16384))]
+        memory: u32,
+    },
+    /// Show what runs.
+    Status {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Log in to a machine, or run a command there.
+    Ssh {
+        /// The machine, such as node1.
+        name: String,
+        /// What to run there; a shell without it.
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Set all machines back to their bare state, in seconds.
+    Reset,
+    /// End the machines; what was changed in them is gone.
+    Down,
+    /// Serve the package repository (started by `up`).
+    #[command(hide = true)]
+    Serve {
+        #[arg(long)]
+        folder: PathBuf,
+        #[arg(long)]
+        port: u16,
+    },
+    /// Be the switch between more than two machines (started by `up`).
+    #[command(hide = true)]
+    Switch {
+        #[arg(long)]
+        ports: u8,
+    },
+}
+
+/// Runs the command.
+pub fn run(arguments: Lab) -> Exit {
+    match carry_out(arguments.verb) {
+        Ok(exit) => exit,
+        Err(diagnostic) => {
+            show(&diagnostic);
+            // Another command holds the lab, or another lab is up: nothing was changed.
+            if diagnostic.code == "RW0907" { Exit::Refused } else { Exit::Failed }
+        }
+    }
+}
+
+fn carry_out(verb: Verb) -> lab::Result<Exit> {
+    let folder = Folder::from_environment()?;
+    match verb {
+        Verb::Up { machines, network, memory } => {
+            let came = lab::up(&folder, Wanted { machines, network, memory_mib: memory }, &progress)?;
+            say_up(&folder, came)?;
+        }
+        Verb::Status { json } => show_status(&lab::status(&folder)?, json),
+        Verb::Ssh { name, command } => return log_in(&folder, &name, &command),
+        Verb::Reset => {
+            lab::reset(&folder, &progress)?;
+            result("all machines are in their bare state again");
+        }
+        Verb::Down => match lab::down(&folder)? {
+            0 => result("no machine was running"),
+            1 => result("1 machine ended"),
+            ended => result(&format!("{ended} machines ended")),
+        },
+        Verb::Serve { folder, port } => lab::serve(&folder, port)?,
+        Verb::Switch { ports } => lab::switch(&folder, ports)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn log_in(folder: &Folder, name: &str, command: &[String]) -> lab::Result<Exit> {
+    let number = lab::number_of(&lab::State::expect(folder)?, name)?;
+    let ssh = lab::ssh_program(folder, number).arguments(command);
+    match ssh.with_terminal() {
+        Ok(0) => Ok(Exit::Done),
+        Ok(_) => Ok(Exit::Failed),
+        Err(error) => Err(Diagnostic::error("RW0905", format!("ssh cannot be run: {error}")).into()),
+    }
+}
+
+fn say_up(folder: &Folder, came: Came) -> lab::Result<()> {
+    let how = match came {
+        Came::AlreadyUp => "the lab is up already",
+        Came::FromSnapshot => "the lab is up, restored to its bare state",
+        Came::FromBoot => "the lab is up",
+    };
+    result(how);
+    show_status(&lab::status(folder)?, false);
+    for line in [
+        "",
+        &format!("host keys   {}", folder.known_hosts().display()),
+        &format!("identity    {}", folder.identity().display()),
+        &format!("signed by   {}", folder.repository_key().display()),
+        "",
+        "next: railwright plan inventories/lab -o lab.plan",
+    ] {
+        result(line);
+    }
+    Ok(())
+}
+
+fn show_status(status: &Status, json: bool) {
+    if json {
+        return result(&serde_json::to_string_pretty(status).unwrap_or_default());
+    }
+    let (Some(accelerator), Some(network)) = (status.accelerator, status.network) else {
+        return result(&format!("no lab is up in {}", status.folder));
+    };
+    for machine in &status.machines {
+        let state = match (machine.process, machine.resident_mib) {
+            (Some(pid), Some(mib)) => format!("running, process {pid}, {mib} MiB"),
+            (Some(pid), None) => format!("running, process {pid}"),
+            (None, _) => "not running".to_owned(),
+        };
+        result(&format!("{:<7} ssh 127.0.0.1:{}  fabric {}  {state}", machine.name, machine.ssh_port, machine.fabric));
+    }
+    result(&format!("machines    QEMU by {accelerator}, interfaces owned by {network}"));
+    result("fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are kept, not enforced");
+    let repository = status.repository.as_deref().unwrap_or("not served");
+    result(&format!("packages    {repository} (as the machines see it)"));
+}
+
+/// A line of the result; a closed pipe is no error.
+fn result(line: &str) {
+    let _ = writeln!(anstream::stdout(), "{line}");
+}
+
+/// What it waits for, and how long that usually takes.
+fn progress(event: Event) {
+    let line = match event {
+        Event::Starts(step) => {
+            let (least, most) = step.usual_s();
+            format!("{} ... usually {least}-{most} s, given up after {} s", step.text(), step.limit().as_secs())
+        }
+        Event::Ended(step, took) => format!("{}: done in {:.1} s", step.text(), took.as_secs_f64()),
+        Event::Note(text) => format!("  {text}"),
+    };
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+fn show(diagnostic: &Diagnostic) {
+    let mut text = format!("error[{}]: {}\n", diagnostic.code, diagnostic.message);
+    let parts = [("on", &diagnostic.subject), ("effect", &diagnostic.effect), ("state", &diagnostic.state)];
+    for (word, value) in parts {
+        if let Some(value) = value {
+            text.push_str(&format!("  {word}: {value}\n"));
+        }
+    }
+    for next in &diagnostic.next {
+        text.push_str(&format!("  next: {next}\n"));
+    }
+    let _ = write!(anstream::stderr(), "{text}");
+}

@@ -1,0 +1,74 @@
+//! What the lab is doing, as values for whoever shows it.
+
+use std::time::Duration;
+
+/// A step that takes long enough to be announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Packages are fetched and the machines' disk is built; once for a recipe.
+    Image,
+    /// The repository is indexed and signed.
+    Repository,
+    /// A short machine shows whether hardware virtualisation works here.
+    Probe,
+    /// The machines boot.
+    Boot,
+    /// The bare state is kept for a fresh start in seconds.
+    Snapshot,
+    /// The machines go back to their bare state.
+    Restore,
+}
+
+impl Step {
+    /// What is said of it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Step::Image => "building the machines' disk (once for this recipe)",
+            Step::Repository => "indexing and signing the package repository",
+            Step::Probe => "probing whether KVM reaches user space",
+            Step::Boot => "booting",
+            Step::Snapshot => "keeping the bare state as a snapshot",
+            Step::Restore => "restoring the bare state",
+        }
+    }
+
+    /// How long it usually takes on two cores without KVM, in seconds.
+    pub fn usual_s(self) -> (u32, u32) {
+        match self {
+            Step::Image => (50, 90),
+            Step::Repository => (1, 3),
+            Step::Probe => (2, 10),
+            Step::Boot => (15, 25),
+            Step::Snapshot => (1, 3),
+            Step::Restore => (2, 6),
+        }
+    }
+
+    /// When it is given up: ten times the usual, because a busy computer is no fault.
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(u64::from(self.usual_s().1) * 10)
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A step begins.
+    Starts(Step),
+    /// A step is over, after this time.
+    Ended(Step, Duration),
+    /// A part of the running step, or a fact worth a line.
+    Note(String),
+}
+
+/// Takes the events; several threads may report.
+pub type Listener<'a> = &'a (dyn Fn(Event) + Sync);
+
+/// Announces a step, does it, and says how long it took when it went well.
+pub(super) fn timed<T>(listener: Listener<'_>, step: Step, work: impl FnOnce() -> super::Result<T>) -> super::Result<T> {
+    listener(Event::Starts(step));
+    let watch = crate::system::clock::Stopwatch::start();
+    let done = work()?;
+    listener(Event::Ended(step, watch.elapsed()));
+    Ok(done)
+}

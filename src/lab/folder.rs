@@ -1,0 +1,114 @@
+//! Where everything of a lab lies, and which ports it takes. Inventories refer to these names: they do not change.
+
+use super::Result;
+use crate::base::Diagnostic;
+use crate::system::{files, process};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The first port of a lab: machine N listens at this plus N, the repository at this plus 80.
+const FIRST_PORT: u16 = 27200;
+
+/// The folder of a lab, and its ports on 127.0.0.1.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    root: PathBuf,
+    first_port: u16,
+}
+
+impl Folder {
+    /// `RAILWRIGHT_LAB_DIR` and `RAILWRIGHT_LAB_PORT`, else `.lab` in the current folder and 27200.
+    pub fn from_environment() -> Result<Self> {
+        let root = PathBuf::from(process::variable("RAILWRIGHT_LAB_DIR").unwrap_or_else(|| ".lab".to_owned()));
+        let first_port = match process::variable("RAILWRIGHT_LAB_PORT") {
+            None => FIRST_PORT,
+            Some(text) => text.parse().ok().filter(|port| (1024..65400).contains(port)).ok_or_else(|| {
+                Diagnostic::error("RW0904", format!("RAILWRIGHT_LAB_PORT is `{text}`, which is no first port for a lab"))
+                    .next("unset RAILWRIGHT_LAB_PORT, or set it to a number from 1024 to 65399")
+            })?,
+        };
+        files::make_folder(&root).map_err(|error| trouble(&root, &error))?;
+        let root = files::resolve(&root).map_err(|error| trouble(&root, &error))?;
+        Ok(Folder { root, first_port })
+    }
+
+    /// The folder itself, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path inside.
+    pub fn path(&self, inside: &str) -> PathBuf {
+        self.root.join(inside)
+    }
+
+    /// The private key that every machine accepts for root.
+    pub fn identity(&self) -> PathBuf {
+        self.path("id")
+    }
+
+    /// The pinned host keys.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.path("known_hosts")
+    }
+
+    /// The repository's public key, armoured.
+    pub fn repository_key(&self) -> PathBuf {
+        self.path("repository.asc")
+    }
+
+    /// What the repository serves.
+    pub fn served(&self) -> PathBuf {
+        self.path("repository")
+    }
+
+    /// Built disks and packages, by recipe; may be copied from lab to lab.
+    pub fn cache(&self) -> PathBuf {
+        self.path("cache")
+    }
+
+    /// The folder of machine `number`, from 1.
+    pub fn machine(&self, number: u8) -> PathBuf {
+        self.path(&format!("machines/{}", machine_name(number)))
+    }
+
+    /// The SSH port of machine `number` on 127.0.0.1.
+    pub fn ssh_port(&self, number: u8) -> u16 {
+        self.first_port + u16::from(number)
+    }
+
+    /// The port of the package repository on 127.0.0.1.
+    pub fn repository_port(&self) -> u16 {
+        self.first_port + 80
+    }
+
+    /// Only one command at a time works on a lab.
+    pub fn lock(&self) -> Result<File> {
+        let path = self.path("lock");
+        let held = files::lock(&path).map_err(|error| trouble(&path, &error))?;
+        held.ok_or_else(|| {
+            Diagnostic::error("RW0907", format!("another command is at work on the lab in {}", self.root.display()))
+                .state("nothing was changed by this command")
+                .next("wait for it, or end it; then run the command again")
+                .into()
+        })
+    }
+}
+
+/// `node1` for 1.
+pub fn machine_name(number: u8) -> String {
+    format!("node{number}")
+}
+
+/// The fabric address of a machine with its prefix length.
+pub fn fabric_address(number: u8) -> String {
+    format!("192.168.77.{number}/24")
+}
+
+/// The lab's folder cannot be read or written.
+pub fn trouble(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
+    Diagnostic::error("RW0906", format!("{}: {error}", path.display()))
+        .effect("the lab keeps its disks, keys and records there")
+        .next("mend the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the command again")
+        .into()
+}

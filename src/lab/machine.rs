@@ -1,0 +1,182 @@
+//! One machine: its QEMU command line, its start and end.
+
+use super::accelerator::Accelerator;
+use super::folder::{self, Folder, machine_name, trouble};
+use super::image::Image;
+use super::keys;
+use super::monitor::SOCKET;
+use super::{MOST_MACHINES, Result};
+use crate::base::{Diagnostic, Digest, text};
+use crate::system::{background, files, process::Program};
+use std::path::{Path, PathBuf};
+
+/// The snapshot of the bare state.
+pub const BARE: &str = "bare";
+
+/// How the fabric's wire is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Two machines send to each other.
+    Direct,
+    /// More machines send to our learning switch.
+    Switch,
+}
+
+/// One machine of a lab.
+#[derive(Debug, Clone)]
+pub struct Machine<'a> {
+    /// The lab's folder.
+    pub lab: &'a Folder,
+    /// From 1.
+    pub number: u8,
+    /// How instructions are run.
+    pub accelerator: Accelerator,
+    /// MiB.
+    pub memory_mib: u32,
+    /// How frames travel.
+    pub wire: Wire,
+}
+
+impl Machine<'_> {
+    /// `node1`.
+    pub fn name(&self) -> String {
+        machine_name(self.number)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> PathBuf {
+        self.lab.machine(self.number)
+    }
+
+    /// The record of its process.
+    pub fn record(&self) -> PathBuf {
+        self.folder().join("qemu.pid")
+    }
+
+    /// What the machine wrote on its serial line.
+    pub fn serial(&self) -> PathBuf {
+        self.folder().join("serial.log")
+    }
+
+    /// The end of the serial line, for a diagnostic.
+    pub fn last_words(&self, lines: usize) -> String {
+        let tail = files::tail(&self.serial(), 8192).unwrap_or_default();
+        let last: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).rev().take(lines).collect();
+        last.into_iter().rev().map(|line| format!("  {}", text::one_line(line, 140))).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Makes a fresh disk and the files that tell the machine who it is.
+    pub fn make_fresh(&self, image: &Image) -> Result<()> {
+        let folder = self.folder();
+        files::remove(&folder).map_err(|error| trouble(&folder, &error))?;
+        files::make_folder(&folder).map_err(|error| trouble(&folder, &error))?;
+        let key = keys::host_key(self.lab, self.number);
+        let read = |path: &Path| files::read_limited(path, 1 << 14).map_err(|error| trouble(path, &error));
+        let identity = [
+            ("name", self.name().into_bytes()),
+            ("address", folder::fabric_address(self.number).into_bytes()),
+            ("hosts", hosts().into_bytes()),
+            ("authorized_keys", read(&self.lab.identity().with_extension("pub"))?),
+            ("host_key", read(&key)?),
+            ("host_key.pub", read(&key.with_extension("pub"))?),
+        ];
+        for (name, bytes) in identity {
+            let path = folder.join(name);
+            files::write_atomic(&path, &bytes, 0o600).map_err(|error| trouble(&path, &error))?;
+        }
+        let base = image.folder.join("disk.qcow2");
+        let create = Program::new("qemu-img").arguments(["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b"]);
+        let create = create.argument(base.to_string_lossy()).argument("disk.qcow2").folder(&folder);
+        keys::expect_success("qemu-img", &create, b"").map(|_| ())
+    }
+
+    /// Whether a snapshot of the bare state is there that this very machine can be started from.
+    pub fn has_bare(&self, image: &Image) -> bool {
+        files::read_limited(&self.folder().join("bare"), 200).is_ok_and(|text| text == self.shape(image).as_str().as_bytes())
+    }
+
+    /// Remembers that the bare state is in the disk.
+    pub fn note_bare(&self, image: &Image) -> Result<()> {
+        let path = self.folder().join("bare");
+        files::write_atomic(&path, self.shape(image).as_str().as_bytes(), 0o600).map_err(|error| trouble(&path, &error))
+    }
+
+    /// A snapshot fits only the same QEMU with the same hardware, over the same image.
+    fn shape(&self, image: &Image) -> Digest {
+        let version = Program::new("qemu-system-x86_64").argument("--version").output().map(|output| output.stdout).unwrap_or_default();
+        let hardware = self.program(image, None);
+        Digest::of_bytes(format!("{} {} {:?}", image.digest, String::from_utf8_lossy(&version), hardware.words()).as_bytes())
+    }
+
+    /// Starts QEMU, from the snapshot of that name when one is given. It outlives this command.
+    pub fn start(&self, image: &Image, snapshot: Option<&str>) -> Result<()> {
+        let folder = self.folder();
+        for left in [SOCKET, "wire"] {
+            let path = folder.join(left);
+            files::remove(&path).map_err(|error| trouble(&path, &error))?;
+        }
+        let log = folder.join("qemu.log");
+        background::start(&self.program(image, snapshot), &log, &self.record()).map_err(|error| trouble(&log, &error))
+    }
+
+    fn program(&self, image: &Image, snapshot: Option<&str>) -> Program {
+        let number = self.number;
+        let program = Program::new("qemu-system-x86_64")
+            .folder(&self.folder())
+            .arguments(["-name", &format!("railwright-lab-{}", self.name()), "-M", "q35", "-smp", "1", "-m", &self.memory_mib.to_string()])
+            .arguments(self.accelerator.arguments())
+            .arguments(["-nodefaults", "-no-user-config", "-display", "none"])
+            // So that the machine's own identifier (machine-id, product UUID) is its own and stays.
+            .arguments(["-uuid", &format!("72616c77-7269-4768-8000-0000000000{number:02x}")])
+            .argument("-kernel")
+            .argument(image.folder.join("grub.lkrn").to_string_lossy())
+            .arguments(identity_arguments())
+            .arguments(["-drive", "if=none,id=disk,file=disk.qcow2,format=qcow2,cache=unsafe,aio=threads"])
+            .arguments(["-device", "virtio-blk-pci,drive=disk,addr=0x2"])
+            .arguments(["-netdev", &format!("user,id=management,ipv6=off,hostfwd=tcp:127.0.0.1:{}-:22", self.lab.ssh_port(number))])
+            .arguments(["-device", &format!("virtio-net-pci,netdev=management,romfile=,addr=0x3,mac=52:54:00:77:01:{number:02x}")])
+            .arguments(["-netdev", &self.wire_argument()])
+            .arguments(["-device", &format!("virtio-net-pci,netdev=wire,romfile=,addr=0x4,mac=52:54:00:77:00:{number:02x}")])
+            .arguments(["-device", "virtio-rng-pci,addr=0x5", "-serial", "file:serial.log"])
+            .arguments(["-qmp", &format!("unix:{SOCKET},server=on,wait=off")]);
+        match snapshot {
+            Some(name) => program.arguments(["-loadvm", name]),
+            None => program,
+        }
+    }
+
+    /// One frame is one datagram between unix sockets: no frame ever leaves this computer. Paths are relative to the
+    /// machine's folder, because a socket's path may have only 107 bytes.
+    fn wire_argument(&self) -> String {
+        let remote = match self.wire {
+            Wire::Direct => format!("../{}/wire", machine_name(3 - self.number.min(2))),
+            Wire::Switch => format!("../port{}", self.number),
+        };
+        format!("dgram,id=wire,local.type=unix,local.path=wire,remote.type=unix,remote.path={remote}")
+    }
+
+    /// It is there and its QEMU runs, or the diagnostic with its last words.
+    pub fn expect_running(&self) -> Result<()> {
+        if background::running(&self.record()).is_some() {
+            return Ok(());
+        }
+        let said = files::tail(&self.folder().join("qemu.log"), 600).unwrap_or_default();
+        Err(Diagnostic::error("RW0905", format!("its QEMU ended: {}", text::one_line(&said, 300)))
+            .on(format!("lab machine {}", self.name()))
+            .state(format!("the end of its serial line:\n{}", self.last_words(6)))
+            .next("railwright lab down")
+            .next("railwright lab up")
+            .into())
+    }
+}
+
+fn identity_arguments() -> Vec<String> {
+    let names = ["name", "address", "hosts", "authorized_keys", "host_key", "host_key.pub"];
+    names.iter().flat_map(|name| ["-fw_cfg".to_owned(), format!("name=opt/railwright/{name},file={name}")]).collect()
+}
+
+/// /etc/hosts of every machine.
+fn hosts() -> String {
+    let machines = (1..=MOST_MACHINES).map(|n| format!("192.168.77.{n} {}\n", machine_name(n)));
+    std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(machines).collect()
+}

@@ -1,0 +1,94 @@
+//! What the machines are made of, and the digest that names it: same recipe, same disk, built once.
+
+use super::{assets, sources::Source};
+use crate::base::Digest;
+use serde::{Deserialize, Serialize};
+
+/// The size of a machine's disk; sparse, about 400 MB are written.
+pub const DISK_SIZE: &str = "3G";
+
+/// The program that owns the interfaces of the machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Network {
+    /// systemd-networkd.
+    #[default]
+    Networkd,
+    /// NetworkManager.
+    NetworkManager,
+    /// netplan, which renders for systemd-networkd.
+    Netplan,
+    /// ifupdown.
+    Ifupdown,
+}
+
+impl Network {
+    /// Its word in the recipe and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Network::Networkd => "networkd",
+            Network::NetworkManager => "networkmanager",
+            Network::Netplan => "netplan",
+            Network::Ifupdown => "ifupdown",
+        }
+    }
+}
+
+/// The packages of a kind in `recipe/packages.txt`: lines of `KIND PACKAGE`.
+fn packages(kind: &str) -> Vec<&'static str> {
+    let lines = assets::text("recipe/packages.txt").lines();
+    lines.filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == kind).map(|(_, name)| name).collect()
+}
+
+/// What a machine has from the start.
+pub fn installed(network: Network) -> Vec<&'static str> {
+    [packages("bare"), packages(network.word())].concat()
+}
+
+/// What the repository offers to it, without the dependencies.
+pub fn served() -> Vec<&'static str> {
+    packages("served")
+}
+
+/// Names the disk and packages that this recipe gives.
+pub fn digest(network: Network, sources: &[Source]) -> Digest {
+    let mut text = format!("{}\n{DISK_SIZE}\n", network.word());
+    for source in sources {
+        text.push_str(&source.line());
+        text.push('\n');
+    }
+    for (path, bytes) in assets::files_below("") {
+        // The stand-in source is served beside the packages and is no part of the disk.
+        if !path.starts_with("nv_peer_mem/") {
+            text.push_str(&format!("{path} {}\n", Digest::of_bytes(bytes)));
+        }
+    }
+    Digest::of_bytes(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_machine_has_nothing_of_rdma_and_no_compiler() {
+        for network in [Network::Networkd, Network::NetworkManager, Network::Netplan, Network::Ifupdown] {
+            let bare = installed(network);
+            assert!(bare.contains(&"openssh-server") && bare.contains(&"grub2-common"), "{bare:?}");
+            for absent in ["rdma-core", "perftest", "gcc", "dkms", "make"] {
+                assert!(!bare.contains(&absent), "{absent} in {bare:?}");
+                assert!(served().contains(&absent), "{absent} must come from the repository");
+            }
+        }
+    }
+
+    #[test]
+    fn the_digest_moves_with_network_and_sources() {
+        let source = |suite: &str| Source { uri: "http://example.invalid/debian".into(), suite: suite.into() };
+        let one = digest(Network::Networkd, &[source("bookworm")]);
+        assert_eq!(one, digest(Network::Networkd, &[source("bookworm")]));
+        assert_ne!(one, digest(Network::Netplan, &[source("bookworm")]));
+        assert_ne!(one, digest(Network::Networkd, &[source("bookworm-updates")]));
+    }
+}

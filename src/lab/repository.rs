@@ -1,0 +1,85 @@
+//! The package repository of a lab: the packages that a bare machine lacks, indexed and signed with the lab's own key,
+//! and beside them the stand-in source of nv_peer_mem.
+
+use super::folder::{Folder, trouble};
+use super::image::Image;
+use super::keys::{Keyring, expect_success};
+use super::tarball::source_tarball;
+use super::{Result, assets};
+use crate::system::{files, process::Program};
+use std::path::Path;
+
+/// The stand-in source, as `src/NAME` of the server.
+pub const STAND_IN_SOURCE: &str = "nv_peer_mem-1.0-9.tar.gz";
+
+/// Publishes the packages of an image, unless they are published and signed already.
+pub fn publish(folder: &Folder, image: &Image) -> Result<()> {
+    let target = folder.served();
+    let stamp = target.join("stamp");
+    if files::read_limited(&stamp, 200).is_ok_and(|text| text == image.digest.as_bytes()) && files::exists(&folder.repository_key()) {
+        return publish_source(&target);
+    }
+    files::remove(&target).map_err(|error| trouble(&target, &error))?;
+    files::make_folder(&target).map_err(|error| trouble(&target, &error))?;
+    link_packages(&image.folder.join("packages"), &target)?;
+    publish_source(&target)?;
+    sign(folder, &target)?;
+    write(&stamp, image.digest.as_bytes())
+}
+
+fn link_packages(from: &Path, to: &Path) -> Result<()> {
+    for name in files::names_in(from).map_err(|error| trouble(from, &error))? {
+        files::link_or_copy(&from.join(&name), &to.join(&name)).map_err(|error| trouble(&to.join(&name), &error))?;
+    }
+    Ok(())
+}
+
+fn publish_source(target: &Path) -> Result<()> {
+    let folder = target.join("src");
+    files::make_folder(&folder).map_err(|error| trouble(&folder, &error))?;
+    write(&folder.join(STAND_IN_SOURCE), &stand_in_source())
+}
+
+fn stand_in_source() -> Vec<u8> {
+    source_tarball(assets::files_below("nv_peer_mem").into_iter().map(|(path, bytes)| (format!("nv_peer_mem-1.0-9/{path}"), bytes)))
+}
+
+/// A flat repository: Packages, Release, and both forms of its signature.
+fn sign(folder: &Folder, target: &Path) -> Result<()> {
+    let archive = |arguments: &[&str]| {
+        let program = Program::new("apt-ftparchive").arguments(arguments.iter().copied()).folder(target);
+        expect_success("apt-ftparchive", &program, b"")
+    };
+    write(&target.join("Packages"), &archive(&["packages", "."])?)?;
+    let option = |key: &str, value: &str| format!("APT::FTPArchive::Release::{key}={value}");
+    let release = archive(&[
+        "-o",
+        &option("Origin", "railwright-lab"),
+        "-o",
+        &option("Label", "railwright-lab"),
+        "-o",
+        &option("Suite", "lab"),
+        "release",
+        ".",
+    ])?;
+    let keyring = Keyring::open(folder)?;
+    write(&target.join("InRelease"), &keyring.sign_around(&release)?)?;
+    write(&target.join("Release.gpg"), &keyring.sign_apart(&release)?)?;
+    write(&target.join("Release"), &release)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    files::write_atomic(path, bytes, 0o644).map_err(|error| trouble(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Digest;
+
+    /// Inventories name this checksum: when the stand-in changes, they change with it.
+    #[test]
+    fn the_stand_in_source_has_the_checksum_that_inventories_name() {
+        insta::assert_snapshot!(Digest::of_bytes(&stand_in_source()), @"");
+    }
+}

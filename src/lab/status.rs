@@ -1,0 +1,60 @@
+//! `railwright lab status`: what runs, as a value.
+
+use super::Result;
+use super::folder::{Folder, fabric_address, machine_name};
+use super::state::State;
+use crate::system::background;
+use serde::Serialize;
+
+/// A lab as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Its folder.
+    pub folder: String,
+    /// KVM or emulation; `None` when no lab was brought up.
+    pub accelerator: Option<&'static str>,
+    /// Who owns the machines' interfaces.
+    pub network: Option<&'static str>,
+    /// The machines in order.
+    pub machines: Vec<MachineStatus>,
+    /// Where the machines find the package repository, while it is served.
+    pub repository: Option<String>,
+}
+
+/// One machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MachineStatus {
+    /// `node1`.
+    pub name: String,
+    /// Its QEMU's process, while it runs.
+    pub process: Option<u32>,
+    /// Memory that QEMU really holds, MiB.
+    pub resident_mib: Option<u64>,
+    /// The SSH port on 127.0.0.1.
+    pub ssh_port: u16,
+    /// Its address on the fabric, which is the netdev of the make-believe ConnectX-6.
+    pub fabric: String,
+}
+
+/// Looks, and changes nothing.
+pub fn status(folder: &Folder) -> Result<Status> {
+    let state = State::read(folder);
+    let machine = |number| {
+        let process = background::running(&folder.machine(number).join("qemu.pid"));
+        MachineStatus {
+            name: machine_name(number),
+            process,
+            resident_mib: process.and_then(background::resident_kib).map(|kib| kib / 1024),
+            ssh_port: folder.ssh_port(number),
+            fabric: fabric_address(number),
+        }
+    };
+    let serves = background::running(&folder.path("server.pid")).is_some();
+    Ok(Status {
+        folder: folder.root().display().to_string(),
+        accelerator: state.as_ref().map(|state| state.accelerator.word()),
+        network: state.as_ref().map(|state| state.network.word()),
+        machines: (1..=state.map_or(0, |state| state.machines)).map(machine).collect(),
+        repository: serves.then(|| format!("http://{}:{}/", super::HOST_AS_SEEN_FROM_MACHINES, folder.repository_port())),
+    })
+}

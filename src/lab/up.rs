@@ -1,0 +1,202 @@
+//! `railwright lab up`: from nothing to machines that answer, from the bare snapshot when there is one.
+
+use super::accelerator::{self, Accelerator};
+use super::event::{Event, Listener, Step, timed};
+use super::folder::{Folder, trouble};
+use super::image::{self, Image};
+use super::machine::{BARE, Machine, Wire};
+use super::recipe::Network;
+use super::state::State;
+use super::{Result, down, guest, keys, machine_range, monitor, programs, repository};
+use crate::base::Diagnostic;
+use crate::system::process::{self, Program};
+use crate::system::{background, clock, files};
+use std::net::{TcpListener, TcpStream};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// How many machines.
+    pub machines: u8,
+    /// Who owns their interfaces.
+    pub network: Network,
+    /// Memory of each, MiB.
+    pub memory_mib: u32,
+}
+
+/// How the lab came up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// It was up as wanted; nothing was done.
+    AlreadyUp,
+    /// From the snapshot of the bare state.
+    FromSnapshot,
+    /// By a boot.
+    FromBoot,
+}
+
+/// Brings the lab up. What an aborted run has left is ended first.
+pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Came> {
+    machine_range(wanted.machines).ok_or_else(|| too_many(wanted.machines))?;
+    programs::check()?;
+    let _lock = folder.lock()?;
+    if let Some(state) = State::read(folder)
+        && stands(folder, &state)
+    {
+        return already_up(&state, wanted);
+    }
+    if down::end_all(folder)? > 0 {
+        listener(Event::Note("ended what was left of a lab here".to_owned()));
+    }
+    let image = image::ensure(folder, wanted.network, listener)?;
+    keys::prepare(folder)?;
+    timed(listener, Step::Repository, || repository::publish(folder, &image))?;
+    let accelerator = accelerator::choose(folder, &image, listener)?;
+    expect_free_ports(folder, wanted.machines)?;
+    start_server(folder)?;
+    let machines = machines(folder, wanted, accelerator);
+    let came = start_machines(folder, &machines, &image, listener)?;
+    let name = image.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let state = State { machines: wanted.machines, network: wanted.network, memory_mib: wanted.memory_mib, accelerator, image: name };
+    state.write(folder)?;
+    Ok(came)
+}
+
+/// The machines of a lab.
+pub fn machines(lab: &Folder, wanted: Wanted, accelerator: Accelerator) -> Vec<Machine<'_>> {
+    let wire = if wanted.machines > 2 { Wire::Switch } else { Wire::Direct };
+    (1..=wanted.machines).map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire }).collect()
+}
+
+/// Whether all that a lab consists of runs.
+fn stands(folder: &Folder, state: &State) -> bool {
+    let records = (1..=state.machines).map(|number| folder.machine(number).join("qemu.pid"));
+    records.chain([folder.path("server.pid")]).all(|record| background::running(&record).is_some())
+}
+
+fn already_up(state: &State, wanted: Wanted) -> Result<Came> {
+    if state.machines == wanted.machines && state.network == wanted.network && state.memory_mib == wanted.memory_mib {
+        return Ok(Came::AlreadyUp);
+    }
+    Err(Diagnostic::error("RW0907", "another lab is up in this folder")
+        .state(format!("{} machines with {}, {} MiB each", state.machines, state.network.word(), state.memory_mib))
+        .next("railwright lab down")
+        .next("then run the command again")
+        .into())
+}
+
+fn too_many(machines: u8) -> Box<Diagnostic> {
+    Diagnostic::error("RW0910", format!("a lab has 1 to {} machines, not {machines}", super::MOST_MACHINES)).into()
+}
+
+/// A port in use would make QEMU end with a less helpful word.
+fn expect_free_ports(folder: &Folder, machines: u8) -> Result<()> {
+    let ports = (1..=machines).map(|number| folder.ssh_port(number)).chain([folder.repository_port()]);
+    for port in ports {
+        if let Err(error) = TcpListener::bind(("127.0.0.1", port)) {
+            return Err(Diagnostic::error("RW0904", format!("port {port} on 127.0.0.1 cannot be had: {error}"))
+                .effect("inventories name the lab's ports, so no other one is taken in its place")
+                .state("no machine was started")
+                .next("end what holds the port (ss -ltnp), perhaps a lab in another folder: railwright lab down")
+                .next("or choose others, for the lab and in the inventory: RAILWRIGHT_LAB_PORT=28200 railwright lab up")
+                .into());
+        }
+    }
+    Ok(())
+}
+
+fn start_server(folder: &Folder) -> Result<()> {
+    let port = folder.repository_port();
+    let program = this_program(folder)?.arguments(["lab", "serve", "--port", &port.to_string(), "--folder"]);
+    let (log, record) = (folder.path("server.log"), folder.path("server.pid"));
+    background::start(&program.argument(folder.served().to_string_lossy()), &log, &record).map_err(|error| trouble(&log, &error))?;
+    for _ in 0..200 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(());
+        }
+        if background::running(&record).is_none() {
+            break;
+        }
+        clock::block_for(50);
+    }
+    let said = files::tail(&log, 400).unwrap_or_default();
+    Err(Diagnostic::error(
+        "RW0904",
+        format!("the package repository did not start on port {port}: {}", crate::base::text::one_line(&said, 200)),
+    )
+    .next(format!("see {}", log.display()))
+    .into())
+}
+
+fn start_switch(folder: &Folder, machines: usize) -> Result<()> {
+    let program = this_program(folder)?.folder(&folder.path("machines")).arguments(["lab", "switch", "--ports", &machines.to_string()]);
+    let log = folder.path("switch.log");
+    background::start(&program, &log, &folder.path("switch.pid")).map_err(|error| trouble(&log, &error))?;
+    for _ in 0..200 {
+        if files::exists(&folder.path(&format!("machines/port{machines}"))) {
+            break;
+        }
+        clock::block_for(50);
+    }
+    Ok(())
+}
+
+/// This very program, told which lab it serves.
+fn this_program(folder: &Folder) -> Result<Program> {
+    let path = process::this_program().map_err(|error| trouble(std::path::Path::new("this program"), &error))?;
+    let first_port = folder.ssh_port(0).to_string();
+    let root = folder.root().to_string_lossy();
+    Ok(Program::new(path.to_string_lossy()).environment("RAILWRIGHT_LAB_DIR", root).environment("RAILWRIGHT_LAB_PORT", first_port))
+}
+
+fn start_machines(folder: &Folder, machines: &[Machine<'_>], image: &Image, listener: Listener<'_>) -> Result<Came> {
+    let from_snapshot = machines.iter().all(|machine| machine.has_bare(image));
+    if !from_snapshot {
+        for machine in machines {
+            machine.make_fresh(image)?;
+        }
+    }
+    if machines.len() > 2 {
+        start_switch(folder, machines.len())?;
+    }
+    let (step, snapshot) = if from_snapshot { (Step::Restore, Some(BARE)) } else { (Step::Boot, None) };
+    let booted = timed(listener, step, || {
+        for machine in machines {
+            machine.start(image, snapshot)?;
+        }
+        wait_for_all(machines, step, listener)
+    });
+    if let Err(diagnostic) = booted {
+        // Next time from a boot, in case it is the snapshot that does not fit.
+        let _ = machines.iter().try_for_each(|machine| files::remove(&machine.folder().join("bare")));
+        return Err(diagnostic);
+    }
+    if from_snapshot {
+        return Ok(Came::FromSnapshot);
+    }
+    timed(listener, Step::Snapshot, || machines.iter().try_for_each(|machine| keep_bare(machine, image)))?;
+    Ok(Came::FromBoot)
+}
+
+/// Waits until each machine answers and has come to rest; its clock is set, because a snapshot's stands still.
+pub fn wait_for_all(machines: &[Machine<'_>], step: Step, listener: Listener<'_>) -> Result<()> {
+    let wait = |machine: &Machine<'_>| {
+        let script = || format!("date -u -s @{} >/dev/null; timeout 120 systemctl is-system-running --wait", clock::unix_seconds());
+        guest::run_when_it_answers(machine, &script, step)?;
+        listener(Event::Note(format!("{} answers on 127.0.0.1:{}", machine.name(), machine.lab.ssh_port(machine.number))));
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let waits: Vec<_> = machines.iter().map(|machine| scope.spawn(move || wait(machine))).collect();
+        waits.into_iter().try_for_each(|wait| wait.join().unwrap_or_else(|_| Err(ended_badly())))
+    })
+}
+
+fn ended_badly() -> Box<Diagnostic> {
+    Diagnostic::error("RW0905", "a thread that waited for a machine ended badly").next("railwright lab down").into()
+}
+
+fn keep_bare(machine: &Machine<'_>, image: &Image) -> Result<()> {
+    monitor::silently(&machine.folder(), &machine.name(), &format!("savevm {BARE}"))?;
+    machine.note_bare(image)
+}

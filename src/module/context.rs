@@ -1,0 +1,219 @@
+//! What the templates of a module can name, for one host. The type is the language: its JSON Schema is what names are
+//! checked against, and its field docs are the user's reference.
+
+use super::shape::{EACH, Shape};
+use crate::base::{Diagnostic, Place, secret};
+use crate::resource::action::PackageManager;
+use crate::spec::model::{Fabric, Gpu, Iommu};
+use crate::spec::{Host, Loaded};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Texts of the files that the spec refers to, by the path as the spec has it (`../../.lab/repository.asc`).
+pub type Texts = BTreeMap<String, String>;
+
+/// All that a template can name, besides the module's own parameters.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Names {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric, as the spec has it; what the spec leaves out is not there.
+    pub fabric: Fabric,
+    /// This host.
+    pub host: HostNames,
+    /// Package repositories that every host gets.
+    pub repositories: Vec<RepositoryNames>,
+    /// Each secret of the spec, as a mark that is filled in on the way to the host.
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// One host.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HostNames {
+    /// Its name.
+    pub name: String,
+    /// Its place in the cluster, from 1.
+    pub index: usize,
+    /// The operating system, such as `debian-12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// `apt` or `dnf`, by the operating system; not there when the spec does not name one of a known family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package_manager: Option<Manager>,
+    /// The GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// IOMMU mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Iommu>,
+    /// Failure domains and the like.
+    pub labels: BTreeMap<String, String>,
+    /// The RDMA NICs, one a rail.
+    pub rails: Vec<RailNames>,
+    /// True when the RDMA devices are made of plain Ethernet ones by software.
+    pub soft_roce: bool,
+}
+
+/// The program that keeps packages, as templates name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Manager {
+    /// Debian and its family.
+    Apt,
+    /// Red Hat's family.
+    Dnf,
+}
+
+impl From<Manager> for PackageManager {
+    fn from(manager: Manager) -> Self {
+        match manager {
+            Manager::Apt => PackageManager::Apt,
+            Manager::Dnf => PackageManager::Dnf,
+        }
+    }
+}
+
+/// One RDMA NIC.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RailNames {
+    /// The rail, from 0.
+    pub rail: u32,
+    /// The netdev.
+    pub netdev: String,
+    /// Its address in CIDR form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The model.
+    pub model: String,
+}
+
+/// One package repository.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RepositoryNames {
+    /// A name for its files on the host.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// apt: the suite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// apt: the components.
+    pub components: Vec<String>,
+    /// The signing key, armoured.
+    pub key_text: String,
+    /// apt: pin priority for its packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+}
+
+/// The NIC model that makes RDMA devices of plain Ethernet ones.
+pub const SOFT_ROCE: &str = "soft-roce";
+
+/// The shape of `Names`.
+pub fn shape() -> Shape {
+    Shape::of_schema(schemars::schema_for!(Names).as_value())
+}
+
+/// The files outside of the YAML whose texts the templates need, with where the spec names them.
+pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
+    let keys = loaded.spec.repositories.iter().enumerate();
+    keys.map(|(index, repository)| (repository.key.clone(), loaded.place(&format!("repositories[{index}].key")))).collect()
+}
+
+/// The repositories with their keys; a key whose text is not there is an error.
+pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let mut out = Vec::new();
+    for (index, repository) in loaded.spec.repositories.iter().enumerate() {
+        let Some(key_text) = texts.get(&repository.key) else {
+            errors.push(key_absent(loaded, index, &repository.key));
+            continue;
+        };
+        out.push(RepositoryNames {
+            name: repository.name.clone(),
+            url: repository.url.clone(),
+            suite: repository.suite.clone(),
+            components: repository.components.clone(),
+            key_text: key_text.clone(),
+            priority: repository.priority,
+        });
+    }
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error("RW0214", format!("the signing key `{path}` is not there"))
+        .effect("packages of a repository whose key nobody knows would be installed unchecked, so no host is planned")
+        .next("put the armoured key at that path, or plan from an observation, which holds the text that was read then");
+    if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {
+        diagnostic = diagnostic.labelled(label);
+    }
+    diagnostic
+}
+
+/// What templates can name for one host.
+pub fn names(loaded: &Loaded, host: &Host, repositories: &[RepositoryNames]) -> Names {
+    let group = loaded.group_of(host);
+    let rail = |rail: &crate::spec::Rail| RailNames {
+        rail: rail.rail,
+        netdev: rail.netdev.clone(),
+        address: rail.address.clone(),
+        model: rail.model.clone(),
+    };
+    Names {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        host: HostNames {
+            name: host.name.clone(),
+            index: host.index,
+            os: group.os.clone(),
+            package_manager: group.os.as_deref().and_then(manager),
+            gpu: group.gpu.clone(),
+            iommu: group.iommu,
+            labels: group.labels.clone(),
+            rails: host.netdevs.iter().map(rail).collect(),
+            soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
+        },
+        repositories: repositories.to_vec(),
+        secrets: loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect(),
+    }
+}
+
+fn manager(os: &str) -> Option<Manager> {
+    let family = os.split('-').next().unwrap_or_default();
+    match family {
+        "debian" | "ubuntu" => Some(Manager::Apt),
+        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux" | "openeuler" => Some(Manager::Dnf),
+        _ => None,
+    }
+}
+
+/// The value at a path of names; nothing where it is not there or the path goes through every element.
+pub fn value_at<'a>(values: &'a BTreeMap<String, Value>, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(values.get(first)?, |value, name| value.get(name))
+}
+
+/// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
+pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
+    let group = format!("nodes[{}]", host.group);
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    let join = |base: &str, rest: &[&str]| rest.iter().fold(base.to_owned(), |path, word| format!("{path}.{word}"));
+    match words.as_slice() {
+        ["host", "os" | "package_manager", ..] => format!("{group}.os"),
+        ["host", "soft_roce", ..] => format!("{group}.nics.model"),
+        ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
+        ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
+        ["host", "rails", ..] => format!("{group}.nics"),
+        ["host", "name" | "index", ..] => format!("{group}.name"),
+        ["host", rest @ ..] => join(&group, rest),
+        ["repositories", EACH, rest @ ..] => match (item, rest) {
+            (Some(item), ["key_text", ..]) => format!("repositories[{item}].key"),
+            (Some(item), rest) => join(&format!("repositories[{item}]"), rest),
+            (None, _) => "repositories".to_owned(),
+        },
+        words => join(words.first().copied().unwrap_or_default(), words.get(1..).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,345 @@
+//! From a spec and modules to wishes: which modules apply to which host, what each wants there, in which order, and why.
+
+use super::body::span_of;
+use super::compile::{CheckTemplate, Module, Modules, Resource};
+use super::context::{self, Texts, value_at};
+use super::merge;
+use super::names::Use;
+use super::order::Made;
+use super::{engine, parameters};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
+use crate::resource::{Wish, kind_named};
+use crate::spec::{Host, Loaded};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tera::Context;
+
+/// All that the spec and its modules wish for.
+#[derive(Debug, Clone, Default)]
+pub struct Desired {
+    /// Sorted by address.
+    pub wishes: Vec<Wish>,
+    /// Checks that modules bring, by host and module.
+    pub checks: Vec<Check>,
+    /// Digests of all modules that some host uses.
+    pub digests: BTreeMap<String, Digest>,
+    /// Which modules want a resource, and what made them.
+    pub why: BTreeMap<Address, Vec<Why>>,
+}
+
+/// A check that a module brings, for one host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// The host.
+    pub host: String,
+    /// The module and the id of the check: `memlock/limit`.
+    pub name: String,
+    /// A POSIX sh script, to be run in a fresh login.
+    pub run: String,
+    /// What it must print, white space at the ends left out; without it, it must exit with 0.
+    pub expect: Option<String>,
+    /// Its time limit in seconds.
+    pub limit_s: u32,
+}
+
+/// Why a resource is wished for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    /// The module and the id of the resource in its manifest.
+    pub module: String,
+    /// What the module is for.
+    pub summary: String,
+    /// The conditions that hold, as they are written; the spec's `enabled: true` stands for the module's own.
+    pub conditions: Vec<String>,
+    /// The facts that the conditions look at, with their values here.
+    pub facts: BTreeMap<String, Value>,
+}
+
+/// One wish before order and merging.
+pub(super) struct Draft {
+    pub module: usize,
+    pub resource: usize,
+    pub wish: Wish,
+    pub why: Why,
+}
+
+/// The wishes of all hosts. `texts` holds the files of `context::files`.
+pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desired, Vec<Diagnostic>> {
+    let mut errors = parameters::check_overrides(modules, loaded);
+    let repositories = context::repositories(loaded, texts).map_err(|more| errors.extend(more)).unwrap_or_default();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut found = Findings::default();
+    let mut out = Desired::default();
+    for host in &loaded.hosts {
+        let names = context::names(loaded, host, &repositories);
+        let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
+        else {
+            continue;
+        };
+        let context = engine::context(&values);
+        let (drafts, made) = (Vec::new(), Vec::new());
+        OfHost { loaded, modules: &modules.modules, host, values: &values, context, found: &mut found, drafts, made }.all(&mut out);
+    }
+    let errors = found.into_diagnostics();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    out.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    Ok(out)
+}
+
+/// Errors with the hosts that have them: the same error of a thousand hosts is one.
+#[derive(Default)]
+pub(super) struct Findings(Vec<(Diagnostic, Vec<String>)>);
+
+impl Findings {
+    pub(super) fn add(&mut self, diagnostic: Diagnostic, host: &str) {
+        match self.0.iter_mut().find(|(known, _)| *known == diagnostic) {
+            Some((_, hosts)) => hosts.push(host.to_owned()),
+            None => self.0.push((diagnostic, vec![host.to_owned()])),
+        }
+    }
+
+    fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.0.into_iter().map(|(diagnostic, hosts)| diagnostic.on(crate::base::nodeset::fold(&hosts))).collect()
+    }
+}
+
+struct OfHost<'a> {
+    loaded: &'a Loaded,
+    modules: &'a [Module],
+    host: &'a Host,
+    values: &'a BTreeMap<String, Value>,
+    context: Context,
+    found: &'a mut Findings,
+    drafts: Vec<Draft>,
+    made: Vec<Made>,
+}
+
+/// One module on one host.
+struct Scope {
+    parameters: BTreeMap<String, Value>,
+    context: Context,
+    conditions: Vec<String>,
+}
+
+impl OfHost<'_> {
+    fn all(&mut self, out: &mut Desired) {
+        for value in self.values.values() {
+            if let Some(text) = reserved_text(value) {
+                let said = crate::base::text::one_line(text, 60);
+                self.found.add(
+                    Diagnostic::error("RW0215", format!("`{said}` holds a character that is kept for the marks of secrets")),
+                    &self.host.name,
+                );
+                return;
+            }
+        }
+        let modules = self.modules;
+        for (at, module) in modules.iter().enumerate() {
+            self.made.push(Made::default());
+            let Some(scope) = self.scope(module) else { continue };
+            for (index, resource) in module.resources.iter().enumerate() {
+                self.resource(at, index, resource, &scope);
+            }
+            for check in &module.checks {
+                self.check(module, check, &scope, out);
+            }
+            out.digests.insert(module.name.clone(), module.digest.clone());
+        }
+        let drafts = std::mem::take(&mut self.drafts);
+        for (wish, why) in merge::wishes(drafts, &self.made, modules, self.found, &self.host.name) {
+            out.why.insert(wish.address.clone(), why);
+            out.wishes.push(wish);
+        }
+    }
+
+    fn note<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
+        result.map_err(|diagnostic| self.found.add(diagnostic, &self.host.name)).ok()
+    }
+
+    /// The names of a module on this host, if it applies here.
+    fn scope(&mut self, module: &Module) -> Option<Scope> {
+        let enabled = self.loaded.spec.modules.get(&module.name).and_then(|wanted| wanted.enabled);
+        if enabled == Some(false) {
+            return None;
+        }
+        let mut conditions = Vec::new();
+        if enabled == Some(true) {
+            conditions.push(format!("modules.{}.enabled is true", module.name));
+        } else if let Some(when) = &module.when {
+            let result = module.engine.holds(when, &self.context, module.document());
+            if !self.note(result)? {
+                return None;
+            }
+            conditions.extend(module.manifest.when.iter().map(|when| when.text.clone()));
+        }
+        let parameters = match parameters::resolve(module, self.values, self.loaded) {
+            Ok(parameters) => parameters,
+            Err(errors) => {
+                errors.into_iter().for_each(|error| self.found.add(error, &self.host.name));
+                return None;
+            }
+        };
+        let mut context = self.context.clone();
+        for (name, value) in &parameters {
+            context.insert(name.clone(), value);
+        }
+        Some(Scope { parameters, context, conditions })
+    }
+
+    /// The contexts of each turn of a `for`, or the one without.
+    fn turns(
+        &mut self,
+        module: &Module,
+        each: Option<&(String, super::engine::Snippet)>,
+        scope: &Scope,
+    ) -> Option<Vec<(Option<usize>, Context)>> {
+        let Some((variable, list)) = each else { return Some(vec![(None, scope.context.clone())]) };
+        let list_value = self.note(module.engine.value(list, &scope.context, module.document()))?;
+        let items = list_value.as_array().cloned().unwrap_or_default();
+        let turn = |(at, item): (usize, &Value)| {
+            let mut context = scope.context.clone();
+            context.insert(variable.clone(), item);
+            (Some(at), context)
+        };
+        Some(items.iter().enumerate().map(turn).collect())
+    }
+
+    fn resource(&mut self, at: usize, index: usize, resource: &Resource, scope: &Scope) {
+        let module = &self.modules[at];
+        let Some(turns) = self.turns(module, resource.each.as_ref(), scope) else { return };
+        for (turn, context) in turns {
+            if let Some(when) = &resource.when {
+                match self.note(module.engine.holds(when, &context, module.document())) {
+                    Some(true) => {}
+                    _ => continue,
+                }
+            }
+            let body = resource.body.render(&module.engine, &context, module.document());
+            let Some(body) = self.note(body) else { continue };
+            let Some(address) = self.address(module, resource, &body) else { continue };
+            let mut conditions = scope.conditions.clone();
+            conditions.extend(resource.entry.when.iter().map(|when| when.text.clone()));
+            let why = Why {
+                module: format!("{}/{}", module.name, resource.entry.id.text),
+                summary: module.summary.clone(),
+                conditions,
+                facts: self.facts(module, resource, scope),
+            };
+            let wish = Wish {
+                address: address.clone(),
+                kind: resource.entry.kind.text.clone(),
+                body,
+                after: Vec::new(),
+                module: why.module.clone(),
+                places: self.places(module, resource, turn),
+            };
+            self.made[at].by_id.entry(resource.entry.id.text.clone()).or_default().push(address);
+            self.drafts.push(Draft { module: at, resource: index, wish, why });
+        }
+    }
+
+    /// The address of a body that its kind accepts.
+    fn address(&mut self, module: &Module, resource: &Resource, body: &Value) -> Option<Address> {
+        let kind = kind_named(&resource.entry.kind.text)?;
+        let errors = kind.check(body);
+        let (file, name) = (module.document().source().name(), format!("{}/{}", module.name, resource.entry.id.text));
+        for error in &errors {
+            let span = span_of(module.document(), resource.entry.body, &error.pointer);
+            let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
+            let label = value.map_or(String::new(), |value| crate::base::text::one_line(&format!("here it is {value}"), 80));
+            let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message)).at(file, span, label);
+            let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
+            self.found.add(diagnostic, &self.host.name);
+        }
+        if !errors.is_empty() {
+            return None;
+        }
+        let address = kind.address_name(body).map(|name| Address::host(&self.host.name, kind.name(), &name));
+        if address.is_none() {
+            let span = span_of(module.document(), resource.entry.body, "");
+            self.found.add(
+                Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(file, span, ""),
+                &self.host.name,
+            );
+        }
+        address
+    }
+
+    /// The paths that the conditions look at, with their values.
+    fn facts(&self, module: &Module, resource: &Resource, scope: &Scope) -> BTreeMap<String, Value> {
+        let uses = module.when.iter().chain(&resource.when).flat_map(|when| &when.uses);
+        uses.filter_map(|one| {
+            Some((one.path.join("."), value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?.clone()))
+        })
+        .collect()
+    }
+
+    /// Where the spec says what the body was made from; without such, where it says why the resource is wished for.
+    fn places(&self, module: &Module, resource: &Resource, turn: Option<usize>) -> Vec<Place> {
+        let body = resource.body.snippets().into_iter().flat_map(|snippet| &snippet.uses);
+        let mut places = self.places_of(module, body, turn);
+        if places.is_empty() {
+            let conditions = module.when.iter().chain(&resource.when).chain(resource.each.iter().map(|(_, list)| list));
+            places = self.places_of(module, conditions.flat_map(|snippet| &snippet.uses), turn);
+        }
+        if places.is_empty() {
+            places.extend(self.loaded.nearest_place(&format!("nodes[{}]", self.host.group)));
+        }
+        places.sort();
+        places.dedup();
+        places
+    }
+
+    fn places_of<'u>(&self, module: &Module, uses: impl Iterator<Item = &'u Use>, turn: Option<usize>) -> Vec<Place> {
+        uses.filter_map(|one| {
+            let Some((name, parameter)) = one.path.first().and_then(|first| module.parameters.get_key_value(first)) else {
+                return self.loaded.place(&context::spec_path(self.host, &one.path, turn));
+            };
+            let from = || parameter.from.as_ref().map(|from| from.split('.').map(str::to_owned).collect::<Vec<_>>());
+            let place = self.loaded.place(&parameters::override_path(&module.name, name));
+            place.or_else(|| self.loaded.place(&context::spec_path(self.host, &from()?, turn)))
+        })
+        .collect()
+    }
+
+    fn check(&mut self, module: &Module, check: &CheckTemplate, scope: &Scope, out: &mut Desired) {
+        let Some(turns) = self.turns(module, check.each.as_ref(), scope) else { return };
+        for (_, context) in turns {
+            if let Some(when) = &check.when {
+                match self.note(module.engine.holds(when, &context, module.document())) {
+                    Some(true) => {}
+                    _ => continue,
+                }
+            }
+            let Some(run) = self.note(module.engine.text(&check.run, &context, module.document())) else { continue };
+            let expect = match &check.expect {
+                None => None,
+                Some(expect) => match self.note(module.engine.value(expect, &context, module.document())) {
+                    Some(Value::String(text)) => Some(text),
+                    Some(other) => Some(other.to_string()),
+                    None => continue,
+                },
+            };
+            let name = format!("{}/{}", module.name, check.entry.id.text);
+            out.checks.push(Check { host: self.host.name.clone(), name, run, expect, limit_s: check.entry.limit_s });
+        }
+    }
+}
+
+/// A text of the spec that holds a code point kept for marks; the marks of the secrets themselves are ours.
+fn reserved_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => {
+            let ours = secret::names(text).first().is_some_and(|name| *text == secret::mark(name));
+            (!ours && secret::reserved(text).is_some()).then_some(text.as_str())
+        }
+        Value::Array(items) => items.iter().find_map(reserved_text),
+        Value::Object(map) => map.values().find_map(reserved_text),
+        _ => None,
+    }
+}

@@ -1,0 +1,263 @@
+//! Tera, held in: one instance a module, every template compiled once, typed results, values quoted in shell templates,
+//! and errors that name the place in the file that the module's author wrote.
+
+use super::names::Problem;
+use super::token;
+use crate::base::{Diagnostic, quote, secret};
+use crate::spec::source::Source;
+use crate::spec::yaml::{Document, NodeId};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use tera::{Context, ErrorKind, Kwargs, State, Tera, TeraResult};
+
+/// Where the text of a template stands.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A value of `module.yaml`.
+    Manifest(NodeId),
+    /// A file of its own.
+    File(Arc<Source>),
+}
+
+/// What a template makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Makes {
+    /// Text, values as they are.
+    Text,
+    /// POSIX sh: every value becomes one quoted word.
+    Shell,
+    /// The value of one expression, with its type.
+    Value,
+    /// True or false.
+    Condition,
+}
+
+/// One compiled template: its name in the engine, and how to find its bytes in the author's file again.
+#[derive(Debug, Clone)]
+pub struct Snippet {
+    /// The name in the engine.
+    pub name: String,
+    /// What it makes.
+    pub makes: Makes,
+    /// The paths of the context that it uses; filled by the lint.
+    pub uses: Vec<super::names::Use>,
+    origin: Origin,
+    /// What Tera is given: the author's text, or the expression wrapped.
+    text: String,
+    /// Bytes that were put before the author's expression.
+    before: usize,
+    /// The expression within the author's text.
+    inner: Range<usize>,
+}
+
+impl Snippet {
+    /// The template of a text: one that is exactly one expression keeps its type, unless it is shell.
+    pub fn new(name: &str, text: &str, origin: Origin, makes: Makes) -> Self {
+        let whole = 0..text.len();
+        let (name, text, before, inner, makes) = match makes {
+            Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
+            Makes::Text => match token::sole_expression(text) {
+                Some(inner) => (name.to_owned(), format!("{{{{({})|json}}}}", &text[inner.clone()]), 3, inner, Makes::Value),
+                None => (name.to_owned(), text.to_owned(), 0, whole, makes),
+            },
+            Makes::Value => (name.to_owned(), format!("{{{{({text})|json}}}}"), 3, whole, makes),
+            Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
+        };
+        Snippet { name, makes, uses: Vec::new(), origin, text, before, inner }
+    }
+
+    /// The same, but always text: for what is written to a file.
+    pub fn verbatim(name: &str, text: &str, origin: Origin) -> Self {
+        let inner = 0..text.len();
+        Snippet { name: name.to_owned(), makes: Makes::Text, uses: Vec::new(), origin, text: text.to_owned(), before: 0, inner }
+    }
+
+    /// What Tera is given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The file and the bytes in it that belong to a part of what Tera was given.
+    pub fn place(&self, document: &Document, part: &Range<usize>) -> (String, Range<usize>) {
+        let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
+        let part = back(part.start)..back(part.end);
+        match &self.origin {
+            Origin::Manifest(node) => (document.source().name().to_owned(), document.span_within(*node, part)),
+            Origin::File(source) => (source.name().to_owned(), part),
+        }
+    }
+
+    /// A problem of the lint as a diagnostic.
+    pub fn diagnostic(&self, document: &Document, problem: &Problem) -> Diagnostic {
+        let (file, span) = self.place(document, &problem.span);
+        let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(file, span, problem.fix.clone().unwrap_or_default());
+        match problem.code {
+            "RW0203" => diagnostic.effect("Tera would take it for false or stop in the middle, and a wish would be missing without a word"),
+            _ => diagnostic,
+        }
+    }
+}
+
+/// The compiled templates of one module.
+#[derive(Clone)]
+pub struct Engine {
+    tera: Tera,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+impl Engine {
+    /// Compiles the templates; what Tera cannot read becomes diagnostics.
+    pub fn new(snippets: &[&Snippet], document: &Document) -> Result<Self, Vec<Diagnostic>> {
+        let mut tera = Tera::new();
+        tera.autoescape_on([".sh"]);
+        tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
+        tera.register_filter("json", json);
+        tera.register_filter("sh", sh);
+        tera.register_filter("systemd", systemd);
+        let errors: Vec<Diagnostic> = snippets
+            .iter()
+            .filter_map(|snippet| {
+                tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error))
+            })
+            .collect();
+        if errors.is_empty() { Ok(Engine { tera }) } else { Err(errors) }
+    }
+
+    /// The text that a template makes.
+    pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<String, Diagnostic> {
+        self.tera.render(&snippet.name, context).map_err(|error| diagnostic(snippet, document, &error))
+    }
+
+    /// The value that a template makes; text where it is not one lone expression.
+    pub fn value(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<Value, Diagnostic> {
+        let text = self.text(snippet, context, document)?;
+        if snippet.makes != Makes::Value {
+            return Ok(Value::String(text));
+        }
+        serde_json::from_str(&text).map_err(|error| plain(snippet, document, format!("the value cannot be used: {error}")))
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<bool, Diagnostic> {
+        Ok(self.text(snippet, context, document)? == "1")
+    }
+}
+
+fn plain(snippet: &Snippet, document: &Document, message: String) -> Diagnostic {
+    let (file, span) = snippet.place(document, &(0..snippet.text.len()));
+    Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
+}
+
+fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
+    match error.kind() {
+        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
+            let (file, span) = snippet.place(document, &report.span().range);
+            let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
+                "a template cannot be read"
+            } else {
+                "a template cannot be filled in"
+            };
+            Diagnostic::error("RW0204", what).at(file, span, crate::base::text::one_line(report.message(), 200))
+        }
+        other => plain(snippet, document, crate::base::text::one_line(&other.to_string(), 200)),
+    }
+}
+
+fn defined(value: &tera::Value) -> TeraResult<()> {
+    if value.is_undefined() { Err(tera::Error::message("the value is not there")) } else { Ok(()) }
+}
+
+fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    defined(&value)?;
+    serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))
+}
+
+fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    defined(&value)?;
+    Ok(quote::sh(&value.to_string()))
+}
+
+/// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
+fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    defined(&value)?;
+    let mut out = String::from("\"");
+    for c in value.to_string().chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '%' | '$' => out.extend([c, c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    Ok(out)
+}
+
+/// A context of these values.
+pub fn context(values: &BTreeMap<String, Value>) -> Context {
+    let mut context = Context::new();
+    for (name, value) in values {
+        context.insert(name.clone(), value);
+    }
+    context
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::source::SourceFile;
+    use serde_json::json;
+
+    fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
+        let source = Arc::new(Source::new(SourceFile { name: "t".into(), text: text.to_owned() }));
+        let document =
+            Document::parse(Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })), &mut Vec::new()).unwrap();
+        let snippet = Snippet::new("t", text, Origin::File(source), makes);
+        let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
+        let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;
+        engine.value(&snippet, &context(&BTreeMap::from([("x".to_owned(), value)])), &document).map_err(|error| shown(&error))
+    }
+
+    #[test]
+    fn a_lone_expression_keeps_its_type_and_text_stays_text() {
+        for (text, made) in [
+            ("{{ x.mtu }}", json!(9000)),
+            ("{{ x.mtu + 1 }} ", json!(9001)),
+            ("{{ x.mtu if x.mtu > 9 else null }}", json!(9000)),
+            ("{{ x }}", json!({"mtu": 9000})),
+            ("mtu {{ x.mtu }}", json!("mtu 9000")),
+            ("{{ x.none | default(value=null) }}", json!(null)),
+            ("{{ 'a%b$' | systemd }} ", json!("\"a%%b$$\"")),
+        ] {
+            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})).unwrap(), made, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_point_at_the_authors_own_bytes() {
+        for (text, said) in
+            [("{{ x.mtuu }}", r#"" x.mtuu ": the value is not there"#), ("a {{ x.mtuu.y }}", r#""mtuu": Field `y` is not defined"#)]
+        {
+            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");
+        }
+        assert!(render("{{ x. }}", Makes::Text, json!(1)).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_value_leaves_its_shell_word(value in ".{0,20}") {
+            let made = render("printf %s {{ x }}", Makes::Shell, json!(value)).unwrap();
+            let words = shlex::split(made.as_str().unwrap()).unwrap();
+            proptest::prop_assert_eq!(words, vec!["printf".to_owned(), "%s".to_owned(), value.replace('\0', "")]);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Wishes of one host that several modules have: the same wish is one, different ones are a conflict. Then the order.
+
+use super::compile::Module;
+use super::desired::{Draft, Findings, Why};
+use super::order::Made;
+use crate::base::{Address, Diagnostic};
+use crate::resource::Wish;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The wishes of one host with what they come after; conflicts are noted.
+pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], found: &mut Findings, host: &str) -> Vec<(Wish, Vec<Why>)> {
+    let mut by_address: BTreeMap<Address, (usize, usize, Wish, Vec<Why>)> = BTreeMap::new();
+    let mut later: Vec<(Address, Vec<Address>)> = Vec::new();
+    for draft in drafts {
+        let after = Made::after(made, modules, draft.module, draft.resource);
+        let address = draft.wish.address.clone();
+        match by_address.get_mut(&address) {
+            None => {
+                let mut wish = draft.wish;
+                wish.after = after;
+                by_address.insert(address, (draft.module, draft.resource, wish, vec![draft.why]));
+            }
+            Some((_, _, wish, why)) if wish.body == draft.wish.body => {
+                wish.places.extend(draft.wish.places);
+                wish.places.sort();
+                wish.places.dedup();
+                why.push(draft.why);
+                later.push((address, after));
+            }
+            Some((module, resource, ..)) => {
+                let first = (&modules[*module], *resource);
+                found.add(conflict(&address, first, (&modules[draft.module], draft.resource)), host);
+            }
+        }
+    }
+    for (address, after) in later {
+        join_order(&mut by_address, &address, after);
+    }
+    by_address
+        .into_values()
+        .map(|(_, _, mut wish, why)| {
+            wish.after.retain(|other| *other != wish.address);
+            wish.after.sort();
+            wish.after.dedup();
+            (wish, why)
+        })
+        .collect()
+}
+
+/// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does
+/// not turn the order around.
+fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, address: &Address, after: Vec<Address>) {
+    for before in after {
+        if !reaches(by_address, &before, address)
+            && let Some((_, _, wish, _)) = by_address.get_mut(address)
+        {
+            wish.after.push(before);
+        }
+    }
+}
+
+/// True when `from` comes, over any number of steps, after `to`.
+fn reaches(by_address: &BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, from: &Address, to: &Address) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if at == to {
+            return true;
+        }
+        if seen.insert(at)
+            && let Some((_, _, wish, _)) = by_address.get(at)
+        {
+            open.extend(&wish.after);
+        }
+    }
+    false
+}
+
+fn conflict(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {
+    let named = |(module, resource): (&Module, usize)| format!("{}/{}", module.name, module.resources[resource].entry.id.text);
+    let error = Diagnostic::error("RW0211", format!("{} is wished for twice, differently", address.within_target()))
+        .effect("each apply would undo the other half, so neither is planned")
+        .next(format!("leave one out: `modules: {{ {}: {{ enabled: false }} }}`", second.0.name))
+        .next("or give both the same values by their parameters");
+    [second, first].into_iter().fold(error, |error, one| {
+        let node = one.0.resources[one.1].entry.id.node;
+        one.0.at(error, node, format!("by {}", named(one)))
+    })
+}

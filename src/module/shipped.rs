@@ -1,0 +1,34 @@
+//! The modules that come with railwright: compiled into the binary, so that one file is the whole tool.
+
+use super::compile::ModuleFiles;
+use include_dir::{Dir, include_dir};
+use std::collections::BTreeMap;
+
+static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules");
+
+/// Folders below `modules/` that are no modules.
+const RESERVED: [&str; 1] = ["catalog"];
+
+/// The files of all shipped modules.
+pub fn shipped() -> Vec<ModuleFiles> {
+    SHIPPED
+        .dirs()
+        .filter(|folder| !RESERVED.iter().any(|reserved| folder.path().ends_with(reserved)))
+        .map(|folder| {
+            let mut files = BTreeMap::new();
+            collect(folder, folder, &mut files);
+            ModuleFiles { folder: format!("modules/{}", folder.path().display()), files }
+        })
+        .collect()
+}
+
+fn collect(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {
+    for file in folder.files() {
+        let path = file.path().strip_prefix(top.path()).unwrap_or(file.path());
+        // Cases are tests of the module, not a part of it.
+        if let Some(text) = file.contents_utf8().filter(|_| !path.starts_with("tests")) {
+            files.insert(path.display().to_string(), text.to_owned());
+        }
+    }
+    folder.dirs().for_each(|below| collect(top, below, files));
+}

@@ -1,0 +1,199 @@
+//! A run as it goes on: one line a turn of events, and on a terminal one line at the bottom that says what is under way.
+//! With many hosts only what concerns a whole host, a gate or a failure gets a line.
+
+use super::out;
+use crate::apply::{ApplyOutcome, Counts, Event};
+use crate::base::nodeset;
+use crate::base::text::{clean, one_line};
+use crate::state::Outcome;
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Up to this many hosts every step gets a line.
+const HOSTS_IN_FULL: usize = 8;
+/// Away from a terminal a sign of life comes after this long without a line.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+
+/// The view of one run.
+pub struct View {
+    terminal: bool,
+    in_full: bool,
+    began: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    steps: usize,
+    counts: Counts,
+    finished: usize,
+    /// What is under way: node id, what it does, since when.
+    active: BTreeMap<String, (String, Option<Instant>)>,
+    last_line: Option<Instant>,
+    drawn: bool,
+}
+
+impl View {
+    /// A view for a plan with this many hosts.
+    pub fn new(hosts: usize) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        View { terminal, in_full: hosts <= HOSTS_IN_FULL, began: Instant::now(), state: Mutex::default() }
+    }
+
+    /// Takes an event in and shows what it changes.
+    pub fn show(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.take(event);
+        if let Some(line) = line(event, self.in_full) {
+            self.erase(&mut state);
+            out::note(&format!("{}  {line}", clock(self.began.elapsed())));
+            state.last_line = Some(Instant::now());
+        }
+        self.draw(&mut state);
+    }
+
+    /// Called once a second: the bottom line's clock goes on; elsewhere a sign of life now and then.
+    pub fn tick(&self) {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let silent = state.last_line.is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE);
+        if self.terminal {
+            self.draw(&mut state);
+        } else if silent && !state.active.is_empty() {
+            out::note(&format!("{}  {}", clock(self.began.elapsed()), state.bottom()));
+            state.last_line = Some(Instant::now());
+        }
+    }
+
+    /// The run is over: the bottom line goes away.
+    pub fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.erase(&mut state);
+    }
+
+    fn erase(&self, state: &mut State) {
+        if state.drawn {
+            out::note_raw("\r\x1b[K");
+            state.drawn = false;
+        }
+    }
+
+    fn draw(&self, state: &mut State) {
+        if self.terminal {
+            let text: String = format!("{}  {}", clock(self.began.elapsed()), state.bottom()).chars().take(98).collect();
+            out::note_raw(&format!("\r\x1b[K{text}"));
+            state.drawn = true;
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { steps, .. } => self.steps = *steps,
+            Event::StepStarted { node } => drop(self.active.insert(node.clone(), (String::new(), Some(Instant::now())))),
+            Event::ActionStarted { node, word, .. } => {
+                self.active.entry(node.clone()).or_default().0 = word.replace('_', " ");
+            }
+            Event::StepFinished { node, outcome } => {
+                self.active.remove(node);
+                self.finished += 1;
+                self.counts.add(outcome);
+            }
+            Event::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("RDMA checks".to_owned(), Some(Instant::now())))),
+            Event::GateFinished { node, .. } => drop(self.active.remove(node)),
+            _ => {}
+        }
+    }
+
+    fn bottom(&self) -> String {
+        let trouble = self.counts.failed + self.counts.unknown + self.counts.unreachable + self.counts.stale;
+        let mut text = format!("{} of {} steps", self.finished, self.steps);
+        if trouble > 0 {
+            text.push_str(&format!(", {trouble} not done"));
+        }
+        let longest = self.active.iter().max_by_key(|(_, (_, since))| since.map(|at| at.elapsed()));
+        if let Some((node, (word, since))) = longest {
+            let waited = since.map_or(String::new(), |at| format!(" {}", clock(at.elapsed())));
+            let more = if self.active.len() > 1 { format!(", and {} more", self.active.len() - 1) } else { String::new() };
+            text.push_str(&format!("; {} {word}{waited}{more}", step(node)));
+        }
+        text
+    }
+}
+
+fn clock(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A node's id as a person says it.
+fn step(node: &str) -> String {
+    let shown = node.strip_prefix("host/").unwrap_or(node).replacen('/', "  ", 1).replace("%2F", "/");
+    one_line(&shown.replace("transaction/", ""), 70).replacen(' ', "  ", 1)
+}
+
+/// The line of an event; none where it would only be noise.
+fn line(event: &Event, in_full: bool) -> Option<String> {
+    Some(match event {
+        Event::RunStarted { run, steps } => format!("run {run}: {steps} steps"),
+        Event::HostReady { host } if in_full => format!("{}  reached and locked", clean(host)),
+        Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
+        Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
+        Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
+        Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),
+        Event::GateStarted { hosts, .. } => format!("{}  gate: links, GIDs, path MTU, marks, RDMA traffic", nodeset::fold(hosts)),
+        Event::GateFinished { hosts, result, .. } => match result.failure() {
+            None => format!("{}  gate passed", nodeset::fold(hosts)),
+            Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold(hosts), one_line(&why, 200)),
+        },
+        Event::Interrupted { running } => {
+            format!("stopping: nothing new starts, {running} steps are finished first; Ctrl-C again leaves at once")
+        }
+        Event::Warning(diagnostic) => format!("warning {}: {}", diagnostic.code, one_line(&diagnostic.message, 200)),
+        _ => return None,
+    })
+}
+
+fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
+    if node.starts_with("gate/") {
+        return None;
+    }
+    let words = match outcome {
+        Outcome::Done { changed: true } if in_full => "done".to_owned(),
+        Outcome::Done { changed: false } if in_full => "is as wished".to_owned(),
+        Outcome::Done { .. } | Outcome::Held { .. } | Outcome::Skipped { .. } => return None,
+        other => other.word().to_uppercase(),
+    };
+    Some(format!("{}  {words}", step(node)))
+}
+
+/// The last lines of a run: what came of it, and what to run next.
+pub fn summary(outcome: &ApplyOutcome, inventory: &str) -> String {
+    let counts = &outcome.counts;
+    let mut parts = Vec::new();
+    for (number, words) in [
+        (counts.done, "changed"),
+        (counts.already, "already as wished"),
+        (counts.failed, "failed"),
+        (counts.unknown, "unknown"),
+        (counts.unreachable, "not reached"),
+        (counts.stale, "stale"),
+        (counts.held, "held"),
+        (counts.skipped, "not begun"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {words}"));
+        }
+    }
+    let steps = if parts.is_empty() { "no steps".to_owned() } else { parts.join(", ") };
+    let run = outcome.run.as_deref().map_or(String::new(), |run| format!("run {run} "));
+    let next = match outcome.ending {
+        crate::apply::Ending::Done => format!("next: railwright verify {inventory}"),
+        crate::apply::Ending::Refused => String::new(),
+        crate::apply::Ending::Interrupted => format!("next: railwright resume {inventory}"),
+        _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
+    };
+    format!("{run}{}: {steps}\n{next}\n", outcome.ending.word())
+}

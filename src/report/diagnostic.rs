@@ -1,0 +1,114 @@
+//! Diagnostics on the screen and as JSON: what, where with a caret, what it means for the fabric, the state that things
+//! are in, what to do next. Alike findings of many hosts are one, with the hosts folded.
+
+mod alike;
+mod excerpt;
+
+use super::out::Look;
+use crate::base::text::clean;
+use crate::base::{Diagnostic, Label, Severity};
+use crate::spec::Sources;
+use anstyle::{AnsiColor, Style};
+use excerpt::Excerpt;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+/// The most findings on one screen.
+const SHOWN_MAX: usize = 20;
+/// The major grows when a key of the JSON changes its meaning; readers ignore unknown keys.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// All findings as text, at most twenty, then how many more there are.
+pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String {
+    let folded = alike::fold(diagnostics);
+    let mut parts: Vec<String> = folded.iter().take(SHOWN_MAX).map(|diagnostic| one(diagnostic, sources, look)).collect();
+    if folded.len() > SHOWN_MAX {
+        parts.push(format!("and {} more\n", folded.len() - SHOWN_MAX));
+    }
+    parts.join("\n")
+}
+
+/// All findings as a list of JSON objects, each with its code, its first place as file, line and column, and every label.
+pub fn json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
+    diagnostics.iter().map(|diagnostic| one_json(diagnostic, sources)).collect()
+}
+
+fn one_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+    let labels: Vec<Value> = diagnostic.labels.iter().map(|label| label_json(label, sources)).collect();
+    let first = |key: &str| labels.first().map_or(Value::Null, |label| label[key].clone());
+    json!({
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "file": first("file"),
+        "line": first("line"),
+        "column": first("column"),
+        "labels": labels,
+        "subject": diagnostic.subject,
+        "effect": diagnostic.effect,
+        "state": diagnostic.state,
+        "next": diagnostic.next,
+    })
+}
+
+fn label_json(label: &Label, sources: &Sources) -> Value {
+    let place = |offset: usize| sources.get(&label.file).map(|source| source.line_column(offset)).unzip();
+    let ((line, column), (end_line, end_column)) = (place(label.span.start), place(label.span.end));
+    json!({
+        "file": label.file,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "text": label.text,
+    })
+}
+
+fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
+    let (word, color) = match diagnostic.severity {
+        Severity::Error => ("error", AnsiColor::Red),
+        Severity::Warning => ("warning", AnsiColor::Yellow),
+    };
+    let style = if look.color { Style::new().bold().fg_color(Some(color.into())) } else { Style::new() };
+    let mut out = format!("{style}{word} {}{style:#}: {}\n", diagnostic.code, clean(&diagnostic.message));
+    let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
+    if let Some(excerpt) = shown {
+        out.push_str(&excerpt.render(diagnostic.severity, look));
+    }
+    let lines = elsewhere
+        .into_iter()
+        .map(|text| ("also", text))
+        .chain(diagnostic.subject.iter().map(|text| ("on", text.clone())))
+        .chain(diagnostic.effect.iter().map(|text| ("effect", text.clone())))
+        .chain(diagnostic.state.iter().map(|text| ("state", text.clone())))
+        .chain(diagnostic.next.iter().map(|text| ("next", text.clone())));
+    for (label, text) in lines {
+        out.push_str(&labelled_line(label, &clean(&text), look));
+    }
+    out
+}
+
+/// `  effect: text`, wrapped at words, further lines under the text.
+fn labelled_line(label: &str, text: &str, look: Look) -> String {
+    const TEXT_COLUMN: usize = 10;
+    let style = if look.color { Style::new().bold() } else { Style::new() };
+    let mut out = format!("  {style}{label}{style:#}:{}", " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3)));
+    let mut column = TEXT_COLUMN;
+    for (index, word) in text.split_whitespace().enumerate() {
+        if index > 0 && column + 1 + word.width() > look.width {
+            out.push('\n');
+            out.push_str(&" ".repeat(TEXT_COLUMN));
+            column = TEXT_COLUMN;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.width();
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests;

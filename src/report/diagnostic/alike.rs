@@ -1,0 +1,62 @@
+//! Findings that differ in nothing but their host become one finding about a node-set.
+
+use crate::base::Diagnostic;
+use crate::base::nodeset::fold as fold_names;
+use indexmap::IndexMap;
+
+/// Stands for the host's name while findings are compared; cannot be in a name.
+const HOST: &str = "\u{1}";
+
+/// The findings in their order, alike ones joined at the place of the first.
+pub fn fold(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut groups: IndexMap<String, (Diagnostic, Vec<&str>)> = IndexMap::new();
+    for (index, diagnostic) in diagnostics.iter().enumerate() {
+        match host_of(diagnostic) {
+            Some(host) => {
+                let template = with_host(diagnostic, host, HOST);
+                let key = format!("{template:?}");
+                groups.entry(key).or_insert_with(|| (template, Vec::new())).1.push(host);
+            }
+            None => {
+                groups.insert(format!("{index}"), (diagnostic.clone(), Vec::new()));
+            }
+        }
+    }
+    groups.into_values().map(|(template, hosts)| with_host(&template, HOST, &fold_names(&hosts))).collect()
+}
+
+/// The host of a subject such as `host/gpu-001, step reboot`.
+fn host_of(diagnostic: &Diagnostic) -> Option<&str> {
+    let rest = diagnostic.subject.as_deref()?.strip_prefix("host/")?;
+    let host = &rest[..rest.find(['/', ',', ' ', '#']).unwrap_or(rest.len())];
+    (!host.is_empty()).then_some(host)
+}
+
+fn with_host(diagnostic: &Diagnostic, from: &str, to: &str) -> Diagnostic {
+    let swap = |text: &String| replace_word(text, from, to);
+    Diagnostic {
+        message: swap(&diagnostic.message),
+        subject: diagnostic.subject.as_ref().map(swap),
+        effect: diagnostic.effect.as_ref().map(swap),
+        state: diagnostic.state.as_ref().map(swap),
+        next: diagnostic.next.iter().map(swap).collect(),
+        ..diagnostic.clone()
+    }
+}
+
+/// Replaces whole names only: `n1` is not a part of `n10` or of `gpu-n1`.
+fn replace_word(text: &str, from: &str, to: &str) -> String {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let (mut out, mut rest, mut before) = (String::new(), text, None);
+    while let Some(at) = rest.find(from) {
+        let end = at + from.len();
+        let left = rest[..at].chars().next_back().or(before);
+        let whole = !left.is_some_and(in_name) && !rest[end..].chars().next().is_some_and(in_name);
+        out.push_str(&rest[..at]);
+        out.push_str(if whole { to } else { from });
+        before = from.chars().next_back();
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}

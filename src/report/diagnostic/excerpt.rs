@@ -1,0 +1,172 @@
+//! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it these lines only: its
+//! built-in one scans the file from the start for every label.
+
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Label, Severity};
+use crate::report::out::Look;
+use crate::spec::{Source, Sources};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use std::fmt;
+use std::ops::Range;
+
+/// Labels further than this from the first one are named by line instead of drawn.
+const LINES_MAX: usize = 12;
+/// Longer lines are cut around the caret, in bytes.
+const LINE_LENGTH_MAX: usize = 160;
+
+/// A part of a file with its labels.
+#[derive(Debug)]
+pub struct Excerpt<'a> {
+    source: &'a Source,
+    /// The bytes of the file that are shown, and their text with control characters made harmless.
+    range: Range<usize>,
+    data: String,
+    labels: Vec<(Range<usize>, String)>,
+}
+
+impl<'a> Excerpt<'a> {
+    /// What can be drawn around the first label, and the other labels in words.
+    pub fn split(diagnostic: &Diagnostic, sources: &'a Sources) -> (Option<Excerpt<'a>>, Vec<String>) {
+        let Some(first) = diagnostic.labels.first() else { return (None, Vec::new()) };
+        let Some(source) = sources.get(&first.file) else {
+            return (None, diagnostic.labels.iter().map(|label| in_words(label, sources)).collect());
+        };
+        let home = source.line_of(first.span.start);
+        let line_is_short = |line: usize| source.line_span(line).len() <= LINE_LENGTH_MAX;
+        let near = |label: &&Label| {
+            let line = source.line_of(label.span.start);
+            label.file == first.file && line.abs_diff(home) <= LINES_MAX && (line.min(home)..=line.max(home)).all(line_is_short)
+        };
+        let (drawn, elsewhere): (Vec<&Label>, Vec<&Label>) =
+            diagnostic.labels.iter().partition(|label| near(label) || std::ptr::eq(*label, first));
+        let excerpt = Excerpt::around(source, &drawn);
+        (Some(excerpt), elsewhere.into_iter().map(|label| in_words(label, sources)).collect())
+    }
+
+    fn around(source: &'a Source, labels: &[&Label]) -> Excerpt<'a> {
+        let lines = labels.iter().map(|label| source.line_of(label.span.start));
+        let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| (top.min(line), bottom.max(line)));
+        let range = if source.line_span(top).len() > LINE_LENGTH_MAX {
+            cut_around(source, top, labels[0].span.start)
+        } else {
+            let is_short = |line: &usize| source.line_span(*line).len() <= LINE_LENGTH_MAX;
+            let above = top.checked_sub(1).filter(is_short).unwrap_or(top);
+            let below = Some(bottom + 1).filter(|line| *line < source.line_count()).filter(is_short).unwrap_or(bottom);
+            source.line_span(above).start..source.line_span(below).end
+        };
+        let clip = |label: &&Label| {
+            let line_end = source.line_span(source.line_of(label.span.start)).end.min(range.end);
+            let start = label.span.start.clamp(range.start, line_end);
+            (start..label.span.end.clamp(start, line_end), one_line(&label.text, 200))
+        };
+        let labels = labels.iter().map(clip).collect();
+        let data = harmless(&source.text()[range.clone()]);
+        Excerpt { source, range, data, labels }
+    }
+
+    /// The lines with their carets.
+    pub fn render(&self, severity: Severity, look: Look) -> String {
+        let theme = if look.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(look.width).with_links(false);
+        let mut out = String::new();
+        // Drawing into a string cannot fail; were it to, the finding's words still stand above.
+        let drawn = handler.render_report(&mut out, &Drawn { excerpt: self, severity }).is_ok();
+        // The first line is miette's own heading, empty here, because ours holds the code and the message.
+        let body = out.split_once('\n').map_or("", |(_, body)| body);
+        if drawn { body.trim_end_matches('\n').to_owned() + "\n" } else { String::new() }
+    }
+}
+
+fn in_words(label: &Label, sources: &Sources) -> String {
+    let place = sources.get(&label.file).map(|source| source.line_column(label.span.start));
+    let place = place.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
+    format!("{}{place}: {}", label.file, label.text)
+}
+
+/// A part of one long line, at character boundaries.
+fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
+    let span = source.line_span(line);
+    let offset = offset.clamp(span.start, span.end);
+    let boundary = |wanted: usize| (wanted..=span.end).find(|at| source.text().is_char_boundary(*at)).unwrap_or(span.end);
+    let start = boundary(offset.saturating_sub(LINE_LENGTH_MAX / 2).max(span.start));
+    let end = boundary((offset + LINE_LENGTH_MAX / 2).min(span.end));
+    start..end.max(start)
+}
+
+/// The same number of bytes, without anything that a terminal obeys.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\r' if rest.peek() == Some(&'\n') => out.push(c),
+            // Both are three bytes long, so that the carets stay where they belong.
+            _ if turns_text => out.push('\u{fffd}'),
+            c if c.is_control() => out.push_str(&"?".repeat(c.len_utf8())),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl SourceCode for Excerpt<'_> {
+    fn read_span<'s>(&'s self, span: &SourceSpan, before: usize, after: usize) -> Result<Box<dyn SpanContents<'s> + 's>, MietteError> {
+        let (start, end) = (span.offset(), span.offset() + span.len());
+        let (first, last) = (self.source.line_of(start).saturating_sub(before), self.source.line_of(end) + after);
+        let from = if before == 0 { start } else { self.source.line_span(first).start.max(self.range.start) };
+        let until = self.source.line_span(last.min(self.source.line_count() - 1)).end.min(self.range.end).max(from);
+        let bytes = self.data.as_bytes().get(from - self.range.start..until - self.range.start).ok_or(MietteError::OutOfBounds)?;
+        let (line, column) = self.source.line_column(from);
+        let contents = MietteSpanContents::new_named(
+            self.source.name().to_owned(),
+            bytes,
+            (from, until - from).into(),
+            line as usize - 1,
+            column as usize - 1,
+            last - first + 1,
+        );
+        Ok(Box::new(contents))
+    }
+}
+
+/// What miette asks for: no words of its own, only the lines and labels.
+#[derive(Debug)]
+struct Drawn<'a> {
+    excerpt: &'a Excerpt<'a>,
+    severity: Severity,
+}
+
+impl fmt::Display for Drawn<'_> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl std::error::Error for Drawn<'_> {}
+
+impl miette::Diagnostic for Drawn<'_> {
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(self.excerpt)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let labels = self.excerpt.labels.iter().enumerate().map(|(index, (span, text))| {
+            let at: SourceSpan = (span.start, span.len()).into();
+            if index == 0 {
+                LabeledSpan::new_primary_with_span(Some(text.clone()), at)
+            } else {
+                LabeledSpan::new_with_span(Some(text.clone()), at)
+            }
+        });
+        Some(Box::new(labels))
+    }
+}

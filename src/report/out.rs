@@ -1,0 +1,69 @@
+//! The two streams: stdout carries the result, stderr everything else. A closed pipe is not an error; a full disk is,
+//! and is remembered until the end of the command.
+
+use crate::system::environment;
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::OnceLock;
+
+static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// How a screen may look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// With colours.
+    pub color: bool,
+    /// Columns that text is wrapped to.
+    pub width: usize,
+}
+
+impl Look {
+    /// No colours, 100 columns: for files, pipes and tests.
+    pub const PLAIN: Look = Look { color: false, width: 100 };
+
+    /// For the result on stdout.
+    pub fn of_stdout() -> Look {
+        Look { color: may_color(io::stdout().is_terminal()), ..Look::PLAIN }
+    }
+
+    /// For everything else on stderr.
+    pub fn of_stderr() -> Look {
+        Look { color: may_color(io::stderr().is_terminal()), ..Look::PLAIN }
+    }
+}
+
+/// `NO_COLOR` set to anything but nothing turns colours off (no-color.org).
+fn may_color(is_terminal: bool) -> bool {
+    is_terminal && environment::variable("NO_COLOR").is_none() && environment::variable("TERM").as_deref() != Some("dumb")
+}
+
+/// Writes a part of the result to stdout and ends the line if the text does not.
+pub fn print(text: &str) {
+    write(&mut io::stdout().lock(), text);
+}
+
+/// Writes to stderr and ends the line if the text does not.
+pub fn note(text: &str) {
+    write(&mut io::stderr().lock(), text);
+}
+
+/// Writes to stderr as it is, without ending the line: for a line that is drawn again in place.
+pub fn note_raw(text: &str) {
+    let mut stream = io::stderr().lock();
+    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+}
+
+/// Why something could not be written, if so.
+pub fn failure() -> Option<&'static str> {
+    FAILURE.get().map(String::as_str)
+}
+
+fn write(stream: &mut impl Write, text: &str) {
+    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+    let written = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(end.as_bytes())).and_then(|()| stream.flush());
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        // A second failure says nothing new.
+        let _ = FAILURE.set(error.to_string());
+    }
+}

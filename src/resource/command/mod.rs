@@ -1,0 +1,155 @@
+//! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned: the probe says what is
+//! there, `expect` what should be; only when they differ does `run` run. What it did cannot be undone by us.
+
+pub mod script;
+
+use super::body::{Shape, check_fields, demand, flag, is_clean_path, is_word, optional, required, scalar};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use serde_json::Value;
+
+/// The kind.
+pub struct Command;
+
+const FIELDS: &[super::body::Field] = &[
+    required("name", Shape::Text),
+    required("run", Shape::Text),
+    required("read", Shape::Fields),
+    optional("limit_s", Shape::Number),
+    optional("creates", Shape::Text),
+    optional("convergent", Shape::Flag),
+];
+
+const READ_FIELDS: &[super::body::Field] = &[required("probe", Shape::Text), optional("expect", Shape::Scalar)];
+
+/// The longest time that a command may take, in seconds.
+const LONGEST_S: u64 = 7200;
+
+fn probe(wish: &Wish) -> Read {
+    Read::Command { script: wish.body["read"]["probe"].as_str().unwrap_or_default().to_owned() }
+}
+
+fn creates(wish: &Wish) -> Option<Read> {
+    wish.text("creates").map(|path| Read::Modified { paths: vec![path.to_owned()] })
+}
+
+/// What the probe says: its output without white space around it; without `expect`, whether it ended with 0.
+fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
+    let expect = scalar(&wish.body["read"], "expect");
+    let wanted = expect.as_ref().map_or(Reading::is("exit 0"), |text| Reading::is(text.trim()));
+    let found = match answers.output(&probe(wish)) {
+        Err(reason) => Reading::Unknown(reason),
+        Ok((code, _)) if expect.is_none() => Reading::is(format!("exit {code}")),
+        Ok((0, out)) if out.trim().is_empty() && wanted != Reading::is("") => Reading::Absent,
+        Ok((0, out)) => Reading::is(out.trim()),
+        // a probe that fails says that what it looks for is not there, with a status of its own kept visible
+        Ok((1, out)) if out.trim().is_empty() => Reading::Absent,
+        Ok((code, out)) => Reading::is(format!("exit {code}: {}", crate::base::text::one_line(out, 200))),
+    };
+    (wanted, found)
+}
+
+impl Kind for Command {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        if let Some(name) = body.get("name").and_then(Value::as_str) {
+            demand(&mut errors, is_word(name, "._-"), "/name", "the name is one word", "for example subnet-manager");
+        }
+        match body.get("read") {
+            Some(read) if read.is_object() => {
+                errors.extend(check_fields(read, "/read", READ_FIELDS));
+                let empty = read.get("probe").and_then(Value::as_str).is_some_and(|probe| probe.trim().is_empty());
+                demand(
+                    &mut errors,
+                    !empty,
+                    "/read/probe",
+                    "the probe is empty",
+                    "a command that only reads, so that the step can be planned",
+                );
+            }
+            _ => {}
+        }
+        if let Some(limit) = body.get("limit_s").and_then(Value::as_u64) {
+            demand(&mut errors, (1..=LONGEST_S).contains(&limit), "/limit_s", "the limit is out of range", "1 to 7200 seconds");
+        }
+        if let Some(path) = body.get("creates").and_then(Value::as_str) {
+            demand(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        std::iter::once(probe(wish)).chain(creates(wish)).collect()
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let (wanted, found) = probe_reading(wish, answers);
+        assessment.attributes.insert("probe".to_owned(), Attribute::in_plane(Plane::Running, wanted, found));
+        if let (Some(read), Some(path)) = (creates(wish), wish.text("creates")) {
+            let found = match answers.output(&read) {
+                Err(reason) => Reading::Unknown(reason),
+                Ok((_, out)) if out.lines().any(|line| line.split_once(' ').is_some_and(|(_, there)| there == path)) => Reading::is(path),
+                Ok(_) => Reading::Absent,
+            };
+            assessment.attributes.insert("creates".to_owned(), Attribute::in_plane(Plane::Persisted, Reading::is(path), found));
+        }
+        if !assessment.is_met() {
+            let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
+            assessment.actions.push(Action::RunCommand { script: wish.text("run").unwrap_or_default().to_owned(), limit_s });
+        }
+        assessment.residue.push("what the command did stays: railwright cannot know how to take it back".to_owned());
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+        let name = last_applied.text("name").unwrap_or_default();
+        Assessment { residue: vec![format!("what the command `{name}` did stays; take it back by hand")], ..Assessment::default() }
+    }
+
+    fn convergent(&self) -> bool {
+        false
+    }
+
+    fn is_convergent(&self, wish: &Wish) -> bool {
+        flag(&wish.body, "convergent") == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+    use serde_json::json;
+
+    #[test]
+    fn only_a_command_with_a_probe_is_taken() {
+        assert_eq!(Command.check(&json!({ "name": "a", "run": "true" }))[0].message, "`read` is missing");
+        let empty = Command.check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
+        assert_eq!(empty.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/read/expct", "/read/probe"]);
+    }
+
+    #[test]
+    fn it_runs_only_while_the_probe_says_so() {
+        let wish = wish(&Command, json!({ "name": "a", "run": "do", "read": { "probe": "cat /x", "expect": 9000 }, "limit_s": 5 }));
+        let read = &Command.reads(&wish)[0];
+        for (code, out, found) in [
+            (0, "9000\n", Reading::is("9000")),
+            (0, "1500\n", Reading::is("1500")),
+            (1, "", Reading::Absent),
+            (127, "sh: cat: not found", Reading::is("exit 127: sh: cat: not found")),
+        ] {
+            let assessment = Command.assess(&wish, &answered(&[(read, code, out)]));
+            assert_eq!(assessment.attributes["probe"].found.running, Some(found.clone()));
+            assert_eq!(assessment.actions.is_empty(), found == Reading::is("9000"));
+        }
+        assert!(!Command.is_convergent(&wish));
+    }
+}

@@ -1,0 +1,199 @@
+//! `file`: a whole file with its content, mode and owner.
+//!
+//! A different file that is already there is a difference, not an error: it is taken over and kept for undoing. A
+//! folder or a link at the path is refused, because replacing it would change more than one file.
+
+pub mod base64;
+pub mod found;
+pub mod script;
+
+use super::body::{Shape, check_fields, demand, is_clean_path, is_word, optional, required};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use found::{Content, Found, Regular, normal_mode, shown_content};
+use serde_json::Value;
+
+/// The kind.
+pub struct File;
+
+const FIELDS: &[super::body::Field] = &[
+    required("path", Shape::Text),
+    optional("content", Shape::Text),
+    optional("mode", Shape::Text),
+    optional("owner", Shape::Text),
+    optional("group", Shape::Text),
+    optional("state", Shape::Text),
+];
+
+struct Wanted<'a> {
+    path: &'a str,
+    content: &'a str,
+    mode: String,
+    owner: &'a str,
+    group: &'a str,
+    present: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(wish: &'a Wish) -> Self {
+        Wanted {
+            path: wish.text("path").unwrap_or_default(),
+            content: wish.text("content").unwrap_or_default(),
+            mode: normal_mode(wish.text("mode").unwrap_or("0644")),
+            owner: wish.text("owner").unwrap_or("root"),
+            group: wish.text("group").unwrap_or("root"),
+            present: wish.text("state") != Some("absent"),
+        }
+    }
+
+    fn reading(&self, value: String) -> Reading {
+        if self.present { Reading::is(value) } else { Reading::Absent }
+    }
+
+    fn attributes(&self, found: &Found) -> Vec<(String, Attribute)> {
+        let of = |name: &str, wanted: String, found: Reading| {
+            (name.to_owned(), Attribute::in_plane(Plane::Persisted, self.reading(wanted), found))
+        };
+        vec![
+            of("content", shown_content(&Content::Text(self.content.to_owned())), found.content_reading()),
+            of("mode", self.mode.clone(), found.reading(|file| file.mode.clone())),
+            of("owner", format!("{}:{}", self.owner, self.group), found.reading(|file| format!("{}:{}", file.owner, file.group))),
+        ]
+    }
+
+    fn actions(&self, found: &Found) -> Vec<Action> {
+        let (path, mode, owner, group) = (self.path.to_owned(), self.mode.clone(), self.owner.to_owned(), self.group.to_owned());
+        match found {
+            Found::Absent { .. } if !self.present => Vec::new(),
+            _ if !self.present => vec![Action::RemoveFile { path }],
+            Found::Regular(file) if shown_content(&file.content) == shown_content(&Content::Text(self.content.to_owned())) => {
+                vec![Action::SetFileMode { path, mode, owner, group }]
+            }
+            _ => vec![Action::WriteFile { path, content: self.content.to_owned(), mode, owner, group }],
+        }
+    }
+}
+
+impl Kind for File {
+    fn name(&self) -> &'static str {
+        "file"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("path").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        let text = |field: &str| body.get(field).and_then(Value::as_str);
+        if let Some(path) = text("path") {
+            demand(&mut errors, is_clean_path(path), "/path", "the path must be absolute and without `..`", "write it as /etc/name.conf");
+        }
+        if let Some(mode) = text("mode") {
+            let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
+            demand(&mut errors, octal, "/mode", "the mode must be octal digits in quotes", "for example \"0644\"");
+        }
+        for field in ["owner", "group"] {
+            if let Some(name) = text(field) {
+                demand(&mut errors, is_word(name, "._-"), &format!("/{field}"), "this is no user or group name", "for example root");
+            }
+        }
+        match text("state") {
+            None | Some("present") => {
+                demand(
+                    &mut errors,
+                    body.get("content").is_some(),
+                    "",
+                    "`content` is missing",
+                    "give the content, or `template`, or `state: absent`",
+                );
+            }
+            Some("absent") => {}
+            Some(_) => errors.push(super::body::error("/state", "the state is `present` or `absent`", None)),
+        }
+        if let Some(content) = text("content") {
+            demand(&mut errors, !content.contains('\0'), "/content", "the content holds a NUL byte", "only text can be written");
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        vec![Read::File { path: wish.text("path").unwrap_or_default().to_owned() }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let wanted = Wanted::of(wish);
+        let found = Found::at(wanted.path, answers);
+        let mut assessment = Assessment { before: found.remember(), ..Assessment::default() };
+        assessment.attributes.extend(wanted.attributes(&found));
+        if let Found::Other { what } = &found {
+            assessment.refusal = Some(format!("there is a {what} at {}; railwright replaces only regular files", wanted.path));
+        } else if !assessment.is_met() {
+            assessment.actions = wanted.actions(&found);
+        }
+        if let Found::Regular(Regular { content: Content::TooLarge { bytes, .. }, .. }) = &found {
+            assessment.residue.push(format!("the earlier content of {} ({bytes} bytes) is too large to be kept", wanted.path));
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let path = last_applied.text("path").unwrap_or_default();
+        let (now, earlier) = (Found::at(path, answers), Found::remembered(Some(before)));
+        let (actions, residue) = earlier.restore(path, &now);
+        let mut assessment = Assessment { actions, residue: residue.into_iter().collect(), ..Assessment::default() };
+        let mut judge = |name: &str, wanted: Reading, found: Reading| {
+            assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+        };
+        judge("content", earlier.restored_reading(&now), now.content_reading());
+        if let (Found::Regular(file), Found::Regular(_)) = (&earlier, &now)
+            && !matches!(file.content, Content::TooLarge { .. })
+        {
+            judge("mode", Reading::is(file.mode.clone()), now.reading(|f| f.mode.clone()));
+            judge("owner", Reading::is(format!("{}:{}", file.owner, file.group)), now.reading(|f| format!("{}:{}", f.owner, f.group)));
+        }
+        assessment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+    use serde_json::json;
+
+    #[test]
+    fn a_directory_is_refused_and_another_file_is_taken_over() {
+        let wish = wish(&File, json!({ "path": "/etc/a", "content": "new\n" }));
+        let read = &File.reads(&wish)[0];
+        let refused = File.assess(&wish, &answered(&[(read, 0, "755 root root 4096 directory\n")]));
+        assert!(refused.refusal.unwrap().contains("a directory at /etc/a") && refused.actions.is_empty());
+        let taken = File.assess(&wish, &answered(&[(read, 0, "600 bob bob 4 regular file\nold\n")]));
+        assert_eq!(taken.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
+        assert!(!taken.is_absent());
+        assert_eq!(taken.before["regular"]["content"]["text"], "old\n");
+    }
+
+    #[test]
+    fn the_mode_alone_needs_no_new_content() {
+        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n", "mode": "0600" }));
+        let read = &File.reads(&wish)[0];
+        let found = File.assess(&wish, &answered(&[(read, 0, "644 root root 2 regular file\nx\n")]));
+        assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["set_file_mode"]);
+        assert!(File.assess(&wish, &answered(&[(read, 0, "600 root root 2 regular file\nx\n")])).is_met());
+    }
+
+    #[test]
+    fn what_was_not_answered_is_unknown_and_not_absent() {
+        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n" }));
+        let assessment = File.assess(&wish, &Answers::default());
+        assert!(assessment.has_unknown() && !assessment.is_absent() && !assessment.is_met());
+    }
+
+    #[test]
+    fn bodies_that_cannot_be_written_are_named() {
+        let errors = File.check(&json!({ "path": "etc/a", "mode": "rw", "owner": "a b", "state": "gone", "contents": "x" }));
+        let pointers: Vec<_> = errors.iter().map(|e| e.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/contents", "/path", "/mode", "/owner", "/state"]);
+        assert_eq!(File.check(&json!({ "path": "/etc/a" }))[0].message, "`content` is missing");
+    }
+}

@@ -1,0 +1,67 @@
+//! What `file` reads and does, as POSIX sh.
+
+use super::found::CONTENT_LIMIT_BYTES;
+use crate::base::quote::sh;
+use crate::resource::read::rooted;
+
+/// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing at the path, with
+/// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
+pub fn read_script(path: &str) -> String {
+    format!(
+        "f={path}\n\
+         if [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\n\
+         d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; done\n\
+         d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; exit 1\n\
+         fi\n\
+         set -- $(stat -c '%a %U %G %u %g %s' \"$f\") || exit 2\n\
+         [ \"$#\" = 6 ] || exit 2\n\
+         u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
+         printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$(stat -c %F \"$f\")\"\n\
+         if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
+         elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' -f1\n\
+         elif [ \"$(tr -d '\\11\\12\\15\\40-\\176' <\"$f\" | head -c 1 | wc -c)\" -eq 0 ]; then echo; cat \"$f\" || exit 3\n\
+         else echo ', base64'; base64 <\"$f\" || exit 3\n\
+         fi\n",
+        path = rooted(path)
+    )
+}
+
+/// Temporary file in the same folder, mode and owner set before the name appears, synced, renamed.
+pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
+    replace_script(path, &format!("printf %s {}", sh(content)), mode, owner, group)
+}
+
+/// The same for content that is no text.
+pub fn write_binary_script(path: &str, base64: &str, mode: &str, owner: &str, group: &str) -> String {
+    replace_script(path, &format!("printf %s {} | base64 -d", sh(base64)), mode, owner, group)
+}
+
+fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+    format!(
+        "set -eu\nf={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\ntrap - EXIT\n",
+        path = sh(path),
+        folder = sh(folder),
+        mode = sh(mode),
+        owner = sh(&format!("{owner}:{group}")),
+    )
+}
+
+/// Mode and owner of a file that is there.
+pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
+    format!("set -eu\nchmod {} {path}\nchown {} {path}\n", sh(mode), sh(&format!("{owner}:{group}")), path = sh(path))
+}
+
+/// Removes the file; absent is fine.
+pub fn remove_script(path: &str) -> String {
+    format!("rm -f {}\n", sh(path))
+}
+
+/// Removes the folder and those above it up to, not with, `below`, as long as they are empty.
+pub fn remove_folders_script(path: &str, below: &str) -> String {
+    format!(
+        "d={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",
+        sh(path),
+        sh(below.trim_end_matches('/'))
+    )
+}

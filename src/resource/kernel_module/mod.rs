@@ -1,0 +1,400 @@
+//! `kernel_module`: loaded (running), loaded at boot (next boot), its options (persisted in modprobe.d, running in
+//! /sys/module) and its blacklisting (persisted). Options that are written but not in effect are a reload that is owed;
+//! where the module is in use it waits for a reboot.
+
+pub mod found;
+pub mod script;
+
+use super::body::{Shape, check_fields, demand, error, flag, is_word, optional, required, scalar_text};
+use super::file::found::{Found, put};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use found::{FoundModule, normal_name, same_value};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The kind.
+pub struct KernelModule;
+
+const FIELDS: &[super::body::Field] = &[
+    required("name", Shape::Text),
+    optional("loaded", Shape::Flag),
+    optional("at_boot", Shape::Flag),
+    optional("options", Shape::Map),
+    optional("blacklist", Shape::Flag),
+];
+
+fn module_name(wish: &Wish) -> String {
+    normal_name(wish.text("name").unwrap_or_default())
+}
+
+fn options(wish: &Wish) -> BTreeMap<String, String> {
+    let map = wish.body.get("options").and_then(Value::as_object);
+    map.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), option_text(value)?))).collect()
+}
+
+/// The kernel takes 1 and 0 for booleans of every sort of parameter.
+fn option_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(flag) => Some(u8::from(*flag).to_string()),
+        other => scalar_text(other),
+    }
+}
+
+fn boot_file(name: &str) -> String {
+    format!("/etc/modules-load.d/railwright-{name}.conf")
+}
+
+/// Sorts after the files of distributions and drivers, because of two assignments modprobe hands on both and the
+/// kernel takes the last.
+fn modprobe_file(name: &str) -> String {
+    format!("/etc/modprobe.d/zz-railwright-{name}.conf")
+}
+
+const HEAD: &str = "# Written by railwright; a change by hand is drift.\n";
+
+/// What our modprobe.d file must hold; nothing when it is not needed.
+fn modprobe_content(wish: &Wish) -> Option<String> {
+    let name = module_name(wish);
+    let mut out = String::new();
+    if !options(wish).is_empty() {
+        let words: Vec<_> = options(wish).iter().map(|(key, value)| format!(" {key}={value}")).collect();
+        out.push_str(&format!("options {name}{}\n", words.concat()));
+    }
+    if flag(&wish.body, "blacklist") == Some(true) {
+        out.push_str(&format!("blacklist {name}\n"));
+    }
+    (!out.is_empty()).then(|| format!("{HEAD}{out}"))
+}
+
+/// The devices that a software RDMA driver takes along when it goes.
+fn disturbed(name: &str, module: &FoundModule) -> Vec<String> {
+    let mut out: Vec<_> = module.netdevs.iter().flat_map(|netdev| [format!("link/{netdev}"), format!("link_qos/{netdev}")]).collect();
+    if ["rdma_rxe", "siw"].contains(&name) || !module.netdevs.is_empty() {
+        out.push("rdma_link/*".to_owned());
+    }
+    out
+}
+
+struct Judge<'a> {
+    name: String,
+    wish: &'a Wish,
+    module: Result<FoundModule, String>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(wish: &'a Wish, answers: &Answers) -> Self {
+        let name = module_name(wish);
+        let module = FoundModule::of(&name, answers);
+        Judge { name, wish, module }
+    }
+
+    fn reading(&self, of: impl Fn(&FoundModule) -> Reading) -> Reading {
+        self.module.as_ref().map_or_else(|reason| Reading::Unknown(reason.clone()), of)
+    }
+
+    fn attributes(&self, assessment: &mut Assessment) {
+        let body = &self.wish.body;
+        let mut add = |name: String, attribute| assessment.attributes.insert(name, attribute);
+        if let Some(loaded) = flag(body, "loaded") {
+            let found = self.reading(|module| present(module.is_there()));
+            add("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(loaded), found));
+        }
+        if let Some(at_boot) = flag(body, "at_boot") {
+            let found = self.reading(|module| present(!module.at_boot.is_empty() || module.builtin));
+            add("at_boot".to_owned(), Attribute::in_plane(Plane::NextBoot, present(at_boot), found));
+        }
+        if let Some(blacklist) = flag(body, "blacklist") {
+            let found = self.reading(|module| present(module.blacklisted_by(&self.name).is_some()));
+            add("blacklist".to_owned(), Attribute::in_plane(Plane::Persisted, present(blacklist), found));
+        }
+        for (key, value) in options(self.wish) {
+            let persisted = self.reading(|module| module.option(&self.name, &key).map_or(Reading::Absent, |(value, _)| Reading::is(value)));
+            let running = self.reading(|module| running_option(module, &key, &value));
+            let wanted = Reading::is(value.as_str());
+            add(
+                format!("option {key}"),
+                Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(Plane::Running, wanted, running),
+            );
+        }
+    }
+
+    /// Unloads, or says why that cannot be.
+    fn unload(&self, module: &FoundModule, assessment: &mut Assessment) -> bool {
+        if module.references > 0 {
+            return false;
+        }
+        assessment.actions.push(Action::UnloadModule { name: self.name.clone() });
+        assessment.disturbs = disturbed(&self.name, module);
+        assessment.disruption = if module.netdevs.is_empty() { Disruption::Reload } else { Disruption::LinkBlip };
+        assessment.interrupts_netdev = module.netdevs.first().cloned();
+        let served = if module.netdevs.is_empty() { String::new() } else { format!(" with {}", module.netdevs.join(", ")) };
+        assessment.interrupts.push(format!("the module {} is unloaded{served}", self.name));
+        true
+    }
+
+    fn users(&self, module: &FoundModule) -> String {
+        match module.users[..] {
+            [] => format!("{} uses of it are open", module.references),
+            _ => format!("{} uses it", module.users.join(", ")),
+        }
+    }
+
+    fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
+        let load = || Action::LoadModule { name: self.name.clone(), parameters: options(self.wish) };
+        let differs = |name: &str, plane| {
+            let attribute = assessment.attributes.get(name);
+            attribute.is_some_and(|attribute| attribute.differences().iter().any(|(p, ..)| *p == plane))
+        };
+        let owed = module.loaded && options(self.wish).keys().any(|key| differs(&format!("option {key}"), Plane::Running));
+        let loaded_differs = differs("loaded", Plane::Running);
+        match flag(&self.wish.body, "loaded") {
+            Some(true) if loaded_differs => assessment.actions.push(load()),
+            Some(false) if module.builtin => {
+                assessment.refusal = Some(format!("{} is built into the kernel and cannot be unloaded", self.name));
+            }
+            Some(false) if loaded_differs && !self.unload(module, assessment) => {
+                assessment.refusal = Some(format!("{} cannot be unloaded: {}", self.name, self.users(module)));
+            }
+            Some(false) => {}
+            _ if owed && self.unload(module, assessment) => assessment.actions.push(load()),
+            _ if owed => {
+                assessment.needs_reboot = true;
+                assessment.interrupts.push(format!("the options of {} wait for a reboot: {}", self.name, self.users(module)));
+            }
+            _ => {}
+        }
+        let builtin_owed =
+            module.builtin && options(self.wish).keys().any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
+        if builtin_owed {
+            assessment.refusal =
+                Some(format!("{0} is built into the kernel; its options belong on the command line as {0}.KEY=VALUE", self.name));
+        }
+    }
+
+    fn file_actions(&self, own: &[(String, Option<String>, Found)], assessment: &mut Assessment) {
+        for (path, content, found) in own {
+            match content {
+                Some(content) if found.text() != Some(content) => assessment.actions.push(put(path, content.clone())),
+                None if !matches!(found, Found::Absent { .. } | Found::Unknown { .. }) => {
+                    assessment.actions.push(Action::RemoveFile { path: path.clone() });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Somebody else's file that would keep our wish from coming true.
+    fn contradiction(&self, module: &FoundModule) -> Option<String> {
+        let ours = [boot_file(&self.name), modprobe_file(&self.name)];
+        let body = &self.wish.body;
+        if flag(body, "at_boot") == Some(false) {
+            if let Some(line) = module.at_boot.iter().find(|line| !ours.contains(&line.path)) {
+                return Some(format!("{} loads {} at boot; remove that line first", line.path, self.name));
+            }
+        }
+        if flag(body, "blacklist") == Some(false) {
+            if let Some(path) = module.blacklisted_by(&self.name).filter(|path| !ours.contains(&(*path).to_owned())) {
+                return Some(format!("{path} blacklists {}; remove that line first", self.name));
+            }
+        }
+        let later = |(key, value): (&String, &String)| {
+            module
+                .option(&self.name, key)
+                .filter(|(found, path)| found != value && *path > modprobe_file(&self.name) && !ours.contains(path))
+        };
+        let (value, path) = options(self.wish).iter().find_map(later)?;
+        Some(format!("{path} gives {} another option ({value}) and is read after our file; change that line first", self.name))
+    }
+
+    fn own_files(&self, answers: &Answers) -> Vec<(String, Option<String>, Found)> {
+        let (boot, modprobe) = (boot_file(&self.name), modprobe_file(&self.name));
+        let elsewhere = self.module.as_ref().is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
+        let wanted = flag(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
+        let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
+        let found = |path: &str| Found::at(path, answers);
+        vec![(boot.clone(), boot_content, found(&boot)), (modprobe.clone(), modprobe_content(self.wish), found(&modprobe))]
+    }
+}
+
+fn differs_in(assessment: &Assessment, name: &str, plane: Plane) -> bool {
+    assessment.attributes.get(name).is_some_and(|attribute| attribute.differences().iter().any(|(p, ..)| *p == plane))
+}
+
+/// `true`, or absent: a module that is not loaded is not there.
+fn present(there: bool) -> Reading {
+    if there { Reading::is(true) } else { Reading::Absent }
+}
+
+fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
+    match module.parameters.get(&normal_name(key)) {
+        Some(found) if same_value(wanted, found) => Reading::is(wanted),
+        Some(found) => Reading::is(found.as_str()),
+        None if module.is_there() => Reading::NotApplicable("the module does not show this parameter".to_owned()),
+        None => Reading::NotApplicable("the module is not loaded".to_owned()),
+    }
+}
+
+fn check_options(body: &Value, errors: &mut Vec<BodyError>) {
+    for (key, value) in body.get("options").and_then(Value::as_object).into_iter().flatten() {
+        let text = scalar_text(value).unwrap_or_default();
+        let clean =
+            is_word(key, "_-") && !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control() || "\"'#\\`$".contains(c));
+        demand(errors, clean, &format!("/options/{key}"), "this is no module option", "a name with a value of one word");
+    }
+    if flag(body, "loaded") == Some(true) && flag(body, "blacklist") == Some(true) {
+        errors.push(error("/blacklist", "the module is wished both loaded and blacklisted", Some("leave one of the two out")));
+    }
+}
+
+impl Kind for KernelModule {
+    fn name(&self) -> &'static str {
+        "kernel_module"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(normal_name)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        if let Some(name) = body.get("name").and_then(Value::as_str) {
+            demand(&mut errors, is_word(name, "_-"), "/name", "this is no module name", "for example rdma_rxe");
+        }
+        check_options(body, &mut errors);
+        let wishes = ["loaded", "at_boot", "options", "blacklist"].iter().any(|field| body.get(*field).is_some());
+        if body.is_object() && !wishes {
+            errors.push(error("", "nothing is wished of the module", Some("give `loaded`, `at_boot`, `options` or `blacklist`")));
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let name = module_name(wish);
+        vec![Read::File { path: boot_file(&name) }, Read::File { path: modprobe_file(&name) }, Read::KernelModule { name }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let judge = Judge::new(wish, answers);
+        let own = judge.own_files(answers);
+        let files: serde_json::Map<_, _> = own.iter().map(|(path, _, found)| (path.clone(), found.remember())).collect();
+        let mut assessment = Assessment::default();
+        judge.attributes(&mut assessment);
+        if !assessment.is_met() {
+            judge.file_actions(&own, &mut assessment);
+        }
+        if let Ok(module) = &judge.module {
+            judge.running_actions(module, &mut assessment);
+            if let Some(why) = judge.contradiction(module) {
+                assessment.refusal = Some(why);
+            }
+            let parameters: BTreeMap<_, _> =
+                options(wish).into_keys().filter_map(|key| Some((key.clone(), module.parameters.get(&normal_name(&key))?))).collect();
+            assessment.before = json!({ "loaded": module.is_there(), "parameters": parameters, "files": files });
+        } else {
+            assessment.before = json!({ "files": files });
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let judge = Judge::new(last_applied, answers);
+        let mut assessment = Assessment::default();
+        for (path, _, now) in judge.own_files(answers) {
+            let earlier = Found::remembered(before["files"].get(&path));
+            let (actions, residue) = earlier.restore(&path, &now);
+            assessment.actions.extend(actions);
+            assessment.residue.extend(residue);
+            let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
+            assessment.attributes.insert(path, attribute);
+        }
+        undo_running(&judge, last_applied, before, &mut assessment);
+        assessment
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "kernel_module_build"]
+    }
+}
+
+fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Assessment) {
+    let (Some(loaded), Some(earlier)) = (flag(&wish.body, "loaded"), before.get("loaded").and_then(Value::as_bool)) else { return };
+    let Ok(module) = &judge.module else {
+        assessment.residue.push(format!("{} could not be read; it stays as it is", judge.name));
+        return;
+    };
+    let now = module.is_there();
+    let mut wanted = earlier;
+    if loaded && now && !earlier {
+        if judge.unload(module, assessment) {
+            assessment.residue.push(format!("modules that {} pulled in stay loaded until the next boot", judge.name));
+        } else {
+            wanted = now;
+            assessment.residue.push(format!("{} stays loaded until the next boot: {}", judge.name, judge.users(module)));
+        }
+    } else if !loaded && !now && earlier {
+        assessment.actions.push(Action::LoadModule { name: judge.name.clone(), parameters: BTreeMap::new() });
+    }
+    assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(wanted), present(now)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+
+    fn assess(body: Value, out: &str) -> Assessment {
+        let wish = wish(&KernelModule, body);
+        let reads = KernelModule.reads(&wish);
+        KernelModule.assess(
+            &wish,
+            &answered(&[(&reads[0], 1, "folder /etc/modules-load.d\n"), (&reads[1], 1, "folder /etc/modprobe.d\n"), (&reads[2], 0, out)]),
+        )
+    }
+
+    fn words(assessment: &Assessment) -> String {
+        assessment.actions.iter().map(Action::word).collect::<Vec<_>>().join(" ")
+    }
+
+    const IDLE: &str = "loaded\tib_core 1 0 - Live 0x0\nparameter\tnetns_mode\tY\nmodprobe\t/etc/modprobe.d/zz-railwright-ib_core.conf\toptions ib_core netns_mode=0\n";
+
+    #[test]
+    fn loading_now_and_at_boot_are_two_things() {
+        let both = json!({ "name": "rdma-rxe", "loaded": true, "at_boot": true });
+        assert_eq!(words(&assess(both.clone(), "kernel\t6.1\n")), "write_file load_module");
+        assert_eq!(words(&assess(both.clone(), "loaded\trdma_rxe 1 0 - Live 0x0\n")), "write_file");
+        assert!(assess(both.clone(), "builtin\n").is_met());
+        assert!(assess(both, "loaded\trdma_rxe 1 0 - Live 0x0\nboot\t/etc/modules-load.d/rdma.conf\trdma-rxe\n").is_met());
+    }
+
+    #[test]
+    fn an_option_that_is_not_in_effect_is_an_owed_reload() {
+        let body = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
+        let idle = assess(body.clone(), IDLE);
+        assert_eq!((words(&idle).as_str(), idle.needs_reboot), ("write_file unload_module load_module", false));
+        let used = assess(body, &IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
+        assert!(used.needs_reboot && used.interrupts[0].contains("rdma_rxe, ib_cm uses it"), "{used:?}");
+    }
+
+    #[test]
+    fn a_module_in_use_is_not_unloaded_and_its_users_are_named() {
+        let body = json!({ "name": "ib_core", "loaded": false });
+        let used = assess(body.clone(), "loaded\tib_core 1 2 rdma_rxe, Live 0x0\n");
+        assert!(used.refusal.unwrap().contains("rdma_rxe uses it"));
+        assert!(assess(body, "builtin\n").refusal.unwrap().contains("built into"));
+    }
+
+    #[test]
+    fn a_driver_names_the_links_that_it_takes_down() {
+        let found = assess(json!({ "name": "mlx5_core", "loaded": false }), "loaded\tmlx5_core 1 0 - Live 0x0\nnetdev\tens4\n");
+        assert_eq!((found.disruption, found.interrupts_netdev.as_deref()), (Disruption::LinkBlip, Some("ens4")));
+        assert_eq!(found.disturbs, ["link/ens4", "link_qos/ens4", "rdma_link/*"]);
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_that_contradicts_is_named() {
+        let boot = assess(json!({ "name": "a", "at_boot": false }), "boot\t/etc/modules-load.d/x.conf\ta\n");
+        assert!(boot.refusal.unwrap().starts_with("/etc/modules-load.d/x.conf loads a at boot"));
+        let option = assess(json!({ "name": "a", "options": { "k": 1 } }), "modprobe\t/etc/modprobe.d/zzz.conf\toptions a k=2\n");
+        assert!(option.refusal.unwrap().starts_with("/etc/modprobe.d/zzz.conf gives a another option"));
+    }
+}

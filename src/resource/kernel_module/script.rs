@@ -1,0 +1,51 @@
+//! What `kernel_module` reads and does, as POSIX sh. Reading never loads a module: only files are looked at.
+
+use crate::base::quote::{sh, sh_words};
+use crate::resource::complaint::{MISSING, SAY};
+use std::collections::BTreeMap;
+
+/// Records `word <tab> text`. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
+pub fn read_script(name: &str) -> String {
+    let loose = name.replace('_', "[_-]");
+    format!(
+        "m={name}\n\
+         k=$(cat \"$R/proc/sys/kernel/osrelease\" 2>/dev/null); printf 'kernel\\t%s\\n' \"$k\"\n\
+         sed -n \"s/^$m /loaded\t$m /p\" \"$R/proc/modules\"\n\
+         d=\"$R/lib/modules/$k\"\n\
+         if grep -q '/'{loose}'\\.ko' \"$d/modules.builtin\" 2>/dev/null; then echo builtin; fi\n\
+         sed -n 's|^\\([^:]*/'{loose}'\\.ko[.a-z0-9]*\\):.*|disk\t\\1|p' \"$d/modules.dep\" 2>/dev/null\n\
+         for f in \"$R/sys/module/$m/parameters\"/*; do if [ -r \"$f\" ]; then printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$(head -n 1 \"$f\")\"; fi; done\n\
+         for n in \"$R\"/sys/class/net/*; do l=$(readlink \"$n/device/driver/module\" 2>/dev/null) || continue; [ \"${{l##*/}}\" != \"$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         for d in etc run usr/local/lib usr/lib lib; do for w in boot:modules-load.d modprobe:modprobe.d; do\n\
+         for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; grep -s -e {loose} \"$f\" | sed \"s|^|${{w%%:*}}\t${{f#\"$R\"}}\t|\"; fi\n\
+         done; done; done\n\
+         exit 0\n",
+        name = sh(name),
+        loose = sh(&loose),
+    )
+}
+
+/// Loads the module. modprobe itself takes the options of modprobe.d.
+pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String {
+    let words: Vec<_> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let name = sh(name);
+    format!(
+        "{SAY}e=$(modprobe {name} {} </dev/null 2>&1) && exit 0\n\
+         printf '%s\\n' \"$e\" >&2\n\
+         case $e in *'not found'*) say {MISSING} \"the kernel $(uname -r) has no module \"{name} ;; esac\n\
+         say 1 \"the module \"{name}\" does not load: $(printf %s \"$e\" | tail -n 1)\"\n",
+        sh_words(words.iter().map(String::as_str))
+    )
+}
+
+/// Unloads this module alone; the kernel refuses while it is used.
+pub fn unload_script(name: &str) -> String {
+    let name = sh(name);
+    format!(
+        "{SAY}[ -d /sys/module/{name} ] || exit 0\n\
+         e=$(rmmod {name} </dev/null 2>&1) && exit 0\n\
+         printf '%s\\n' \"$e\" >&2\n\
+         say 1 \"the module \"{name}\" does not unload: $(printf %s \"$e\" | tail -n 1)\"\n"
+    )
+}

@@ -1,0 +1,268 @@
+//! `kernel_parameter`: a word of the kernel command line. Persisted in a drop-in of our own below /etc/default/grub.d
+//! (Debian's family) or in the boot entries (Red Hat's, by grubby), in the default boot entry for the next boot,
+//! and in effect only after a reboot.
+
+pub mod boot;
+pub mod command_line;
+pub mod grub;
+pub mod script;
+
+use super::body::{Shape, check_fields, demand, is_word, optional, required, scalar};
+use super::file::found::{Found, put};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use boot::{Boot, Loader, reading, token_reading};
+use command_line::{Parameter, is_repeated};
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct KernelParameter;
+
+const FIELDS: &[super::body::Field] = &[required("parameter", Shape::Text), optional("value", Shape::ScalarOrNull)];
+
+fn parameter(body: &Value) -> Parameter {
+    Parameter { name: body.get("parameter").and_then(Value::as_str).unwrap_or_default().to_owned(), value: scalar(body, "value") }
+}
+
+/// Two wishes for `console` are two resources; two for `iommu` are a contradiction.
+fn resource_name(parameter: &Parameter) -> String {
+    if is_repeated(&parameter.name) { parameter.token() } else { parameter.name.clone() }
+}
+
+fn drop_in(parameter: &Parameter) -> String {
+    let name: String =
+        resource_name(parameter).chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    format!("/etc/default/grub.d/90-railwright-{name}.cfg")
+}
+
+/// The default line comes last in a normal entry, so that ours is the one that counts.
+fn drop_in_content(parameter: &Parameter) -> String {
+    let token = match &parameter.value {
+        Some(value) if value.contains(' ') => format!("{}=\\\"{value}\\\"", parameter.name),
+        _ => parameter.token(),
+    };
+    format!("# Written by railwright; a change by hand is drift.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n")
+}
+
+/// What the three planes say of a parameter.
+struct Planes {
+    persisted: Reading,
+    next_boot: Reading,
+    running: Reading,
+}
+
+impl Planes {
+    fn of(parameter: &Parameter, boot: &Result<Boot, String>) -> Self {
+        let boot = match boot {
+            Ok(boot) => boot,
+            Err(reason) => {
+                let unknown = || Reading::Unknown(reason.clone());
+                return Planes { persisted: unknown(), next_boot: unknown(), running: unknown() };
+            }
+        };
+        let persisted = match boot.loader {
+            Loader::Grub => reading(parameter, &boot.persisted_with(None)),
+            Loader::Grubby => Reading::NotApplicable("the boot entries themselves hold it".to_owned()),
+            Loader::None => Reading::Absent,
+        };
+        let next_boot = match (&boot.next_boot, boot.loader) {
+            (_, Loader::None) => Reading::Absent,
+            (Ok(tokens), _) => reading(parameter, tokens),
+            (Err(reason), _) => Reading::Unknown(reason.clone()),
+        };
+        Planes { persisted, next_boot, running: reading(parameter, &boot.running) }
+    }
+
+    fn attribute(self, wanted: [Reading; 3]) -> Attribute {
+        let [persisted, next_boot, running] = wanted;
+        Attribute::in_plane(Plane::Persisted, persisted, self.persisted).and(Plane::NextBoot, next_boot, self.next_boot).and(
+            Plane::Running,
+            running,
+            self.running,
+        )
+    }
+}
+
+fn judge(attribute: &Attribute, assessment: &mut Assessment) {
+    let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
+    assessment.needs_reboot = differs(Plane::Running);
+    assessment.transaction = Some("boot_loader".to_owned());
+}
+
+impl Kind for KernelParameter {
+    fn name(&self) -> &'static str {
+        "kernel_parameter"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("parameter").and_then(Value::as_str).map(|_| resource_name(&parameter(body)))
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        if let Some(name) = body.get("parameter").and_then(Value::as_str) {
+            demand(
+                &mut errors,
+                is_word(name, "._-"),
+                "/parameter",
+                "this is no kernel parameter",
+                "write the name alone, the value in `value`",
+            );
+        }
+        if let Some(value) = scalar(body, "value") {
+            let clean = !value.is_empty() && !value.chars().any(|c| c.is_control() || "\"'`$\\".contains(c));
+            demand(&mut errors, clean, "/value", "the boot loader cannot carry this value", "leave out quotes, `$` and backslashes");
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        vec![Read::Boot, Read::File { path: drop_in(&parameter(&wish.body)) }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let parameter = parameter(&wish.body);
+        let (path, content) = (drop_in(&parameter), drop_in_content(&parameter));
+        let (boot, own) = (Boot::of(answers), Found::at(&path, answers));
+        let planes = Planes::of(&parameter, &boot);
+        let before = json!({
+            "persisted": planes.persisted, "next_boot": planes.next_boot, "running": planes.running, "drop_in": own.remember(),
+        });
+        let mut assessment = Assessment { before, ..Assessment::default() };
+        let wanted = token_reading(&parameter.token());
+        let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted.clone()]);
+        judge(&attribute, &mut assessment);
+        let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
+        let (persisted, next_boot) = (differs(Plane::Persisted), differs(Plane::NextBoot));
+        match &boot {
+            Ok(Boot { loader: Loader::Grubby, .. }) if next_boot => {
+                assessment.actions.push(Action::SetKernelArgument { argument: parameter.token(), present: true });
+            }
+            Ok(Boot { loader: Loader::None, .. }) if !attribute.differences().is_empty() => {
+                let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) is on this host";
+                assessment.refusal = Some(why.to_owned());
+                assessment.needs_reboot = false;
+            }
+            Ok(boot) if persisted => {
+                let later = boot.persisted_with(Some((&path, &content)));
+                if reading(&parameter, &later) != wanted {
+                    assessment.refusal = Some(format!(
+                        "a file below /etc/default/grub.d that is read after {path} sets {} otherwise; change it first",
+                        parameter.name
+                    ));
+                }
+                assessment.actions = vec![put(&path, content), Action::UpdateBootLoader];
+            }
+            Ok(_) if next_boot => assessment.actions.push(Action::UpdateBootLoader),
+            _ => {}
+        }
+        assessment.attributes.insert("value".to_owned(), attribute);
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let parameter = parameter(&last_applied.body);
+        let path = drop_in(&parameter);
+        let (boot, now) = (Boot::of(answers), Found::at(&path, answers));
+        let planes = Planes::of(&parameter, &boot);
+        let mut assessment = Assessment::default();
+        let earlier = |plane: &str, now: &Reading| {
+            let kept = before.get(plane).and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
+            kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent)).unwrap_or_else(|| now.clone())
+        };
+        let wanted =
+            [earlier("persisted", &planes.persisted), earlier("next_boot", &planes.next_boot), earlier("running", &planes.running)];
+        let back = wanted[1].clone();
+        let next_boot_differs = wanted[1] != planes.next_boot;
+        if matches!(boot, Ok(Boot { loader: Loader::Grubby, .. })) {
+            if next_boot_differs {
+                assessment.actions = grubby_undo(&parameter, &back);
+            }
+        } else {
+            let (actions, residue) = Found::remembered(before.get("drop_in")).restore(&path, &now);
+            assessment.actions = actions;
+            assessment.residue = residue.into_iter().collect();
+            if next_boot_differs || !assessment.actions.is_empty() {
+                assessment.actions.push(Action::UpdateBootLoader);
+            }
+        }
+        let attribute = planes.attribute(wanted);
+        judge(&attribute, &mut assessment);
+        assessment.attributes.insert("value".to_owned(), attribute);
+        assessment
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package"]
+    }
+}
+
+fn grubby_undo(parameter: &Parameter, earlier: &Reading) -> Vec<Action> {
+    let earlier = match earlier {
+        Reading::Is(Value::String(value)) => Some(Parameter { name: parameter.name.clone(), value: Some(value.clone()) }),
+        Reading::Is(_) => Some(Parameter { name: parameter.name.clone(), value: None }),
+        _ => None,
+    };
+    match earlier {
+        Some(earlier) => vec![Action::SetKernelArgument { argument: earlier.token(), present: true }],
+        None => vec![Action::SetKernelArgument { argument: parameter.token(), present: false }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+
+    fn boot(running: &str, default: &str, next: &str) -> String {
+        format!(
+            "running\t{running}\nloader\tgrub\ndefault\t/etc/default/grub\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\n\
+             menu\tset default=\"0\"\nmenu\tmenuentry 'Debian' {{\nmenu\t\tlinux /vmlinuz root=/dev/vda1 ro {next}\nmenu\t}}\n"
+        )
+    }
+
+    fn assess(out: &str) -> Assessment {
+        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
+        KernelParameter.assess(&wish, &answered(&[(&Read::Boot, 0, out), (&KernelParameter.reads(&wish)[1], 1, "folder /etc/default\n")]))
+    }
+
+    #[test]
+    fn each_plane_asks_for_its_own_step() {
+        let words = |a: &Assessment| (a.actions.iter().map(Action::word).collect::<Vec<_>>().join(" "), a.needs_reboot);
+        for (running, default, next, actions, reboot) in [
+            ("ro quiet", "quiet", "quiet", "write_file update_boot_loader", true),
+            ("ro", "quiet iommu=pt", "quiet", "update_boot_loader", true),
+            ("ro", "quiet iommu=pt", "quiet iommu=pt", "", true),
+            ("ro iommu=pt", "quiet iommu=pt", "quiet iommu=pt", "", false),
+            ("ro iommu=pt", "quiet", "quiet", "write_file update_boot_loader", false),
+            ("ro iommu=off", "iommu=off", "iommu=off", "write_file update_boot_loader", true),
+        ] {
+            assert_eq!(words(&assess(&boot(running, default, next))), (actions.to_owned(), reboot), "{running}|{default}|{next}");
+        }
+    }
+
+    #[test]
+    fn a_host_without_a_known_boot_loader_is_refused() {
+        let container = assess("running\tro quiet\nloader\tnone\n");
+        assert!(container.refusal.unwrap().contains("no boot loader") && !container.needs_reboot);
+    }
+
+    #[test]
+    fn grubby_keeps_the_entries_on_the_red_hat_family() {
+        // `grubby --info=DEFAULT` of Rocky 9
+        let out = "running\tBOOT_IMAGE=(hd0,gpt2)/vmlinuz ro\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"ro crashkernel=1G-4G:192M\"\ngrubby\troot=\"UUID=1\"\n";
+        let assessment = assess(out);
+        assert_eq!(assessment.actions, [Action::SetKernelArgument { argument: "iommu=pt".into(), present: true }]);
+        assert!(assess(&out.replace("192M", "192M iommu=pt").replace(" ro\n", " ro iommu=pt\n")).is_met());
+    }
+
+    #[test]
+    fn undo_takes_the_drop_in_away_and_owes_a_reboot() {
+        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
+        let before = assess(&boot("ro", "quiet", "quiet")).before;
+        let own = "644 root root 3 regular file\nx\n";
+        let out = boot("ro iommu=pt", "quiet iommu=pt", "quiet iommu=pt");
+        let undone = KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, &out), (&KernelParameter.reads(&wish)[1], 0, own)]));
+        assert_eq!(undone.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "remove_folders", "update_boot_loader"]);
+        assert!(undone.needs_reboot && undone.residue.is_empty());
+    }
+}

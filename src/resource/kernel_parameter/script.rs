@@ -1,0 +1,47 @@
+//! What `kernel_parameter` reads and does, as POSIX sh.
+
+use crate::base::quote::sh;
+use crate::resource::complaint::{SAY, UNAVAILABLE};
+
+/// Records `word <tab> text`: the running command line, the kind of boot loader, the assignments of /etc/default/grub,
+/// the lines of grub.cfg that make its menu, grubenv, and on Red Hat's family what grubby says of the default entry.
+pub fn read_script() -> String {
+    String::from(
+        "printf 'running\\t%s\\n' \"$(cat \"$R/proc/cmdline\")\"\n\
+         l=none\n\
+         for b in \"$R/usr/sbin\" \"$R/usr/bin\" \"$R/sbin\"; do\n\
+         if [ -x \"$b/grubby\" ]; then l=grubby; break; elif [ -x \"$b/update-grub\" ]; then l=grub; fi\n\
+         done\n\
+         printf 'loader\\t%s\\n' \"$l\"\n\
+         if [ \"$l\" = grubby ] && [ -z \"$R\" ]; then grubby --info=DEFAULT | sed 's/^/grubby\\t/'; fi\n\
+         for f in \"$R/etc/default/grub\" \"$R\"/etc/default/grub.d/*.cfg; do\n\
+         [ ! -f \"$f\" ] || { printf 'default\\t%s\\n' \"${f#\"$R\"}\"; sed -n 's/^[[:space:]]*\\(export \\)\\{0,1\\}\\(GRUB_CMDLINE_LINUX\\)/set\\t\\2/p' \"$f\"; }\n\
+         done\n\
+         for f in \"$R/boot/grub/grub.cfg\" \"$R/boot/grub2/grub.cfg\"; do\n\
+         [ ! -f \"$f\" ] || sed -n -e '/^[[:space:]]*set default=/s/^/menu\\t/p' -e '/^[[:space:]]*menuentry /s/^/menu\\t/p' \
+         -e '/^[[:space:]]*submenu /s/^/menu\\t/p' -e '/^[[:space:]]*function /s/^/menu\\t/p' -e '/^[[:space:]]*linux/s/^/menu\\t/p' \
+         -e '/^[[:space:]]*}[[:space:]]*$/s/^/menu\\t/p' \"$f\"\n\
+         done\n\
+         for f in \"$R/boot/grub/grubenv\" \"$R/boot/grub2/grubenv\"; do [ ! -f \"$f\" ] || sed -n 's/^saved_entry=/saved\\t/p' \"$f\"; done\n\
+         exit 0\n",
+    )
+}
+
+/// Has the boot loader's configuration made anew.
+pub fn update_script() -> String {
+    format!(
+        "{SAY}if command -v update-grub >/dev/null; then update-grub </dev/null\n\
+         elif command -v grub2-mkconfig >/dev/null; then grub2-mkconfig -o /boot/grub2/grub.cfg </dev/null\n\
+         else say {UNAVAILABLE} 'neither update-grub nor grub2-mkconfig is on this host'; fi\n"
+    )
+}
+
+/// Puts an argument into all boot entries, or takes it out, with grubby.
+pub fn argument_script(argument: &str, present: bool) -> String {
+    let option = if present { "--args" } else { "--remove-args" };
+    format!(
+        "{SAY}command -v grubby >/dev/null || say {UNAVAILABLE} 'grubby is not on this host'\n\
+         grubby --update-kernel=ALL {option}={} </dev/null\n",
+        sh(argument)
+    )
+}

@@ -1,0 +1,210 @@
+//! ifupdown: stanzas of `/etc/network/interfaces` and the files it reads; several stanzas of one netdev add up, and of
+//! an option that stands in several the last one counts.
+
+use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use crate::base::quote::sh;
+use crate::resource::Action;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::sections::{Section, find};
+use ipnet::{IpNet, Ipv4Net};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// ifquery's merged view; of the files only lines that say which stanza is where (others can hold secrets), and our own.
+pub const READ: &str = r#"if [ -f "$R/etc/network/interfaces" ] && command -v ifquery >/dev/null 2>&1; then
+o=$(ifquery -i "$R/etc/network/interfaces" "$n" 2>/dev/null); printf '\n== ifquery %s\n' $?; printf '%s\n' "$o" | grep -E '^(mtu|address|netmask): ' | sed 's/^/|/'
+for q in "$R/etc/network/interfaces" "$R"/etc/network/interfaces.d/*; do [ -f "$q" ] || continue; printf '\n== interfaces %s\n' "${q#"$R"}"
+grep -E '^[[:space:]]*(auto|allow-[a-z]+|no-auto-down|no-scripts|iface|mapping|source|source-directory|mtu)[[:space:]]' "$q" | sed 's/^/|/'; done
+text interfaces-own "$R/etc/network/interfaces.d/90-railwright-$n"; fi
+"#;
+
+/// Where stanzas of a netdev are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stanzas {
+    /// Files other than ours with an `mtu` in a stanza of the netdev, with its value.
+    pub mtu_at: Vec<(String, u32)>,
+    /// `/etc/network/interfaces` reads `interfaces.d`.
+    pub reads_folder: bool,
+    /// A line other than ours sets it up at boot or hot-plug.
+    pub set_up_elsewhere: bool,
+}
+
+fn path(netdev: &str) -> String {
+    format!("/etc/network/interfaces.d/90-railwright-{netdev}")
+}
+
+/// The netdev as ifupdown has it, when a stanza names it.
+pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
+    let query = find(sections, "ifquery").filter(|section| section.code() == Some(0))?;
+    let own = find(sections, "interfaces-own").map(Section::text);
+    let own_path = path(netdev);
+    let mut stanzas = Stanzas::default();
+    let mut set_up = false;
+    for section in sections.iter().filter(|section| section.word == "interfaces") {
+        let mut inside = false;
+        for line in &section.lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let names_it = words.iter().skip(1).any(|word| *word == netdev);
+            match (words.first().copied().unwrap_or_default(), section.rest == own_path) {
+                ("mtu", false) if inside => {
+                    stanzas.mtu_at.extend(words.get(1).and_then(|m| m.parse().ok()).map(|m| (section.rest.to_owned(), m)))
+                }
+                ("mtu", _) => {}
+                ("iface", _) => inside = words.get(1) == Some(&netdev),
+                ("source" | "source-directory", _) => {
+                    inside = false;
+                    stanzas.reads_folder |= words.iter().skip(1).any(|word| reads_folder(word, netdev));
+                }
+                (word, ours) => {
+                    inside = false;
+                    let here = names_it && (word == "auto" || (word.starts_with("allow-")));
+                    set_up |= here;
+                    stanzas.set_up_elsewhere |= here && !ours;
+                }
+            }
+        }
+    }
+    let merged = Persisted { up: Some(set_up), ..queried(query) };
+    let ours: Vec<IpNet> =
+        own.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok()).collect();
+    let others = Persisted {
+        mtu: stanzas.mtu_at.last().map(|(_, mtu)| *mtu),
+        up: Some(stanzas.set_up_elsewhere),
+        addresses: owner::without(&merged.addresses, &ours),
+    };
+    Some(View { manager: NetworkManagerKind::Ifupdown, merged, others, own, handle: Handle::Ifupdown(stanzas) })
+}
+
+/// `source` takes a pattern, `source-directory` only names of letters, digits, `_` and `-` (interfaces(5)).
+fn reads_folder(word: &str, netdev: &str) -> bool {
+    match word.trim_end_matches('/') {
+        "/etc/network/interfaces.d" | "interfaces.d" => !netdev.contains(['.', '@']),
+        "/etc/network/interfaces.d/*" | "interfaces.d/*" => true,
+        _ => false,
+    }
+}
+
+/// `address: 10.0.0.1` with `netmask: 255.255.255.0` somewhere behind it; the last `mtu:` counts.
+fn queried(section: &Section<'_>) -> Persisted {
+    let mut all = Persisted::default();
+    let mut pending: Option<IpAddr> = None;
+    for line in &section.lines {
+        let Some((key, value)) = line.split_once(": ") else { continue };
+        match key {
+            "mtu" => all.mtu = value.trim().parse().ok(),
+            "address" => {
+                all.addresses.extend(pending.take().map(IpNet::from));
+                pending = value.split('/').next().and_then(|text| text.trim().parse().ok());
+            }
+            "netmask" => all.addresses.extend(pending.take().and_then(|address| with_mask(address, value.trim()))),
+            _ => {}
+        }
+    }
+    all.addresses.extend(pending.map(IpNet::from));
+    all
+}
+
+fn with_mask(address: IpAddr, mask: &str) -> Option<IpNet> {
+    if let (IpAddr::V4(address), Ok(mask)) = (address, mask.parse::<Ipv4Addr>()) {
+        return Ipv4Net::with_netmask(address, mask).ok().map(IpNet::V4);
+    }
+    IpNet::new(address, mask.parse().ok()?).ok()
+}
+
+/// A stanza of our own for what no other one says; an `mtu` that stands in another stanza is changed where it stands,
+/// because which of two counts depends on the order in which the files are read.
+pub fn write(netdev: &str, view: &View, stanzas: &Stanzas, intent: &Intent) -> Result<Vec<Action>, String> {
+    owner::refuse_extra(intent, &view.others, "another stanza")?;
+    if intent.up == Some(false) && stanzas.set_up_elsewhere {
+        return Err(format!("an `auto` or `allow-` line sets {netdev} up at boot; remove it from /etc/network/interfaces"));
+    }
+    let mut actions = Vec::new();
+    let elsewhere = intent.mtu.filter(|_| !stanzas.mtu_at.is_empty());
+    if let Some(mtu) = elsewhere {
+        actions.extend(changes(netdev, stanzas, |_| mtu));
+    }
+    let content = own_stanza(netdev, view, intent, elsewhere.is_some());
+    if content.lines().count() > 1 && view.own.as_ref() != Some(&content) {
+        if !stanzas.reads_folder {
+            return Err(
+                "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`"
+                    .to_owned(),
+            );
+        }
+        actions.push(owner::own_file(&path(netdev), "0644", content));
+    }
+    if actions.is_empty() { Err("our stanza says so already, but ifquery says otherwise".to_owned()) } else { Ok(actions) }
+}
+
+fn changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
+    let change = |(path, from): &(String, u32)| {
+        let to = wanted(*from);
+        (to != *from).then(|| Action::SetInterfacesMtu { path: path.clone(), netdev: netdev.to_owned(), from: *from, to })
+    };
+    stanzas.mtu_at.iter().filter_map(change).collect()
+}
+
+fn own_stanza(netdev: &str, view: &View, intent: &Intent, mtu_elsewhere: bool) -> String {
+    let mut out = "# Written by railwright; changes made here are overwritten.\n".to_owned();
+    if intent.up == Some(true) && view.others.up == Some(false) {
+        out.push_str(&format!("auto {netdev}\n"));
+    }
+    if let Some(mtu) = intent.mtu.filter(|_| !mtu_elsewhere) {
+        out.push_str(&format!("iface {netdev} inet manual\n    mtu {mtu}\n"));
+    }
+    for address in owner::missing(intent, &view.others) {
+        let family = if matches!(address, IpNet::V4(_)) { "inet" } else { "inet6" };
+        out.push_str(&format!("iface {netdev} {family} static\n    address {address}\n"));
+    }
+    out
+}
+
+/// Our file goes, and an `mtu` that we changed in another stanza becomes what it was.
+pub fn restore(netdev: &str, view: &View, stanzas: &Stanzas, before: &Before) -> Vec<Action> {
+    let mut actions: Vec<Action> = owner::restore_file(&path(netdev), "0644", view, before).into_iter().collect();
+    if let Some(old) = before.values.mtu {
+        actions.extend(changes(netdev, stanzas, |_| old));
+    }
+    actions
+}
+
+/// Changes the value of `mtu` in the stanzas of one netdev, and nothing else of the file; exit 3 when it is not there.
+pub fn mtu_script(path: &str, netdev: &str, from: u32, to: u32) -> String {
+    format!(
+        r#"set -eu
+f={path}; t=$(mktemp "$f.rwXXXXXX"); trap 'rm -f "$t"' EXIT; cp -p "$f" "$t"
+n={netdev} awk '$1 ~ /^(iface|auto|allow-.*|mapping|source|source-directory|no-auto-down|no-scripts)$/ {{ inside = ($1 == "iface" && $2 == ENVIRON["n"]) }}
+inside && $1 == "mtu" && ($2 == {from} || $2 == {to}) {{ sub(/mtu[ \t]+[0-9]+/, "mtu {to}"); done = 1 }}
+{{ print }}
+END {{ exit done ? 0 : 3 }}' "$f" >"$t"
+sync "$t" 2>/dev/null || sync
+mv -f "$t" "$f"; trap - EXIT
+"#,
+        path = sh(path),
+        netdev = sh(netdev),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::sections::parse;
+
+    /// ifquery and grep of Debian 12 on a file with an `mtu` of its own.
+    const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: 255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: 255.255.255.0\n|address: fd00::1\n|netmask: 64\n\
+        \n== interfaces /etc/network/interfaces\n|source /etc/network/interfaces.d/*\n|auto ens1\n|iface ens1 inet static\n|    mtu 1500\n|iface ens10 inet static\n|    mtu 1400\n\
+        \n== interfaces /etc/network/interfaces.d/90-railwright-ens1\n|iface ens1 inet manual\n|    mtu 9000\n";
+
+    #[test]
+    fn an_mtu_in_another_stanza_is_changed_where_it_stands() {
+        let view = view("ens1", &parse(ANSWER)).unwrap();
+        assert_eq!((view.merged.mtu, view.others.mtu, view.merged.up), (Some(1500), Some(1500), Some(true)));
+        let shown: Vec<_> = view.merged.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.2/24", "10.0.0.1/24", "fd00::1/64"]);
+        let Handle::Ifupdown(stanzas) = &view.handle else { panic!() };
+        let actions = write("ens1", &view, stanzas, &Intent { mtu: Some(9000), ..Intent::default() }).unwrap();
+        assert_eq!(
+            actions,
+            [Action::SetInterfacesMtu { path: "/etc/network/interfaces".to_owned(), netdev: "ens1".to_owned(), from: 1500, to: 9000 }]
+        );
+    }
+}

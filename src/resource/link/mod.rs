@@ -1,0 +1,377 @@
+//! `link`: MTU, administrative state and addresses of a netdev, running now and persisted through the manager that the
+//! host really uses for it. Its name is the netdev's.
+//!
+//! What runs is set with `ip`, what persists is written to the manager's own files; the manager is made to read them
+//! again only where it would otherwise undo what runs (systemd-networkd, netplan).
+
+pub mod ifupdown;
+pub mod netplan;
+pub mod network_manager;
+pub mod networkd;
+pub mod owner;
+pub mod state;
+mod undo;
+
+pub use owner::{Owner, owner};
+pub use state::{LinkState, link_state, other_netdevs};
+
+use super::action::NetworkManagerKind;
+use super::fields::Fields;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use ipnet::IpNet;
+use owner::{Before, Intent, Persisted};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct Link;
+
+/// A checked body.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Body {
+    pub(super) netdev: String,
+    pub(super) mtu: Option<u32>,
+    pub(super) up: Option<bool>,
+    pub(super) addresses: Vec<IpNet>,
+    pub(super) exclusive: bool,
+    pub(super) known_after: Option<String>,
+}
+
+impl Body {
+    fn of(wish: &Wish) -> Self {
+        serde_json::from_value(wish.body.clone()).unwrap_or_default()
+    }
+
+    fn intent(&self) -> Intent {
+        Intent { mtu: self.mtu, up: self.up, addresses: self.addresses.clone(), exclusive: self.exclusive }
+    }
+
+    fn judges_addresses(&self) -> bool {
+        !self.addresses.is_empty() || self.exclusive
+    }
+
+    /// The addresses as an attribute's value: those of the wish, or all where no others may be there.
+    fn shown(&self, found: &[IpNet]) -> Reading {
+        let mut list: Vec<String> =
+            found.iter().filter(|a| self.exclusive || self.addresses.contains(a)).map(ToString::to_string).collect();
+        list.sort();
+        list.dedup();
+        Reading::is(json!(list))
+    }
+}
+
+/// What there was before our first change.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Snapshot {
+    running: Persisted,
+    persisted: Before,
+}
+
+/// What a host says about one netdev, ready to be judged.
+struct Found {
+    running: Persisted,
+    state: LinkState,
+    owner: Result<Owner, String>,
+}
+
+impl Kind for Link {
+    fn name(&self) -> &'static str {
+        "link"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "mtu", "up", "addresses", "exclusive", "known_after"]);
+        fields.netdev(true);
+        fields.number("mtu", 68..=65535);
+        fields.flag("up");
+        fields.flag("exclusive");
+        fields.addresses("addresses");
+        fields.resource("known_after");
+        let nothing = ["mtu", "up", "addresses"].iter().all(|field| fields.get(field).is_none());
+        if nothing && fields.get("exclusive").is_none() {
+            fields.error("", "nothing is wished for", Some("name at least one of mtu, up, addresses".to_owned()));
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let netdev = Body::of(wish).netdev;
+        vec![Read::Link { netdev: netdev.clone() }, Read::LinkManager { netdev }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let body = Body::of(wish);
+        match link_state(answers, &body.netdev) {
+            Err(reason) => Assessment {
+                attributes: attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
+                ..Assessment::default()
+            },
+            Ok(None) => absent(&body, answers),
+            Ok(Some(state)) => judge(&body, wish, state, owner(answers, &body.netdev)),
+        }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo::undo(&Body::of(last_applied), before, answers)
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["kernel_module", "kernel_module_build"]
+    }
+}
+
+/// The same reading in all attributes that the wish judges.
+fn attributes(body: &Body, persisted: &Reading, running: &Reading) -> std::collections::BTreeMap<String, Attribute> {
+    let mut all = std::collections::BTreeMap::new();
+    let mut add = |name: &str, wanted: Reading| {
+        let attribute =
+            Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(Plane::Running, wanted, running.clone());
+        all.insert(name.to_owned(), attribute);
+    };
+    if let Some(mtu) = body.mtu {
+        add("mtu", Reading::is(mtu));
+    }
+    if let Some(up) = body.up {
+        add("up", Reading::is(up));
+    }
+    if body.judges_addresses() {
+        add("addresses", body.shown(&body.addresses));
+    }
+    all
+}
+
+/// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
+fn absent(body: &Body, answers: &Answers) -> Assessment {
+    let reason = format!("there is no netdev {}", body.netdev);
+    let mut assessment = Assessment { attributes: attributes(body, &Reading::Unknown(reason), &Reading::Absent), ..Assessment::default() };
+    if let Some(step) = &body.known_after {
+        assessment.known_after = Some(step.clone());
+        assessment.announced = announced();
+        return assessment;
+    }
+    let others = other_netdevs(answers, &body.netdev).join(", ");
+    assessment.refusal = Some(format!(
+        "there is no netdev {} (there are: {others}); its driver is not loaded, or the driver gives it another name",
+        body.netdev
+    ));
+    assessment
+}
+
+fn announced() -> Vec<String> {
+    ["modify_connection", "reload_link", "set_interfaces_mtu", "set_link", "write_file"].map(str::to_owned).to_vec()
+}
+
+fn judge(body: &Body, wish: &Wish, state: LinkState, owner: Result<Owner, String>) -> Assessment {
+    let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
+    let running = Persisted { mtu: state.mtu, up: state.up, addresses };
+    let found = Found { running, state, owner };
+    let mut assessment = Assessment { attributes: compare(body, &found), ..Assessment::default() };
+    if let Ok(owner) = &found.owner {
+        let snapshot = Snapshot { running: found.running.clone(), persisted: Before::of(owner) };
+        assessment.before = serde_json::to_value(snapshot).unwrap_or_default();
+    }
+    if assessment.is_met() || assessment.has_unknown() {
+        return assessment;
+    }
+    match obstacle(body, wish, &found.state) {
+        Some(Obstacle::ParentFirst(parent)) => {
+            assessment.known_after = Some(format!("link/{parent}"));
+            assessment.announced = announced();
+        }
+        Some(Obstacle::Never(reason)) => assessment.refusal = Some(reason),
+        None => mend(body, &found, &mut assessment),
+    }
+    assessment
+}
+
+/// What is found beside what is wanted; without an owner nothing is persisted.
+fn compare(body: &Body, found: &Found) -> std::collections::BTreeMap<String, Attribute> {
+    let persisted = |take: &dyn Fn(&Persisted) -> Reading| match &found.owner {
+        Ok(Owner::Managed(view)) => take(&view.merged),
+        Ok(Owner::Nobody { .. }) => Reading::Absent,
+        Err(reason) => Reading::Unknown(reason.clone()),
+    };
+    let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
+    let unread = || Reading::Unknown("`ip` or sysfs gave no answer".to_owned());
+    let mut all = attributes(body, &Reading::Absent, &Reading::Absent);
+    for (name, attribute) in &mut all {
+        let (disk, now) = match name.as_str() {
+            "mtu" => (persisted(&|p| or_absent(p.mtu.map(Value::from))), found.running.mtu.map_or_else(unread, Reading::is)),
+            "up" => (persisted(&|p| or_absent(p.up.map(Value::from))), found.running.up.map_or_else(unread, Reading::is)),
+            _ => {
+                let now = if found.state.addresses.is_some() { body.shown(&found.running.addresses) } else { unread() };
+                (persisted(&|p| body.shown(&p.addresses)), now)
+            }
+        };
+        attribute.found.set(Plane::Persisted, disk);
+        attribute.found.set(Plane::Running, now);
+    }
+    all
+}
+
+enum Obstacle {
+    /// The kernel refuses this before the netdev below is changed, and that is a wish of its own.
+    ParentFirst(String),
+    /// The kernel or the driver refuses this.
+    Never(String),
+}
+
+/// A VLAN cannot be larger than what it sits on (`Numerical result out of range`), and no link larger than its driver takes.
+fn obstacle(body: &Body, wish: &Wish, state: &LinkState) -> Option<Obstacle> {
+    let wanted = body.mtu?;
+    if let Some(parent) = state.lower.iter().find(|_| matches!(state.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"))) {
+        let small = parent.mtu.is_some_and(|mtu| mtu < wanted);
+        let is_wished = wish.after.iter().any(|after| after.kind() == "link" && after.name() == parent.netdev);
+        if small && is_wished {
+            return Some(Obstacle::ParentFirst(parent.netdev.clone()));
+        }
+        if small {
+            let mtu = parent.mtu.unwrap_or_default();
+            return Some(Obstacle::Never(format!(
+                "{} sits on {}, whose MTU is {mtu}; the kernel refuses {wanted} above it: wish for {wanted} on {} first",
+                body.netdev, parent.netdev, parent.netdev
+            )));
+        }
+    }
+    let most = state.max_mtu.filter(|most| *most < wanted)?;
+    Some(Obstacle::Never(format!("the driver of {} takes an MTU of at most {most}, not {wanted}", body.netdev)))
+}
+
+/// The actions for what differs, and what they disturb.
+fn mend(body: &Body, found: &Found, assessment: &mut Assessment) {
+    let differs = |plane: Plane| assessment.attributes.values().any(|a| a.differences().iter().any(|(p, ..)| *p == plane));
+    let (disk, now) = (differs(Plane::Persisted), differs(Plane::Running));
+    let mut reload = None;
+    let mut actions = Vec::new();
+    if disk {
+        match persist(body, found) {
+            Err(reason) => return assessment.refusal = Some(reason),
+            Ok((written, manager)) => {
+                actions = written;
+                reload = manager;
+            }
+        }
+    }
+    let change = running_change(&body.intent(), &found.running, now);
+    if let Some(Owner::Nobody { .. }) = found.owner.as_ref().ok().filter(|_| disk) {
+        assessment.interrupts.push(format!("systemd-networkd takes over {}, which nobody managed", body.netdev));
+    }
+    disturb(&body.netdev, &change, reload, found, assessment);
+    actions.extend(change.into_actions(&body.netdev, reload));
+    assessment.actions = actions;
+}
+
+/// The actions that persist the wish, and the manager that then has to read its files again.
+fn persist(body: &Body, found: &Found) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
+    match &found.owner {
+        Err(reason) => Err(reason.clone()),
+        Ok(Owner::Managed(view)) => {
+            let actions = owner::write(&body.netdev, view, &body.intent())?;
+            // NetworkManager wrote its connection itself, and an active device keeps what `ip` sets
+            let reload = Some(view.manager).filter(|manager| *manager != NetworkManagerKind::NetworkManager);
+            Ok((actions, reload))
+        }
+        Ok(Owner::Nobody { networkd_runs: true }) => Ok((owner::adopt(&body.netdev, &body.intent()), Some(NetworkManagerKind::Networkd))),
+        Ok(Owner::Nobody { networkd_runs: false }) => Err(format!(
+            "nobody manages {} (neither systemd-networkd, NetworkManager, netplan nor ifupdown), so what is set would be lost at the next boot; \
+             start systemd-networkd, or configure {} in the manager of this host",
+            body.netdev, body.netdev
+        )),
+    }
+}
+
+/// A change of what runs.
+#[derive(Debug, Default)]
+struct Change {
+    mtu: Option<u32>,
+    up: Option<bool>,
+    add: Vec<String>,
+    remove: Vec<String>,
+}
+
+fn running_change(intent: &Intent, running: &Persisted, differs: bool) -> Change {
+    if !differs {
+        return Change::default();
+    }
+    let texts = |list: &[IpNet], other: &[IpNet]| list.iter().filter(|a| !other.contains(a)).map(ToString::to_string).collect::<Vec<_>>();
+    Change {
+        mtu: intent.mtu.filter(|mtu| running.mtu != Some(*mtu)),
+        up: intent.up.filter(|up| running.up != Some(*up)),
+        add: texts(&intent.addresses, &running.addresses),
+        remove: if intent.exclusive { texts(&running.addresses, &intent.addresses) } else { Vec::new() },
+    }
+}
+
+impl Change {
+    fn is_nothing(&self) -> bool {
+        self.mtu.is_none() && self.up.is_none() && self.add.is_empty() && self.remove.is_empty()
+    }
+
+    /// MTU and state first, then the manager, then addresses: networkd sets those of its files itself, and what it has
+    /// set is left alone.
+    fn into_actions(self, netdev: &str, reload: Option<NetworkManagerKind>) -> Vec<Action> {
+        let netdev = netdev.to_owned();
+        let set =
+            |mtu, up, add_addresses, remove_addresses| Action::SetLink { netdev: netdev.clone(), mtu, up, add_addresses, remove_addresses };
+        let Some(manager) = reload else {
+            return if self.is_nothing() { Vec::new() } else { vec![set(self.mtu, self.up, self.add, self.remove)] };
+        };
+        let mut actions = Vec::new();
+        if self.mtu.is_some() || self.up.is_some() {
+            actions.push(set(self.mtu, self.up, Vec::new(), Vec::new()));
+        }
+        actions.push(Action::ReloadLink { netdev: netdev.clone(), manager });
+        if !self.add.is_empty() || !self.remove.is_empty() {
+            actions.push(set(None, None, self.add, self.remove));
+        }
+        actions
+    }
+}
+
+/// How much a change disturbs, in degrees and in words.
+fn disturb(netdev: &str, change: &Change, reload: Option<NetworkManagerKind>, found: &Found, assessment: &mut Assessment) {
+    let networkd_runs = match &found.owner {
+        Ok(Owner::Managed(view)) => view.manager == NetworkManagerKind::Networkd || view.manager == NetworkManagerKind::Netplan,
+        Ok(Owner::Nobody { networkd_runs }) => *networkd_runs,
+        Err(_) => false,
+    };
+    let sets_anew = reload.is_some() && networkd_runs && found.running.addresses.iter().any(|a| !a.addr().is_loopback());
+    let mut words = Vec::new();
+    if change.mtu.is_some() {
+        words.push(format!("RDMA traffic on {netdev} stops for about 1 s"));
+    }
+    if change.up == Some(false) {
+        words.push(format!("all traffic on {netdev} stops until it is set up again"));
+    }
+    if sets_anew {
+        words.push(format!("systemd-networkd sets the addresses of {netdev} anew, and its RDMA GIDs with them"));
+    }
+    if !change.remove.is_empty() {
+        words.push(format!("connections over {} end", change.remove.join(", ")));
+    }
+    if !words.is_empty() {
+        assessment.disruption = Disruption::LinkBlip;
+        assessment.interrupts_netdev = Some(netdev.to_owned());
+    } else if reload.is_some() {
+        assessment.disruption = Disruption::Reload;
+    }
+    assessment.interrupts.extend(words);
+    assessment.disturbs = change.mtu.map(|mtu| dragged_along(mtu, &found.state)).unwrap_or_default();
+}
+
+/// The kernel drags VLANs down with their parent (never up), and pushes a bond's MTU to its members.
+fn dragged_along(mtu: u32, state: &LinkState) -> Vec<String> {
+    let is_bond = state.kind.as_deref() == Some("bond");
+    let members = state.lower.iter().filter(|_| is_bond);
+    let above = state.upper.iter().filter(|upper| upper.mtu.is_some_and(|other| other > mtu));
+    members.chain(above).map(|other| format!("link/{}", other.netdev)).collect()
+}
+
+#[cfg(test)]
+mod tests;

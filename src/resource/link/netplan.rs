@@ -1,0 +1,111 @@
+//! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the definition.
+
+use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use crate::resource::Action;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::sections::{Section, find};
+use ipnet::IpNet;
+use serde_json::{Map, Value};
+
+/// netplan's merged view and our own file; only where netplan rendered what the netdev runs on, because `netplan get`
+/// takes a third of a second. Secrets (of Wi-Fi and 802.1X) never leave the host.
+pub const READ: &str = r#"case "$w$p" in *netplan-*)
+said netplan-get netplan get ${R:+--root-dir "$R"} | sed -E 's/^(\|[[:space:]]*[a-z-]*(password|psk|secret|private|key|token)[a-z-]*:).*/\1 hidden/'
+text netplan-own "$R/etc/netplan/90-railwright-$n.yaml";; esac
+"#;
+
+/// The definition of this name in netplan's merged view.
+pub fn view(id: &str, sections: &[Section<'_>]) -> Result<View, String> {
+    let shown = find(sections, "netplan-get").filter(|section| section.code() == Some(0));
+    let text = shown.ok_or_else(|| format!("netplan rendered the definition `{id}`, but `netplan get` gave no answer"))?.text();
+    let merged = definitions(&text)?;
+    let found = merged.iter().find_map(|(section, all)| all.get(id).map(|definition| (section.clone(), definition)));
+    let (section, definition) =
+        found.ok_or_else(|| format!("netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"))?;
+    let own = find(sections, "netplan-own").map(Section::text);
+    let ours = own.as_deref().map(definitions).transpose()?.unwrap_or_default();
+    let ours = ours.get(&section).and_then(|all| all.get(id)).map(persisted).unwrap_or_default();
+    let merged = persisted(definition);
+    let others = Persisted { addresses: owner::without(&merged.addresses, &ours.addresses), ..merged.clone() };
+    let handle = Handle::Netplan { id: id.to_owned(), section };
+    Ok(View { manager: NetworkManagerKind::Netplan, merged, others, own, handle })
+}
+
+fn definitions(text: &str) -> Result<Map<String, Value>, String> {
+    let value: Value = serde_yaml::from_str(text).map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
+    Ok(value.get("network").and_then(Value::as_object).cloned().unwrap_or_default())
+}
+
+fn persisted(definition: &Value) -> Persisted {
+    let address = |entry: &Value| -> Option<IpNet> {
+        // an entry can be a mapping of the address to its label and lifetime
+        let text = entry.as_str().or_else(|| entry.as_object()?.keys().next().map(String::as_str))?;
+        text.parse().ok()
+    };
+    Persisted {
+        mtu: definition.get("mtu").and_then(Value::as_u64).and_then(|mtu| u32::try_from(mtu).ok()),
+        up: Some(definition.get("activation-mode").is_none()),
+        addresses: definition
+            .get("addresses")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(address).collect())
+            .unwrap_or_default(),
+    }
+}
+
+fn path(netdev: &str) -> String {
+    format!("/etc/netplan/90-railwright-{netdev}.yaml")
+}
+
+/// A file of ours that adds to the definition. netplan merges by name: a scalar of a later file wins, lists grow.
+pub fn write(netdev: &str, view: &View, id: &str, section: &str, intent: &Intent) -> Result<Vec<Action>, String> {
+    owner::refuse_extra(intent, &view.others, "another file in /etc/netplan")?;
+    if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
+        return Err("a file in /etc/netplan gives it an activation-mode, which no later file can take back; remove it there".to_owned());
+    }
+    let mut lines =
+        format!("# Written by railwright; changes made here are overwritten.\nnetwork:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
+    if let Some(mtu) = intent.mtu {
+        lines.push_str(&format!("      mtu: {mtu}\n"));
+    }
+    if intent.up == Some(false) {
+        lines.push_str("      activation-mode: \"off\"\n");
+    }
+    let addresses = owner::missing(intent, &view.others);
+    if !addresses.is_empty() {
+        lines.push_str("      addresses:\n");
+    }
+    for address in addresses {
+        lines.push_str(&format!("      - \"{address}\"\n"));
+    }
+    if view.own.as_ref() == Some(&lines) {
+        return Err(format!("{} says so already, but a file that comes after it says otherwise; mend that one", path(netdev)));
+    }
+    Ok(vec![owner::own_file(&path(netdev), "0600", lines)])
+}
+
+/// JSON's string form is a YAML double-quoted scalar.
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+/// Our file goes, or becomes what it was.
+pub fn restore(netdev: &str, view: &View, before: &Before) -> Vec<Action> {
+    owner::restore_file(&path(netdev), "0600", view, before).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::sections::parse;
+
+    #[test]
+    fn our_file_is_told_apart_from_the_merged_view() {
+        let answer = "== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.1/24\"\n|      - \"10.0.0.2/24\":\n|          label: x\n\
+            \n== netplan-own 600 root root /etc/netplan/90-railwright-ens1.yaml\n|network:\n|  ethernets:\n|    \"rail0\":\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.2/24\"\n";
+        let view = view("rail0", &parse(answer)).unwrap();
+        assert_eq!((view.merged.mtu, view.merged.addresses.len(), view.others.addresses.len()), (Some(9000), 2, 1));
+        let exclusive = Intent { addresses: vec!["10.0.0.2/24".parse().unwrap()], exclusive: true, ..Intent::default() };
+        assert!(write("ens1", &view, "rail0", "ethernets", &exclusive).unwrap_err().contains("10.0.0.1/24"));
+    }
+}

@@ -1,0 +1,195 @@
+//! NetworkManager: the connection that is active on a netdev, as `nmcli` shows it, and changes to it.
+
+use super::owner::{Before, Handle, Intent, Persisted, View};
+use crate::resource::Action;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::sections::{Section, find};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+
+/// The device file tells the connection without asking anybody; `nmcli` itself never starts NetworkManager. A connection
+/// that NetworkManager made up for a link that somebody else configured is marked `external=true` in its file. Of
+/// the file only these marks travel: it can hold secrets.
+pub const READ: &str = r#"nd="$R/run/NetworkManager/devices/$i"; p=
+if [ -f "$nd" ]; then text nm-device "$nd"; u=$(sed -n 's/^connection-uuid=//p' "$nd"); case "$u" in *[!0-9a-fA-F-]*) u=;; esac
+if [ -n "$u" ]; then
+said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses connection show "$u"
+p=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
+printf '\n== nm-file %s\n' "$p"; grep -E '^(external|nm-generated|volatile)=' "$R$p" 2>/dev/null | sed 's/^/|/'
+fi; fi
+"#;
+
+/// An active connection, by NetworkManager's own names of its settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Its UUID; names are not unique.
+    pub uuid: String,
+    /// `802-3-ethernet`, `infiniband`, `vlan`, `bond`.
+    pub kind: String,
+    /// The keyfile, below /run while the connection lives in memory only.
+    pub file: String,
+    values: BTreeMap<String, String>,
+}
+
+impl Connection {
+    fn value(&self, key: &str) -> &str {
+        self.values.get(key).map_or("", String::as_str)
+    }
+
+    fn mtu_key(&self) -> &'static str {
+        if self.kind == "infiniband" { "infiniband.mtu" } else { "802-3-ethernet.mtu" }
+    }
+
+    /// The settings that we may change, as they are.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let keys = [self.mtu_key(), "connection.autoconnect", "ipv4.method", "ipv4.addresses", "ipv6.method", "ipv6.addresses"];
+        keys.iter().map(|key| ((*key).to_owned(), self.value(key).to_owned())).collect()
+    }
+
+    fn addresses(&self, family: &str) -> Vec<IpNet> {
+        self.value(&format!("{family}.addresses")).split(',').filter_map(|text| text.trim().parse().ok()).collect()
+    }
+}
+
+/// The netplan definition behind the active connection.
+pub fn rendered_by_netplan(sections: &[Section<'_>]) -> Option<String> {
+    let file = find(sections, "nm-file")?.rest;
+    let name = file.strip_prefix("/run/NetworkManager/system-connections/netplan-")?;
+    Some(name.strip_suffix(".nmconnection")?.to_owned())
+}
+
+/// The netdev as its connection has it, when NetworkManager owns it.
+pub fn view(sections: &[Section<'_>]) -> Result<Option<View>, String> {
+    let Some(device) = find(sections, "nm-device") else { return Ok(None) };
+    let (Some("true"), Some(uuid)) = (device.value("managed"), device.value("connection-uuid")) else { return Ok(None) };
+    let file = find(sections, "nm-file");
+    if file.is_some_and(|file| file.value("external") == Some("true")) {
+        return Ok(None);
+    }
+    let shown = find(sections, "nm-connection").filter(|section| section.code() == Some(0));
+    let shown = shown.ok_or_else(|| "NetworkManager owns it, but nmcli gave no answer".to_owned())?;
+    let values: BTreeMap<_, _> = shown.lines.iter().filter_map(|line| setting(line)).collect();
+    let kind = values.get("connection.type").cloned().unwrap_or_default();
+    let path = file.map_or("", |file| file.rest).to_owned();
+    let connection = Connection { uuid: uuid.to_owned(), kind, file: path, values };
+    let merged = Persisted {
+        mtu: connection.value(connection.mtu_key()).parse().ok().filter(|mtu| *mtu > 0),
+        up: Some(connection.value("connection.autoconnect") != "no"),
+        addresses: [connection.addresses("ipv4"), connection.addresses("ipv6")].concat(),
+    };
+    let handle = Handle::NetworkManager(connection);
+    Ok(Some(View { manager: NetworkManagerKind::NetworkManager, others: Persisted::default(), merged, own: None, handle }))
+}
+
+/// A line of `nmcli -t`: `ipv6.addresses:fd00\:\:1/64`; colons and backslashes of the value are escaped.
+fn setting(line: &str) -> Option<(String, String)> {
+    let (key, value) = line.split_once(':')?;
+    let mut plain = String::with_capacity(value.len());
+    let mut letters = value.chars();
+    while let Some(letter) = letters.next() {
+        plain.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    Some((key.to_owned(), plain))
+}
+
+/// Changes the connection; NetworkManager writes its file, and the device is not taken down.
+pub fn write(connection: &Connection, intent: &Intent) -> Vec<Action> {
+    let mut settings = BTreeMap::new();
+    if let Some(mtu) = intent.mtu {
+        settings.insert(connection.mtu_key().to_owned(), mtu.to_string());
+    }
+    if let Some(up) = intent.up {
+        settings.insert("connection.autoconnect".to_owned(), if up { "yes" } else { "no" }.to_owned());
+    }
+    for family in ["ipv4", "ipv6"] {
+        addresses(connection, family, intent, &mut settings);
+    }
+    settings.retain(|key, value| connection.value(key) != value);
+    vec![Action::ModifyConnection { uuid: connection.uuid.clone(), settings }]
+}
+
+/// A method that forbids addresses has to become `manual`; `auto` may have static addresses beside the learnt ones.
+fn addresses(connection: &Connection, family: &str, intent: &Intent, settings: &mut BTreeMap<String, String>) {
+    let of_family = |address: &&IpNet| matches!(address, IpNet::V4(_)) == (family == "ipv4");
+    let now = connection.addresses(family);
+    let wanted: Vec<IpNet> = intent.addresses.iter().filter(of_family).copied().collect();
+    let mut list: Vec<IpNet> = if intent.exclusive { Vec::new() } else { now.clone() };
+    list.extend(wanted.iter().filter(|address| !list.contains(address)).copied().collect::<Vec<_>>());
+    if list == now || (wanted.is_empty() && !intent.exclusive) {
+        return;
+    }
+    settings.insert(format!("{family}.addresses"), join(&list));
+    if !list.is_empty() && !matches!(connection.value(&format!("{family}.method")), "auto" | "manual" | "dhcp") {
+        settings.insert(format!("{family}.method"), "manual".to_owned());
+    }
+}
+
+fn join(list: &[IpNet]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The settings that we changed become what they were; addresses that others added meanwhile stay.
+pub fn restore(connection: &Connection, before: &Before, intent: &Intent) -> Vec<Action> {
+    let mut settings = BTreeMap::new();
+    let mut old = |key: &str| before.settings.get(key).map(|value| settings.insert(key.to_owned(), value.clone()));
+    if intent.mtu.is_some() {
+        old(connection.mtu_key());
+    }
+    if intent.up.is_some() {
+        old("connection.autoconnect");
+    }
+    for family in ["ipv4", "ipv6"] {
+        let ours: Vec<_> = intent.addresses.iter().filter(|address| !before.values.addresses.contains(address)).collect();
+        let mut list: Vec<IpNet> = connection.addresses(family).into_iter().filter(|address| !ours.contains(&address)).collect();
+        if intent.exclusive {
+            list = before
+                .settings
+                .get(&format!("{family}.addresses"))
+                .map_or(list, |text| text.split(',').filter_map(|a| a.trim().parse().ok()).collect());
+        }
+        let key = format!("{family}.method");
+        if list.is_empty()
+            && let Some(method) = before.settings.get(&key)
+        {
+            settings.insert(key, method.clone());
+        }
+        settings.insert(format!("{family}.addresses"), join(&list));
+    }
+    settings.retain(|key, value| connection.value(key) != value);
+    if settings.is_empty() { Vec::new() } else { vec![Action::ModifyConnection { uuid: connection.uuid.clone(), settings }] }
+}
+
+/// `nmcli connection modify` with all settings in one call, so that they are checked together.
+pub fn modify_script(uuid: &str, settings: &BTreeMap<String, String>) -> String {
+    let words = settings.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
+    let words = ["nmcli", "connection", "modify", "uuid", uuid].into_iter().chain(words);
+    format!("{}\n", crate::base::quote::sh_words(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::sections::parse;
+
+    const ANSWER: &str = "== nm-device 644 root root /run/NetworkManager/devices/3\n|[device]\n|managed=true\n|connection-uuid=a9a181c3-23e5\n\
+        \n== nm-connection 0\n|connection.uuid:a9a181c3-23e5\n|connection.type:802-3-ethernet\n|connection.autoconnect:yes\n|802-3-ethernet.mtu:auto\n\
+        |ipv4.method:manual\n|ipv4.addresses:10.0.0.1/24, 10.0.0.9/24\n|ipv6.method:link-local\n|ipv6.addresses:\n\
+        \n== nm-file /etc/NetworkManager/system-connections/rail: 0.nmconnection\n";
+
+    #[test]
+    fn a_connection_is_changed_only_where_it_differs() {
+        let view = view(&parse(ANSWER)).unwrap().unwrap();
+        let Handle::NetworkManager(connection) = &view.handle else { panic!() };
+        let intent =
+            Intent { mtu: Some(9000), addresses: vec!["10.0.0.1/24".parse().unwrap(), "fd00::1/64".parse().unwrap()], ..Intent::default() };
+        let [Action::ModifyConnection { settings, .. }] = &write(connection, &intent)[..] else { panic!() };
+        let shown: Vec<_> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(shown, ["802-3-ethernet.mtu=9000", "ipv6.addresses=fd00::1/64", "ipv6.method=manual"]);
+    }
+
+    #[test]
+    fn a_connection_made_up_for_a_foreign_link_owns_nothing() {
+        assert_eq!(view(&parse(&format!("{ANSWER}|external=true\n"))).unwrap(), None);
+        assert_eq!(setting(r"ipv6.addresses:fd00\:\:1/64").unwrap().1, "fd00::1/64");
+    }
+}

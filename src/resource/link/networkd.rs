@@ -1,0 +1,178 @@
+//! systemd-networkd: which file it applied to a netdev, the file with its drop-ins, and a drop-in of ours.
+
+use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use crate::resource::Action;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::sections::{Section, find};
+use ipnet::IpNet;
+
+/// networkd writes what it did to `/run/systemd/netif/links/<ifindex>`; reading that starts nothing, while `networkctl`
+/// asks over D-Bus, which would start a networkd that is installed but not meant to run. Drop-ins count in the order of
+/// their names, the first folder wins, and a link to /dev/null switches one off (systemd.network(5)).
+pub const READ: &str = r#"st="$R/run/systemd/netif"
+if [ -f "$st/state" ]; then text networkd-state "$st/state"; text networkd "$st/links/$i"
+w=$(sed -n 's/^NETWORK_FILE=//p' "$st/links/$i" 2>/dev/null)
+if [ -n "$w" ]; then text network-file "$R$w"; b=${w##*/}
+for D in /etc /run /usr/local/lib /usr/lib /lib; do ls "$R$D/systemd/network/$b.d" 2>/dev/null; done | grep '\.conf$' | sort -u | while IFS= read -r k; do
+for D in /etc /run /usr/local/lib /usr/lib /lib; do p="$R$D/systemd/network/$b.d/$k"; [ -e "$p" ] || [ -L "$p" ] || continue; text network-drop-in "$p"; break; done
+done; fi; fi
+"#;
+
+/// Reads all files again and waits until no link is being configured any more. networkd 252 takes the addresses of a
+/// link whose files changed away and sets them anew, so that RDMA GIDs go and come again.
+pub const RELOAD: &str = r#"if [ -f /run/systemd/netif/state ]; then
+networkctl reload || exit 1
+sleep 1; t=0
+while grep -qE '^ADMIN_STATE=(pending|initialized|configuring)$' /run/systemd/netif/links/* 2>/dev/null; do
+t=$((t + 1)); [ "$t" -le 30 ] || break; sleep 1; done
+if grep -q '^ADMIN_STATE=failed$' /run/systemd/netif/links/* 2>/dev/null; then echo 'systemd-networkd says "failed" of a link: networkctl status' >&2; fi
+fi
+exit 0
+"#;
+
+const OWN_DROP_IN: &str = "90-railwright.conf";
+
+/// The netplan definition behind the file that networkd applied.
+pub fn rendered_by_netplan(sections: &[Section<'_>]) -> Option<String> {
+    let path = applied_file(sections)?;
+    let name = path.strip_prefix("/run/systemd/network/")?.strip_prefix("10-netplan-")?;
+    Some(name.strip_suffix(".network")?.to_owned())
+}
+
+fn applied_file<'a>(sections: &'a [Section<'_>]) -> Option<&'a str> {
+    let link = find(sections, "networkd")?;
+    let managed = !matches!(link.value("ADMIN_STATE"), None | Some("unmanaged" | ""));
+    link.value("NETWORK_FILE").filter(|path| managed && path.starts_with('/'))
+}
+
+/// The netdev as networkd's files have it, when networkd owns it.
+pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
+    let file = applied_file(sections)?;
+    let adopted = file == adopted_path(netdev);
+    let path = match adopted {
+        true => file.to_owned(),
+        false => format!("/etc/systemd/network/{}.d/{OWN_DROP_IN}", file.rsplit('/').next().unwrap_or(file)),
+    };
+    let parts: Vec<_> = sections.iter().filter(|s| matches!(s.word, "network-file" | "network-drop-in")).collect();
+    let own = parts.iter().find(|part| part.path() == path).map(|part| part.text());
+    let merged = merge(parts.iter().copied());
+    let others = merge(parts.iter().copied().filter(|part| part.path() != path));
+    Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted } })
+}
+
+/// The values of several files, later ones over earlier ones. Addresses only add up: networkd 252 does not take an empty
+/// `Address=` as "none of those before".
+fn merge<'a, 's: 'a>(parts: impl Iterator<Item = &'a Section<'s>>) -> Persisted {
+    let mut all = Persisted { up: Some(true), ..Persisted::default() };
+    for part in parts {
+        let mut heading = "";
+        for line in part.lines.iter().map(|line| line.trim()) {
+            if line.starts_with('[') {
+                heading = line;
+            } else if let Some((key, value)) = line.split_once('=') {
+                take(&mut all, heading, key.trim(), value.trim());
+            }
+        }
+    }
+    all
+}
+
+fn take(all: &mut Persisted, heading: &str, key: &str, value: &str) {
+    match (heading, key) {
+        ("[Link]", "MTUBytes") => all.mtu = bytes(value),
+        ("[Link]", "ActivationPolicy") => all.up = Some(!matches!(value, "down" | "always-down" | "manual")),
+        ("[Network]" | "[Address]", "Address") => all.addresses.extend(address(value)),
+        _ => {}
+    }
+}
+
+fn bytes(value: &str) -> Option<u32> {
+    let (digits, factor) = match value.as_bytes().last() {
+        Some(b'K') => (&value[..value.len() - 1], 1 << 10),
+        Some(b'M') => (&value[..value.len() - 1], 1 << 20),
+        _ => (value, 1),
+    };
+    digits.trim().parse::<u32>().ok()?.checked_mul(factor)
+}
+
+fn address(value: &str) -> Option<IpNet> {
+    value.parse().ok().or_else(|| value.parse::<std::net::IpAddr>().ok().map(IpNet::from))
+}
+
+fn adopted_path(netdev: &str) -> String {
+    format!("/etc/systemd/network/90-railwright-{netdev}.network")
+}
+
+/// A drop-in of ours beside the file that networkd applied (or the whole file, where the netdev is ours alone).
+pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Intent) -> Result<Vec<Action>, String> {
+    owner::refuse_extra(intent, &view.others, "the file that systemd-networkd applies")?;
+    let body = settings(intent, &owner::missing(intent, &view.others));
+    let content = if adopted { format!("{}{body}", adopted_head(netdev)) } else { format!("{HEAD}{body}") };
+    if view.own.as_ref() == Some(&content) {
+        return Err(format!("{path} says so already, but a drop-in that comes after it says otherwise; mend that one"));
+    }
+    Ok(vec![owner::own_file(path, "0644", content)])
+}
+
+const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
+
+fn settings(intent: &Intent, addresses: &[IpNet]) -> String {
+    let mut out = String::new();
+    if intent.mtu.is_some() || intent.up.is_some() {
+        out.push_str("[Link]\n");
+    }
+    if let Some(mtu) = intent.mtu {
+        out.push_str(&format!("MTUBytes={mtu}\n"));
+    }
+    if let Some(up) = intent.up {
+        out.push_str(&format!("ActivationPolicy={}\n", if up { "up" } else { "down" }));
+    }
+    if !addresses.is_empty() {
+        out.push_str("[Network]\n");
+    }
+    for address in addresses {
+        out.push_str(&format!("Address={address}\n"));
+    }
+    out
+}
+
+/// The addresses that a netdev without owner has by hand stay (`KeepConfiguration`), and no boot waits for it.
+fn adopted_head(netdev: &str) -> String {
+    format!("{HEAD}[Match]\nName={netdev}\n[Link]\nRequiredForOnline=no\n[Network]\nKeepConfiguration=yes\nLinkLocalAddressing=ipv6\n")
+}
+
+/// A file of our own for a netdev that no file matches.
+pub fn adopt(netdev: &str, intent: &Intent) -> Vec<Action> {
+    let content = format!("{}{}", adopted_head(netdev), settings(intent, &intent.addresses));
+    vec![owner::own_file(&adopted_path(netdev), "0644", content)]
+}
+
+/// Our file goes, or becomes what it was.
+pub fn restore(view: &View, path: &str, before: &Before) -> Vec<Action> {
+    owner::restore_file(path, "0644", view, before).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::sections::parse;
+
+    const ANSWER: &str = "== networkd 644 systemd-network systemd-network /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
+        \n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n\
+        \n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n|[Link]\n|MTUBytes=9000\n";
+
+    #[test]
+    fn a_later_drop_in_wins_and_ours_is_told_apart() {
+        let text = format!(
+            "{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n"
+        );
+        let view = view("ens1", &parse(&text)).unwrap();
+        assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 2));
+        assert!(view.own.is_some());
+    }
+
+    #[test]
+    fn an_unmanaged_link_is_not_networkds() {
+        assert!(view("ens1", &parse(&ANSWER.replace("ADMIN_STATE=configured", "ADMIN_STATE=unmanaged"))).is_none());
+    }
+}

@@ -1,0 +1,211 @@
+//! Who owns a netdev's configuration, and what the next boot would make of it. Detected from what the host does, not
+//! from what is installed: systemd-networkd says which file it applied, NetworkManager which connection is active.
+
+use super::{ifupdown, netplan, network_manager, networkd};
+use crate::base::quote::sh;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::sections::{self, SHELL, Section};
+use crate::resource::{Action, Answers, Read};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// What is written to disk about a netdev.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Persisted {
+    /// MTU in bytes; nothing where the default stays.
+    pub mtu: Option<u32>,
+    /// Set up at boot.
+    pub up: Option<bool>,
+    /// Addresses set at boot.
+    pub addresses: Vec<IpNet>,
+}
+
+/// What should be written to disk. What is `None` is left as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Intent {
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Set up at boot.
+    pub up: Option<bool>,
+    /// Addresses that must be there.
+    pub addresses: Vec<IpNet>,
+    /// No other addresses may be there.
+    pub exclusive: bool,
+}
+
+/// A netdev's owner and its own view of the netdev.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// Who.
+    pub manager: NetworkManagerKind,
+    /// Everything that the next boot applies, our file included.
+    pub merged: Persisted,
+    /// The same without our file.
+    pub others: Persisted,
+    /// The text of our own file.
+    pub own: Option<String>,
+    /// What the manager needs to know to be written to.
+    pub handle: Handle,
+}
+
+/// What each manager needs to know to be written to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Handle {
+    /// The path of our file: a drop-in beside the file that networkd applied, or a file of its own.
+    Networkd { path: String, adopted: bool },
+    /// The active connection.
+    NetworkManager(network_manager::Connection),
+    /// The name of the definition and its section (`ethernets`).
+    Netplan { id: String, section: String },
+    /// Where stanzas of the netdev are, and whether our folder is read.
+    Ifupdown(ifupdown::Stanzas),
+}
+
+/// The answer to "who owns this netdev?".
+#[derive(Debug, Clone, PartialEq)]
+pub enum Owner {
+    /// Somebody, with the view.
+    Managed(Box<View>),
+    /// Nobody; whether systemd-networkd runs and could take it over.
+    Nobody { networkd_runs: bool },
+}
+
+/// All that the managers say about a netdev.
+pub fn read_script(netdev: &str) -> String {
+    format!(
+        "{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}{}{}{}exit 0\n",
+        sh(netdev),
+        networkd::READ,
+        network_manager::READ,
+        netplan::READ,
+        ifupdown::READ,
+    )
+}
+
+/// Who owns the netdev, from the answers.
+pub fn owner(answers: &Answers, netdev: &str) -> Result<Owner, String> {
+    let (_, out) = answers.output(&Read::LinkManager { netdev: netdev.to_owned() })?;
+    let sections = sections::parse(out);
+    let found = match networkd::rendered_by_netplan(&sections).or_else(|| network_manager::rendered_by_netplan(&sections)) {
+        Some(id) => Some(netplan::view(&id, &sections)?),
+        None => first_of(netdev, &sections)?,
+    };
+    Ok(match found {
+        Some(view) => Owner::Managed(Box::new(view)),
+        None => Owner::Nobody { networkd_runs: sections::find(&sections, "networkd-state").is_some() },
+    })
+}
+
+fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<View>, String> {
+    if let Some(view) = networkd::view(netdev, sections) {
+        return Ok(Some(view));
+    }
+    if let Some(view) = network_manager::view(sections)? {
+        return Ok(Some(view));
+    }
+    Ok(ifupdown::view(netdev, sections))
+}
+
+/// What makes the next boot apply the intent. `Err` in words when it cannot be done without touching what is not ours.
+pub fn write(netdev: &str, view: &View, intent: &Intent) -> Result<Vec<Action>, String> {
+    match &view.handle {
+        Handle::Networkd { path, adopted } => networkd::write(netdev, view, path, *adopted, intent),
+        Handle::NetworkManager(connection) => Ok(network_manager::write(connection, intent)),
+        Handle::Netplan { id, section } => netplan::write(netdev, view, id, section, intent),
+        Handle::Ifupdown(stanzas) => ifupdown::write(netdev, view, stanzas, intent),
+    }
+}
+
+/// Makes systemd-networkd, which runs, take over a netdev that nobody owns.
+pub fn adopt(netdev: &str, intent: &Intent) -> Vec<Action> {
+    networkd::adopt(netdev, intent)
+}
+
+/// What was persisted before our first change, as far as taking it back needs it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Before {
+    /// The owner then; nothing when there was none.
+    pub manager: Option<NetworkManagerKind>,
+    /// The values then.
+    pub values: Persisted,
+    /// The text of our own file then, if one was there.
+    pub own: Option<String>,
+    /// NetworkManager's settings then.
+    pub settings: std::collections::BTreeMap<String, String>,
+}
+
+impl Before {
+    /// What taking back will need to know of this owner.
+    pub fn of(owner: &Owner) -> Self {
+        let Owner::Managed(view) = owner else { return Before::default() };
+        let settings = match &view.handle {
+            Handle::NetworkManager(connection) => connection.settings(),
+            _ => Default::default(),
+        };
+        Before { manager: Some(view.manager), values: view.merged.clone(), own: view.own.clone(), settings }
+    }
+}
+
+/// What takes our persisted settings back.
+pub fn restore(netdev: &str, view: &View, before: &Before, intent: &Intent) -> Vec<Action> {
+    match &view.handle {
+        Handle::Networkd { path, .. } => networkd::restore(view, path, before),
+        Handle::NetworkManager(connection) => network_manager::restore(connection, before, intent),
+        Handle::Netplan { .. } => netplan::restore(netdev, view, before),
+        Handle::Ifupdown(stanzas) => ifupdown::restore(netdev, view, stanzas, before),
+    }
+}
+
+/// A file of ours is replaced by what was there, or removed.
+pub fn restore_file(path: &str, mode: &str, view: &View, before: &Before) -> Option<Action> {
+    match (&view.own, &before.own) {
+        (now, then) if now == then => None,
+        (_, Some(text)) => Some(own_file(path, mode, text.clone())),
+        (_, None) => Some(Action::RemoveFile { path: path.to_owned() }),
+    }
+}
+
+/// A whole file of ours.
+pub fn own_file(path: &str, mode: &str, content: String) -> Action {
+    Action::WriteFile { path: path.to_owned(), content, mode: mode.to_owned(), owner: "root".to_owned(), group: "root".to_owned() }
+}
+
+/// The addresses of `all` without one each of those in `taken`.
+pub fn without(all: &[IpNet], taken: &[IpNet]) -> Vec<IpNet> {
+    let mut rest = all.to_vec();
+    for address in taken {
+        if let Some(at) = rest.iter().position(|other| other == address) {
+            rest.remove(at);
+        }
+    }
+    rest
+}
+
+/// The addresses that our file must hold: those which nobody else sets.
+pub fn missing(intent: &Intent, others: &Persisted) -> Vec<IpNet> {
+    intent.addresses.iter().filter(|address| !others.addresses.contains(address)).copied().collect()
+}
+
+/// Why an exclusive list cannot be had, if another file sets more.
+pub fn refuse_extra(intent: &Intent, others: &Persisted, who: &str) -> Result<(), String> {
+    let extra: Vec<String> = others.addresses.iter().filter(|a| !intent.addresses.contains(a)).map(ToString::to_string).collect();
+    if intent.exclusive && !extra.is_empty() {
+        return Err(format!("{who} also sets {}, and a list can only grow from file to file; remove it there", extra.join(", ")));
+    }
+    Ok(())
+}
+
+/// Makes the owner read its configuration again.
+pub fn reload_script(netdev: &str, manager: NetworkManagerKind) -> String {
+    match manager {
+        NetworkManagerKind::Networkd => networkd::RELOAD.to_owned(),
+        NetworkManagerKind::NetworkManager => format!("set -eu\nnmcli connection reload\nnmcli device reapply {}\n", sh(netdev)),
+        NetworkManagerKind::Netplan => format!(
+            "set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n{}",
+            networkd::RELOAD
+        ),
+        NetworkManagerKind::Ifupdown => format!("ifquery {} >/dev/null\n", sh(netdev)),
+    }
+}

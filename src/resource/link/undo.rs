@@ -1,0 +1,110 @@
+//! Taking a `link` wish back: what was there before our first change comes back, and nothing else is touched.
+
+use super::owner::{self, Before, Owner, Persisted, owner};
+use super::{Body, Found, Snapshot, link_state};
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::{Answers, Assessment, Attribute, Plane, Reading};
+use ipnet::IpNet;
+use serde_json::Value;
+
+/// What should be there afterwards, what is now, and the actions between.
+pub(super) fn undo(body: &Body, before: &Value, answers: &Answers) -> Assessment {
+    let snapshot: Snapshot = serde_json::from_value(before.clone()).unwrap_or_default();
+    let state = match link_state(answers, &body.netdev) {
+        Ok(Some(state)) => state,
+        Ok(None) => {
+            return Assessment {
+                residue: vec![format!("the files for {}, because the netdev is gone", body.netdev)],
+                ..Assessment::default()
+            };
+        }
+        Err(reason) => return unknown(body, reason),
+    };
+    let owner = match owner(answers, &body.netdev) {
+        Ok(owner) => owner,
+        Err(reason) => return unknown(body, reason),
+    };
+    let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
+    let running = Persisted { mtu: state.mtu, up: state.up, addresses };
+    let found = Found { running, state, owner: Ok(owner) };
+    take_back(body, &snapshot, &found)
+}
+
+fn unknown(body: &Body, reason: String) -> Assessment {
+    let reading = Reading::Unknown(reason);
+    Assessment { attributes: super::attributes(body, &reading, &reading), ..Assessment::default() }
+}
+
+fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
+    let mut assessment = Assessment { before: serde_json::to_value(snapshot).unwrap_or_default(), ..Assessment::default() };
+    let nothing = Persisted::default();
+    let (on_disk, managed_now) = match &found.owner {
+        Ok(Owner::Managed(view)) => (&view.merged, Some(view)),
+        _ => (&nothing, None),
+    };
+    let then = goal(body, &snapshot.running, &found.running);
+    let disk_then = goal(body, &snapshot.persisted.values, on_disk);
+    attribute(&mut assessment, Plane::Running, body, &then, &found.running);
+    attribute(&mut assessment, Plane::Persisted, body, &disk_then, on_disk);
+    let mut reload = None;
+    if let Some(view) = managed_now {
+        assessment.actions = owner::restore(&body.netdev, view, &snapshot.persisted, &body.intent());
+        reload = Some(view.manager).filter(|m| !assessment.actions.is_empty() && *m != NetworkManagerKind::NetworkManager);
+        assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
+    }
+    let change = super::Change {
+        mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
+        up: then.up.filter(|up| found.running.up != Some(*up)),
+        add: texts(&then.addresses, &found.running.addresses),
+        remove: texts(&found.running.addresses, &then.addresses),
+    };
+    super::disturb(&body.netdev, &change, reload, found, &mut assessment);
+    assessment.actions.extend(change.into_actions(&body.netdev, reload));
+    assessment
+}
+
+fn texts(list: &[IpNet], other: &[IpNet]) -> Vec<String> {
+    list.iter().filter(|address| !other.contains(address)).map(ToString::to_string).collect()
+}
+
+/// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.
+fn goal(body: &Body, then: &Persisted, now: &Persisted) -> Persisted {
+    let mut addresses: Vec<IpNet> =
+        now.addresses.iter().filter(|a| !body.addresses.contains(a) || then.addresses.contains(a)).copied().collect();
+    if body.exclusive {
+        let gone: Vec<IpNet> = then.addresses.iter().filter(|a| !addresses.contains(a)).copied().collect();
+        addresses.extend(gone);
+    }
+    Persisted { mtu: then.mtu.filter(|_| body.mtu.is_some()), up: then.up.filter(|_| body.up.is_some()), addresses }
+}
+
+fn attribute(assessment: &mut Assessment, plane: Plane, body: &Body, then: &Persisted, now: &Persisted) {
+    let mut add = |name: &str, wanted: Reading, found: Reading| {
+        let entry: &mut Attribute = assessment.attributes.entry(name.to_owned()).or_default();
+        entry.wanted.set(plane, wanted);
+        entry.found.set(plane, found);
+    };
+    let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
+    // a running value always exists: without a record of it there is nothing to go back to, and it is not judged
+    if body.mtu.is_some() && (plane == Plane::Persisted || then.mtu.is_some()) {
+        add("mtu", or_absent(then.mtu.map(Value::from)), or_absent(now.mtu.map(Value::from)));
+    }
+    if body.up.is_some() && then.up.is_some() {
+        add("up", or_absent(then.up.map(Value::from)), or_absent(now.up.map(Value::from)));
+    }
+    if body.judges_addresses() {
+        add("addresses", body.shown(&then.addresses), body.shown(&now.addresses));
+    }
+}
+
+fn residue(netdev: &str, view: &owner::View, before: &Before) -> Vec<String> {
+    match (before.manager, &view.handle) {
+        (Some(then), _) if then != view.manager => {
+            vec![format!("what an earlier manager of {netdev} has on disk: it is no longer the one that owns it")]
+        }
+        (_, owner::Handle::NetworkManager(connection)) if connection.file.starts_with("/run/") => {
+            vec![format!("the connection of {netdev}, which lived in memory only, stays on disk")]
+        }
+        _ => Vec::new(),
+    }
+}

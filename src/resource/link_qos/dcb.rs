@@ -1,0 +1,161 @@
+//! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
+
+use super::settings::{Ets, Settings};
+use crate::base::quote::{sh, sh_words};
+use crate::resource::sections::{SHELL, Section, find};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One section per question; `mlnx_qos` only where `dcb` is not there, lldpad's will only where lldpad runs.
+pub fn read_script(netdev: &str) -> String {
+    format!(
+        r#"{SHELL}n={netdev}; [ -d "$R/sys/class/net/$n" ] || exit 1
+[ -e "$R/sys/class/net/$n/device/physfn" ] && printf '\n== virtual-function\n'
+if command -v dcb >/dev/null 2>&1; then
+for o in pfc ets app dcbx; do said "$o" dcb -j -N "$o" show dev "$n"; done
+elif command -v mlnx_qos >/dev/null 2>&1; then said mlnx_qos mlnx_qos -i "$n"; fi
+command -v ethtool >/dev/null 2>&1 && said pause ethtool -a "$n"
+for c in "$R"/proc/[0-9]*/comm; do w=; {{ read -r w <"$c"; }} 2>/dev/null; [ "$w" = lldpad ] || continue
+said lldpad lldptool -t -i "$n" -V PFC -c willing; break; done
+exit 0
+"#,
+        netdev = sh(netdev)
+    )
+}
+
+/// The settings that run, as far as the sections tell them.
+pub fn decode(sections: &[Section<'_>]) -> Settings {
+    let json = |word: &str| -> Option<Value> { serde_json::from_str(&find(sections, word).filter(|s| s.code() == Some(0))?.text()).ok() };
+    Settings {
+        pfc: json("pfc").as_ref().and_then(pfc),
+        ets: json("ets").as_ref().and_then(ets),
+        dscp: json("app").as_ref().and_then(dscp),
+        pause: pause(sections),
+    }
+}
+
+/// `{"prio_pfc":[false,false,false,true,...]}`.
+fn pfc(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
+    let flags = value.get("prio_pfc")?.as_array()?;
+    Some((0u8..8).zip(flags).filter(|(_, flag)| flag.as_bool() == Some(true)).map(|(priority, _)| priority).collect())
+}
+
+/// `{"tc_bw":[50,...],"tc_tsa":["ets",...],"prio_tc":[0,...]}`.
+fn ets(value: &Value) -> Option<Ets> {
+    let numbers = |key: &str| -> Option<[u8; 8]> {
+        let list = value
+            .get(key)?
+            .as_array()?
+            .iter()
+            .map(|entry| entry.as_u64().and_then(|n| u8::try_from(n).ok()))
+            .collect::<Option<Vec<u8>>>()?;
+        list.try_into().ok()
+    };
+    let words = value.get("tc_tsa")?.as_array()?.iter().map(|entry| entry.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()?;
+    Some(Ets { prio_tc: numbers("prio_tc")?, tsa: words.try_into().ok()?, bandwidth: numbers("tc_bw")? })
+}
+
+/// `{"dscp_prio":[[26,3],[48,6]]}`; without entries the key is not there.
+fn dscp(value: &Value) -> Option<BTreeMap<u8, u8>> {
+    let empty = Vec::new();
+    let list = value.as_object()?.get("dscp_prio").map_or(Some(&empty), Value::as_array)?;
+    let pair = |entry: &Value| Some((u8::try_from(entry.get(0)?.as_u64()?).ok()?, u8::try_from(entry.get(1)?.as_u64()?).ok()?));
+    list.iter().map(pair).collect()
+}
+
+/// `RX:\t\ton`. mlx5 always calls autonegotiation off, so only the two directions count.
+fn pause(sections: &[Section<'_>]) -> Option<bool> {
+    let section = find(sections, "pause").filter(|section| section.code() == Some(0))?;
+    let direction = |name: &str| section.lines.iter().find_map(|line| line.strip_prefix(name)).map(|value| value.trim() == "on");
+    Some(direction("RX:")? || direction("TX:")?)
+}
+
+/// Firmware or an LLDP agent owns DCBX where the kernel's `host` mode is off.
+pub fn foreign_dcbx(sections: &[Section<'_>]) -> Option<bool> {
+    let section = find(sections, "dcbx").filter(|section| section.code() == Some(0))?;
+    let value: Value = serde_json::from_str(&section.text()).ok()?;
+    let is_on = |key: &str| value.get(key).and_then(Value::as_bool) == Some(true);
+    (is_on("host") || is_on("lld_managed")).then(|| !is_on("host"))
+}
+
+/// The commands that bring `now` to `wanted`: classes before the map, the map before PFC, so that no packet is marked for
+/// a class that is not lossless yet. The DSCP map is exact: code points that are not wished for go.
+pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut add = |object: &str, verb: &str, words: Vec<String>| {
+        let head = [object, verb, "dev", netdev].map(str::to_owned);
+        all.push(head.into_iter().chain(words).collect());
+    };
+    if let Some(ets) = wanted.ets.as_ref().filter(|ets| now.ets.as_ref() != Some(ets)) {
+        add("ets", "set", ets_words(ets));
+    }
+    if let Some(dscp) = wanted.dscp.as_ref().filter(|dscp| now.dscp.as_ref() != Some(dscp)) {
+        let nothing = BTreeMap::new();
+        let found = now.dscp.as_ref().unwrap_or(&nothing);
+        let words = |map: &mut dyn Iterator<Item = (&u8, &u8)>| -> Vec<String> {
+            let pairs: Vec<String> = map.map(|(code, priority)| format!("{code}:{priority}")).collect();
+            if pairs.is_empty() { pairs } else { [vec!["dscp-prio".to_owned()], pairs].concat() }
+        };
+        let set = words(&mut dscp.iter().filter(|(code, priority)| found.get(code) != Some(priority)));
+        let gone = words(&mut found.iter().filter(|(code, _)| !dscp.contains_key(code)));
+        // what is new first: when the last entry goes, mlx5 falls back to trusting the VLAN tag
+        for (verb, list) in [("replace", set), ("del", gone)] {
+            if !list.is_empty() {
+                add("app", verb, list);
+            }
+        }
+    }
+    if let Some(pfc) = wanted.pfc.as_ref().filter(|pfc| now.pfc.as_ref() != Some(pfc)) {
+        let on = pfc.iter().map(|priority| format!("{priority}:on"));
+        add("pfc", "set", ["prio-pfc".to_owned(), "all:off".to_owned()].into_iter().chain(on).collect());
+    }
+    all
+}
+
+fn ets_words(ets: &Ets) -> Vec<String> {
+    let row = |name: &str, list: Vec<String>| {
+        std::iter::once(name.to_owned()).chain(list.into_iter().enumerate().map(|(at, value)| format!("{at}:{value}"))).collect::<Vec<_>>()
+    };
+    let texts = |list: &[u8; 8]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    [row("prio-tc", texts(&ets.prio_tc)), row("tc-tsa", ets.tsa.to_vec()), row("tc-bw", texts(&ets.bandwidth))].concat()
+}
+
+/// `dcb` with each of these words, one call after the other; the first that fails ends it.
+pub fn set_script(commands: &[Vec<String>]) -> String {
+    let lines = commands.iter().map(|words| format!("dcb {}\n", sh_words(words.iter().map(String::as_str))));
+    std::iter::once("set -e\n".to_owned()).chain(lines).collect()
+}
+
+/// `ethtool` says with its exit status that nothing had to change; what counts is read again.
+pub fn pause_script(netdev: &str, on: bool) -> String {
+    let word = if on { "on" } else { "off" };
+    format!("ethtool -A {} rx {word} tx {word} || :\n", sh(netdev))
+}
+
+/// The settings in a script of ours, so that a changed script shows what it would set.
+pub fn decode_script(text: &str) -> Settings {
+    let mut all = Settings::default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('\'')).collect();
+        let pairs = |from: &str| -> BTreeMap<u8, &str> {
+            let rest = words.iter().skip_while(|word| **word != from).skip(1);
+            rest.map_while(|word| word.split_once(':')).filter_map(|(key, value)| Some((key.parse().ok()?, value))).collect()
+        };
+        match words.get(..3) {
+            Some(["dcb", "pfc", "set"]) => {
+                all.pfc = Some(pairs("prio-pfc").into_iter().filter(|(_, on)| *on == "on").map(|(priority, _)| priority).collect())
+            }
+            Some(["dcb", "app", "replace"]) => {
+                all.dscp = pairs("dscp-prio").into_iter().map(|(code, priority)| Some((code, priority.parse().ok()?))).collect()
+            }
+            Some(["dcb", "ets", "set"]) => {
+                let numbers = |name: &str| pairs(name).into_values().map(|v| v.parse().ok()).collect::<Option<Vec<u8>>>()?.try_into().ok();
+                let words = pairs("tc-tsa").into_values().map(str::to_owned).collect::<Vec<_>>().try_into().ok();
+                all.ets = (|| Some(Ets { prio_tc: numbers("prio-tc")?, tsa: words?, bandwidth: numbers("tc-bw")? }))();
+            }
+            Some(["ethtool", "-A", _]) => all.pause = Some(words.contains(&"on")),
+            _ => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,316 @@
+//! `link_qos`: PFC, traffic classes, DSCP map and global pause of a netdev, through `dcb` (or `mlnx_qos` where there is no
+//! `dcb`). Its name is the netdev's. The kernel forgets all of it at a reboot, a driver reload and a firmware reset, so
+//! a unit of ours keeps it. Trust has no setting of its own: it follows from the DSCP map, as mlx5 does it.
+
+pub mod dcb;
+pub mod mlnx;
+pub mod settings;
+
+use super::fields::Fields;
+use super::keeper::{Keeper, Kept, Trigger};
+use super::sections::{self, Section, find};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use serde_json::{Value, json};
+use settings::Settings;
+
+/// The kind.
+pub struct LinkQos;
+
+/// The program that sets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Dcb,
+    Mlnx,
+}
+
+/// What the host says about the netdev.
+enum Found {
+    /// No such netdev.
+    NoNetdev,
+    /// Neither program is there.
+    NoTool,
+    /// The device has no such settings, with the reason.
+    NoDcb(String),
+    /// The settings that run.
+    Runs { settings: Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool> },
+}
+
+impl Kind for LinkQos {
+    fn name(&self) -> &'static str {
+        "link_qos"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "pfc", "ets", "dscp", "pause", "optional", "known_after"]);
+        fields.netdev(true);
+        settings::check(&mut fields);
+        fields.flag("optional");
+        fields.resource("known_after");
+        if ["pfc", "ets", "dscp", "pause"].iter().all(|field| fields.get(field).is_none()) {
+            fields.error("", "nothing is wished for", Some("name at least one of pfc, ets, dscp, pause".to_owned()));
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let mut reads = vec![read(wish)];
+        // the script's text does not change where it lies
+        reads.extend(keeper(wish, Tool::Dcb).reads());
+        reads
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        match found(wish, answers) {
+            Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
+            Ok(Found::Runs { settings, tool, foreign_dcbx, lldpad }) => judge(wish, answers, &settings, tool, foreign_dcbx, lldpad),
+            Ok(Found::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", netdev(wish))),
+            Ok(Found::NoTool) => wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()),
+            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
+                same_everywhere(wish, Reading::NotApplicable(reason))
+            }
+            Ok(Found::NoDcb(reason)) => Assessment {
+                refusal: Some(format!(
+                    "{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)"
+                )),
+                ..same_everywhere(wish, Reading::Absent)
+            },
+        }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo(last_applied, before, answers)
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "kernel_module", "kernel_module_build", "link"]
+    }
+}
+
+fn netdev(wish: &Wish) -> &str {
+    wish.text("netdev").unwrap_or_default()
+}
+
+fn read(wish: &Wish) -> Read {
+    Read::LinkQos { netdev: netdev(wish).to_owned() }
+}
+
+fn commands(tool: Tool, netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+    match tool {
+        Tool::Dcb => dcb::commands(netdev, wanted, now),
+        Tool::Mlnx => mlnx::commands(netdev, wanted, now),
+    }
+}
+
+/// The script sets everything from nothing: pause off before PFC on, because they exclude each other.
+fn keeper(wish: &Wish, tool: Tool) -> Keeper {
+    let wanted = Settings::of(&wish.body);
+    let netdev = netdev(wish);
+    let pause = wanted.pause.map(|on| dcb::pause_script(netdev, on)).unwrap_or_default();
+    let commands = commands(tool, netdev, &wanted, &Settings::default());
+    let commands = match tool {
+        Tool::Dcb => dcb::set_script(&commands),
+        Tool::Mlnx => mlnx::set_script(&commands),
+    };
+    Keeper::new("link-qos", netdev, Trigger::Netdev(netdev.to_owned()), &format!("{pause}{commands}"))
+}
+
+fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
+    let (code, out) = answers.output(&read(wish))?;
+    if code == 1 {
+        return Ok(Found::NoNetdev);
+    }
+    let sections = sections::parse(out);
+    let netdev = netdev(wish);
+    if find(&sections, "virtual-function").is_some() {
+        return Ok(Found::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
+    }
+    let lldpad = find(&sections, "lldpad").map(|section| section.text().contains("willing=yes"));
+    let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
+    if let Some(section) = find(&sections, "mlnx_qos") {
+        let Some(mut settings) = mlnx::decode(section, &Settings::of(&wish.body)) else {
+            return Ok(Found::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
+        };
+        settings.pause = dcb::decode(&sections).pause;
+        return Ok(Found::Runs { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad });
+    }
+    let Some(pfc) = find(&sections, "pfc") else { return Ok(Found::NoTool) };
+    let settings = dcb::decode(&sections);
+    if pfc.code() != Some(0) {
+        return no_answer(netdev, pfc);
+    }
+    Ok(Found::Runs { settings, tool: Tool::Dcb, foreign_dcbx, lldpad })
+}
+
+/// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is not known to mean that.
+fn no_answer(netdev: &str, section: &Section<'_>) -> Result<Found, String> {
+    let said = section.text();
+    if said.contains("Operation not supported") || said.contains("not supported") {
+        return Ok(Found::NoDcb(format!("the driver of {netdev} has no data centre bridging (dcb: Operation not supported)")));
+    }
+    Err(format!("dcb gave no answer: {}", crate::base::text::one_line(&said, 120)))
+}
+
+fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
+    let mut assessment = Assessment::default();
+    for (name, value) in Settings::of(&wish.body).values() {
+        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(
+            Plane::Running,
+            Reading::Is(value),
+            found.clone(),
+        );
+        assessment.attributes.insert(name.to_owned(), attribute);
+    }
+    assessment
+}
+
+fn wait_or_refuse(wish: &Wish, reason: String) -> Assessment {
+    let mut assessment = same_everywhere(wish, Reading::Absent);
+    match wish.text("known_after") {
+        Some(step) => {
+            assessment.known_after = Some(step.to_owned());
+            assessment.announced = ["reload_systemd", "set_dcb", "set_mlnx_qos", "set_pause", "write_file"].map(str::to_owned).to_vec();
+        }
+        None => assessment.refusal = Some(reason),
+    }
+    assessment
+}
+
+fn judge(wish: &Wish, answers: &Answers, now: &Settings, tool: Tool, foreign_dcbx: bool, lldpad: Option<bool>) -> Assessment {
+    let wanted = Settings::of(&wish.body);
+    let keeper = keeper(wish, tool);
+    let kept = keeper.kept(answers);
+    let mut assessment =
+        Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    if foreign_dcbx {
+        let attribute = Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
+        assessment.attributes.insert("dcbx".to_owned(), attribute);
+    }
+    assessment.before = json!({ "running": now });
+    let Ok(kept) = kept else { return assessment };
+    if assessment.is_met() || assessment.has_unknown() {
+        return assessment;
+    }
+    if lldpad == Some(true) {
+        assessment.refusal = Some(format!(
+            "lldpad runs and is willing to take PFC of {0} from the switch, so it would overwrite this: `lldptool -T -i {0} -V PFC willing=no` first, or stop lldpad",
+            netdev(wish)
+        ));
+        return assessment;
+    }
+    assessment.actions = keeper.write(&kept);
+    assessment.actions.extend(running_actions(netdev(wish), tool, &wanted, now, foreign_dcbx));
+    disturb(netdev(wish), &wanted, now, &mut assessment);
+    if lldpad == Some(false) && !assessment.actions.is_empty() {
+        assessment
+            .interrupts
+            .push(format!("lldpad runs on this host; it leaves PFC of {} alone only as long as it is not willing", netdev(wish)));
+    }
+    assessment
+}
+
+/// What the script on disk sets; ours sets what is wished, even where that takes no command (an empty DSCP map).
+fn persisted(wanted: &Settings, keeper: &Keeper, tool: Tool, kept: &Result<Kept, String>) -> Result<Settings, String> {
+    let kept = kept.as_ref().map_err(Clone::clone)?;
+    if keeper.says_so(kept) {
+        return Ok(wanted.clone());
+    }
+    let text = kept.script.as_deref().unwrap_or_default();
+    Ok(match tool {
+        Tool::Dcb => dcb::decode_script(text),
+        Tool::Mlnx => mlnx::decode_script(text),
+    })
+}
+
+fn compare(wanted: &Settings, now: &Settings, persisted: &Result<Settings, String>) -> std::collections::BTreeMap<String, Attribute> {
+    let running = now.values();
+    let mut all = std::collections::BTreeMap::new();
+    for (name, value) in wanted.values() {
+        let no_pause = name == "pause" && !running.contains_key(name);
+        let found = match running.get(name) {
+            Some(found) => Reading::Is(found.clone()),
+            None if no_pause => Reading::NotApplicable("the driver has no pause setting, or ethtool is not there".to_owned()),
+            None => Reading::Unknown("the program gave no answer that could be read".to_owned()),
+        };
+        let disk = match persisted {
+            Err(reason) => Reading::Unknown(reason.clone()),
+            Ok(settings) => settings.values().remove(name).map_or(Reading::Absent, Reading::Is),
+        };
+        let wanted = Reading::Is(value);
+        all.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(Plane::Running, wanted, found));
+    }
+    all
+}
+
+/// Pause goes off before PFC comes on, and comes on only after PFC went off.
+fn running_actions(netdev: &str, tool: Tool, wanted: &Settings, now: &Settings, foreign_dcbx: bool) -> Vec<Action> {
+    let mut commands = commands(tool, netdev, wanted, now);
+    if foreign_dcbx && tool == Tool::Dcb {
+        commands.insert(0, ["dcbx", "set", "dev", netdev, "host", "ieee"].map(str::to_owned).to_vec());
+    }
+    let set = (!commands.is_empty()).then(|| match tool {
+        Tool::Dcb => Action::SetDcb { commands },
+        Tool::Mlnx => Action::SetMlnxQos { commands },
+    });
+    let pause =
+        wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
+    if wanted.pause == Some(true) { set.into_iter().chain(pause).collect() } else { pause.into_iter().chain(set).collect() }
+}
+
+fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
+    let changes = assessment
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }));
+    if !changes {
+        return;
+    }
+    let is_mapped = |settings: &Settings| settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty());
+    assessment.disruption = Disruption::Reload;
+    if wanted.dscp.is_some() && is_mapped(wanted) != is_mapped(now) {
+        assessment.disruption = Disruption::LinkBlip;
+        assessment.interrupts_netdev = Some(netdev.to_owned());
+        assessment.interrupts.push(format!("RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"));
+    }
+}
+
+/// What ran before comes back, and our files go.
+fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let (now, tool) = match found(wish, answers) {
+        Ok(Found::Runs { settings, tool, .. }) => (Some(settings), tool),
+        _ => (None, Tool::Dcb),
+    };
+    let keeper = keeper(wish, tool);
+    let kept = keeper.kept(answers);
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute_gone(&kept));
+    if let Ok(kept) = &kept {
+        assessment.actions = keeper.remove(kept);
+    }
+    let judged = Settings::of(&wish.body);
+    let old: Option<Settings> = before.get("running").and_then(|running| serde_json::from_value(running.clone()).ok());
+    let (Some(now), Some(old)) = (now, old) else {
+        assessment.residue = vec![format!("PFC, traffic classes and DSCP map of {} stay until its driver is loaded again", netdev(wish))];
+        return assessment;
+    };
+    let then = Settings {
+        pfc: old.pfc.filter(|_| judged.pfc.is_some()),
+        ets: old.ets.filter(|_| judged.ets.is_some()),
+        dscp: old.dscp.filter(|_| judged.dscp.is_some()),
+        pause: old.pause.filter(|_| judged.pause.is_some()),
+    };
+    for (name, value) in then.values() {
+        let found = now.values().remove(name).map_or(Reading::Absent, Reading::Is);
+        assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Running, Reading::Is(value), found));
+    }
+    assessment.actions.extend(running_actions(netdev(wish), tool, &then, &now, false));
+    disturb(netdev(wish), &then, &now, &mut assessment);
+    assessment
+}
+
+#[cfg(test)]
+mod tests;

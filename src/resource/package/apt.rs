@@ -1,0 +1,85 @@
+//! What apt is told, as POSIX sh.
+//!
+//! Nothing is asked, recommended packages stay out, configuration files that were changed stay as they are, and needrestart
+//! restarts nothing behind our back. The script comes on stdin, so every program gets `</dev/null`, or it would eat the rest.
+
+use crate::base::quote::{sh, sh_words};
+use crate::resource::action::PackageVersion;
+use crate::resource::complaint::{LOCKED, MISSING, NOT_TRUSTED, SAY};
+
+/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence.
+fn prelude() -> String {
+    format!(
+        r#"{SAY}set -u
+DEBIAN_FRONTEND=noninteractive; NEEDRESTART_SUSPEND=1; APT_LISTCHANGES_FRONTEND=none; UCF_FORCE_CONFFOLD=1
+export DEBIAN_FRONTEND NEEDRESTART_SUSPEND APT_LISTCHANGES_FRONTEND UCF_FORCE_CONFFOLD
+e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
+apt() {{
+ n=0
+ while :; do
+  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
+  cat "$o"
+  # DPkg::Lock::Timeout does not wait for the lock of the package lists
+  if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
+  cat "$e" >&2; return "$rc"
+ done
+}}
+verdict() {{
+ if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
+  # while it waits, apt names the holder on its standard output
+  h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" "$o" | head -n 1)
+  say {LOCKED} "the package manager is locked by ${{h:-another program}}; nothing was changed"
+ fi
+ m=$(sed -n -e 's/^E: Unable to locate package \(.*\)/no package \1 in the repositories of this host/p' \
+  -e "s/^E: Version '\(.*\)' for '\(.*\)' was not found/no version \1 of package \2 in the repositories of this host/p" \
+  -e "s/^E: Package '\(.*\)' has no installation candidate/no version of package \1 can be installed from the repositories of this host/p" "$e" | head -n 1)
+ [ -z "$m" ] || say {MISSING} "$m"
+ m=$(sed -n -e 's/^[EW]: \(.*is not signed.*\)/\1/p' -e 's/^[EW]: \(.*\(NO_PUBKEY\|EXPKEYSIG\|BADSIG\|REVKEYSIG\).*\)/\1/p' "$e" | head -n 1)
+ [ -z "$m" ] || say {NOT_TRUSTED} "$m"
+ m=$(sed -n 's/^E: //p' "$e" | head -n 1)
+ say "$rc" "${{m:-apt-get ended with status $rc}}"
+}}
+[ -z "$(dpkg --audit 2>/dev/null)" ] || dpkg --configure -a --force-confold </dev/null || true
+"#
+    )
+}
+
+fn specification(package: &PackageVersion) -> String {
+    match &package.version {
+        Some(version) => format!("{}={version}", package.name),
+        None => package.name.clone(),
+    }
+}
+
+/// Installs; when a package is not known or an archive is gone, the lists are read anew once.
+pub fn install_script(packages: &[PackageVersion]) -> String {
+    let words: Vec<_> = packages.iter().map(specification).collect();
+    // a pinned version may be older than what is there, and we take our own hold off before
+    format!(
+        "{}i() {{ apt install --allow-downgrades {}; }}\n\
+         i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' \"$e\" && apt update && i; }} || verdict\n",
+        prelude(),
+        sh_words(words.iter().map(String::as_str))
+    )
+}
+
+/// Removes; `purge` takes the configuration files too.
+pub fn remove_script(names: &[String], purge: bool) -> String {
+    let verb = if purge { "purge" } else { "remove" };
+    format!("{}apt {verb} {} || verdict\n", prelude(), sh_words(names.iter().map(String::as_str)))
+}
+
+/// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.
+pub fn refresh_script(repository: Option<&str>) -> String {
+    let only = repository.map(|name| {
+        let file = format!("Dir::Etc::sourcelist={}", crate::resource::package_repository::apt_sources_path(name));
+        format!(" -o {} -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0", sh(&file))
+    });
+    format!("{}apt update{} || verdict\n", prelude(), only.unwrap_or_default())
+}
+
+/// Holds packages, or lets them go.
+pub fn hold_script(names: &[String], hold: bool) -> String {
+    let verb = if hold { "hold" } else { "unhold" };
+    format!("apt-mark {verb} {} </dev/null\n", sh_words(names.iter().map(String::as_str)))
+}

@@ -1,0 +1,279 @@
+//! `package`: a package of the host's own manager (apt or dnf), by any version or an exact one.
+//!
+//! Everything of one host goes out as one run of the manager. A package that no repository has *yet* is still planned,
+//! because a repository may come in the same run; if it does not, the manager's own refusal is reported.
+
+pub mod apt;
+pub mod dnf;
+pub mod found;
+pub mod script;
+
+use super::action::{PackageManager, PackageVersion};
+use super::body::{Shape, check_fields, demand, error, flag, is_word, optional, required};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use found::{FoundPackage, NO_MANAGER, PackageState};
+use serde_json::Value;
+
+/// The kind.
+pub struct Package;
+
+const FIELDS: &[super::body::Field] =
+    &[required("name", Shape::Text), optional("version", Shape::Text), optional("state", Shape::Text), optional("hold", Shape::Flag)];
+
+/// The word under which all package changes of a host go out together.
+pub const TRANSACTION: &str = "packages";
+
+fn state_reading(found: &FoundPackage) -> Reading {
+    match &found.state {
+        PackageState::NotInstalled { .. } => Reading::Absent,
+        PackageState::Installed { .. } => Reading::is("installed"),
+        PackageState::Broken { how, .. } => Reading::is(how.as_str()),
+    }
+}
+
+fn version_reading(found: &FoundPackage) -> Reading {
+    found.version().map_or(Reading::Absent, Reading::is)
+}
+
+fn hold_reading(found: &FoundPackage) -> Reading {
+    match found.state {
+        PackageState::NotInstalled { .. } => Reading::Absent,
+        _ => Reading::is(found.held),
+    }
+}
+
+fn persisted(wanted: Reading, found: Reading) -> Attribute {
+    Attribute::in_plane(Plane::Persisted, wanted, found)
+}
+
+fn judge_present(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) {
+    let name = wish.text("name").unwrap_or_default();
+    let version = wish.text("version");
+    let mut attribute = |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
+    attribute("state", persisted(Reading::is("installed"), state_reading(found)));
+    if let Some(version) = version {
+        attribute("version", persisted(Reading::is(version), version_reading(found)));
+    }
+    let hold = flag(&wish.body, "hold");
+    if let Some(hold) = hold {
+        attribute("hold", persisted(Reading::is(hold), hold_reading(found)));
+    }
+    let wrong_version = found.version().is_none_or(|there| version.is_some_and(|wanted| wanted != there));
+    let hold_action = |hold| Action::HoldPackages { manager: found.manager, names: vec![name.to_owned()], hold };
+    if wrong_version {
+        if found.held && hold.is_none() {
+            let there = found.version().unwrap_or("its version");
+            assessment.refusal = Some(format!("{name} is held at {there} by somebody else; say `hold: true` or `hold: false` to decide"));
+        }
+        if found.held {
+            assessment.actions.push(hold_action(false));
+        }
+        let packages = vec![PackageVersion { name: name.to_owned(), version: version.map(str::to_owned) }];
+        assessment.actions.push(Action::InstallPackages { manager: found.manager, packages });
+    }
+    let held_after = found.held && !wrong_version;
+    if hold.is_some_and(|hold| hold != held_after) {
+        assessment.actions.push(hold_action(hold == Some(true)));
+    }
+    assessment.residue = residue(found);
+}
+
+/// What undoing would leave: what the manager pulled in for the package.
+fn residue(found: &FoundPackage) -> Vec<String> {
+    let hint = match found.manager {
+        PackageManager::Apt => "apt-get autoremove --dry-run",
+        PackageManager::Dnf => "dnf autoremove --assumeno",
+    };
+    match found.state {
+        PackageState::NotInstalled { .. } => vec![format!("packages that came as its dependencies stay; `{hint}` on the host names them")],
+        _ => Vec::new(),
+    }
+}
+
+fn judge_absent(name: &str, found: &FoundPackage, assessment: &mut Assessment) {
+    assessment.attributes.insert("state".to_owned(), persisted(Reading::Absent, state_reading(found)));
+    if state_reading(found) != Reading::Absent {
+        let names = vec![name.to_owned()];
+        assessment.actions.push(Action::RemovePackages { manager: found.manager, names, purge: false });
+    }
+}
+
+fn unknown(reason: &str, assessment: &mut Assessment) {
+    let found = Reading::Unknown(reason.to_owned());
+    assessment.attributes.insert("state".to_owned(), persisted(Reading::is("installed"), found));
+    assessment.refusal = (reason == NO_MANAGER).then(|| reason.to_owned());
+}
+
+impl Kind for Package {
+    fn name(&self) -> &'static str {
+        "package"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        let text = |field: &str| body.get(field).and_then(Value::as_str);
+        if let Some(name) = text("name") {
+            demand(&mut errors, is_word(name, ".+_:-"), "/name", "this is no package name", "one package, without its version");
+        }
+        if let Some(version) = text("version") {
+            demand(&mut errors, is_word(version, ".+_:~^-"), "/version", "this is no version", "the manager's own notation, such as 1.2-3");
+        }
+        match text("state") {
+            None | Some("present") => {}
+            Some("absent") => {
+                let alone = text("version").is_none() && body.get("hold").is_none();
+                demand(&mut errors, alone, "/state", "an absent package has no version and no hold", "leave `version` and `hold` out");
+            }
+            Some(_) => errors.push(error("/state", "the state is `present` or `absent`", None)),
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        vec![Read::Packages { names: vec![wish.text("name").unwrap_or_default().to_owned()] }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let name = wish.text("name").unwrap_or_default();
+        let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
+        match FoundPackage::of(name, answers) {
+            Err(reason) => unknown(&reason, &mut assessment),
+            Ok(found) => {
+                assessment.before = serde_json::to_value(&found).unwrap_or_default();
+                if wish.text("state") == Some("absent") {
+                    judge_absent(name, &found, &mut assessment);
+                } else {
+                    judge_present(wish, &found, &mut assessment);
+                }
+            }
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let name = last_applied.text("name").unwrap_or_default();
+        let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
+        let now = match FoundPackage::of(name, answers) {
+            Ok(now) => now,
+            Err(reason) => {
+                unknown(&reason, &mut assessment);
+                return assessment;
+            }
+        };
+        let Ok(earlier) = serde_json::from_value::<FoundPackage>(before.clone()) else {
+            assessment.residue.push(format!("{name} stays: whether it was there before is not recorded"));
+            return assessment;
+        };
+        undo_to(name, &earlier, &now, &mut assessment);
+        assessment
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package_repository"]
+    }
+}
+
+fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &mut Assessment) {
+    let names = || vec![name.to_owned()];
+    let hold = |hold| Action::HoldPackages { manager: now.manager, names: names(), hold };
+    assessment.attributes.insert("state".to_owned(), persisted(state_reading(earlier), state_reading(now)));
+    match &earlier.state {
+        PackageState::NotInstalled { configuration_left } if state_reading(now) != Reading::Absent => {
+            if now.held {
+                assessment.actions.push(hold(false));
+            }
+            let purge = !configuration_left;
+            assessment.actions.push(Action::RemovePackages { manager: now.manager, names: names(), purge });
+            assessment.residue = residue(earlier);
+        }
+        PackageState::Installed { version } => {
+            assessment.attributes.insert("version".to_owned(), persisted(Reading::is(version.as_str()), version_reading(now)));
+            assessment.attributes.insert("hold".to_owned(), persisted(Reading::is(earlier.held), hold_reading(now)));
+            let other = now.version() != Some(version);
+            if other && now.held {
+                assessment.actions.push(hold(false));
+            }
+            if other {
+                let packages = vec![PackageVersion { name: name.to_owned(), version: Some(version.clone()) }];
+                assessment.actions.push(Action::InstallPackages { manager: now.manager, packages });
+            }
+            if earlier.held != (now.held && !other) {
+                assessment.actions.push(hold(earlier.held));
+            }
+        }
+        // nobody wants a half-configured package back
+        _ => {
+            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+    use serde_json::json;
+
+    fn assess(body: Value, out: &str) -> (Assessment, String) {
+        let wish = wish(&Package, body);
+        let assessment = Package.assess(&wish, &answered(&[(&Package.reads(&wish)[0], 0, &format!("manager\tapt\n{out}"))]));
+        let words = assessment.actions.iter().map(Action::word).collect::<Vec<_>>().join(" ");
+        (assessment, words)
+    }
+
+    #[test]
+    fn each_state_asks_for_its_own_step() {
+        for (body, out, words) in [
+            (json!({ "name": "x" }), "", "install_packages"),
+            (json!({ "name": "x" }), "dpkg\trc \tx\t1\n", "install_packages"),
+            (json!({ "name": "x" }), "dpkg\tiF \tx\t1\n", "install_packages"),
+            (json!({ "name": "x" }), "dpkg\tii \tx\t1\n", ""),
+            (json!({ "name": "x", "version": "2" }), "dpkg\tii \tx\t1\n", "install_packages"),
+            (json!({ "name": "x", "version": "2", "hold": true }), "dpkg\thi \tx\t1\n", "hold_packages install_packages hold_packages"),
+            (json!({ "name": "x", "hold": true }), "dpkg\tii \tx\t1\n", "hold_packages"),
+            (json!({ "name": "x", "hold": false }), "dpkg\thi \tx\t1\n", "hold_packages"),
+            (json!({ "name": "x", "state": "absent" }), "dpkg\tii \tx\t1\n", "remove_packages"),
+            (json!({ "name": "x", "state": "absent" }), "dpkg\trc \tx\t1\n", ""),
+        ] {
+            let (assessment, found) = assess(body.clone(), out);
+            assert_eq!(found, words, "{body} {out:?}");
+            assert_eq!(assessment.is_met(), words.is_empty(), "{body} {out:?}");
+        }
+    }
+
+    #[test]
+    fn a_hold_of_somebody_else_is_not_broken() {
+        let (assessment, _) = assess(json!({ "name": "x", "version": "2" }), "dpkg\thi \tx\t1\n");
+        assert!(assessment.refusal.unwrap().contains("x is held at 1"));
+    }
+
+    #[test]
+    fn a_host_without_a_manager_is_refused_and_an_unread_one_unknown() {
+        let wish = wish(&Package, json!({ "name": "x" }));
+        let none = Package.assess(&wish, &answered(&[(&Package.reads(&wish)[0], 0, "manager\tnone\n")]));
+        assert!(none.refusal.is_some());
+        let unread = Package.assess(&wish, &Answers::default());
+        assert!(unread.refusal.is_none() && unread.has_unknown());
+    }
+
+    #[test]
+    fn undo_removes_only_what_we_brought() {
+        let wish = wish(&Package, json!({ "name": "x" }));
+        let read = Package.reads(&wish).remove(0);
+        let undo = |before: &str, now: &str| {
+            let answers = |out: &str| answered(&[(&read, 0, &format!("manager\tapt\n{out}") as &str)]);
+            Package.undo(&wish, &Package.assess(&wish, &answers(before)).before, &answers(now)).actions
+        };
+        let manager = PackageManager::Apt;
+        let remove = |purge| vec![Action::RemovePackages { manager, names: vec!["x".into()], purge }];
+        assert_eq!(undo("", "dpkg\tii \tx\t1\n"), remove(true));
+        assert_eq!(undo("dpkg\trc \tx\t1\n", "dpkg\tii \tx\t1\n"), remove(false));
+        assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t1\n"), []);
+        let packages = vec![PackageVersion { name: "x".into(), version: Some("1".into()) }];
+        assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t2\n"), [Action::InstallPackages { manager, packages }]);
+    }
+}

@@ -1,0 +1,19 @@
+//! What `package` reads, as POSIX sh. No lock is taken and no cache is written.
+
+use crate::base::quote::sh_words;
+
+/// `manager apt|dnf|none`, then a line for each version that is known of each package.
+pub fn read_script(names: &[String]) -> String {
+    let names = sh_words(names.iter().map(String::as_str));
+    format!(
+        "if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf 'manager\\tapt\\n'\n\
+         dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f 'dpkg\\t${{db:Status-Abbrev}}\\t${{Package}}\\t${{Version}}\\n' {names}\n\
+         elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\n\
+         for p in {names}; do rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' \"$p\" | grep '^rpm'; done\n\
+         for f in \"$R/etc/dnf/plugins/versionlock.list\" \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
+         [ ! -f \"$f\" ] || sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p' \"$f\"\n\
+         done\n\
+         else printf 'manager\\tnone\\n'; fi\n\
+         exit 0\n"
+    )
+}

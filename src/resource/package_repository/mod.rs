@@ -1,0 +1,330 @@
+//! `package_repository`: a signed repository of packages for apt or dnf. Persisted: the files that name it and its key.
+//! Running: its package lists have been fetched, so that a failed refresh shows up in the next plan by itself.
+
+pub mod script;
+
+use super::action::PackageManager;
+use super::body::{Shape, check_fields, demand, error, is_word, optional, required, texts};
+use super::file::found::{Found, put};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use serde_json::{Map, Value};
+
+/// The kind.
+pub struct PackageRepository;
+
+const FIELDS: &[super::body::Field] = &[
+    required("name", Shape::Text),
+    required("manager", Shape::Text),
+    required("url", Shape::Text),
+    required("key", Shape::Text),
+    optional("suite", Shape::Text),
+    optional("components", Shape::Texts),
+    optional("architectures", Shape::Texts),
+    optional("priority", Shape::Number),
+];
+
+/// The file that names one of our repositories to apt.
+pub fn apt_sources_path(name: &str) -> String {
+    format!("/etc/apt/sources.list.d/railwright-{name}.sources")
+}
+
+/// A repository as it is wished.
+struct Wanted<'a> {
+    name: &'a str,
+    manager: PackageManager,
+    url: &'a str,
+    suite: &'a str,
+    body: &'a Value,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(wish: &'a Wish) -> Self {
+        let manager = if wish.text("manager") == Some("dnf") { PackageManager::Dnf } else { PackageManager::Apt };
+        Wanted {
+            name: wish.text("name").unwrap_or_default(),
+            manager,
+            url: wish.text("url").unwrap_or_default(),
+            suite: wish.text("suite").unwrap_or("./"),
+            body: &wish.body,
+        }
+    }
+
+    fn priority(&self) -> Option<u64> {
+        self.body.get("priority").and_then(Value::as_u64)
+    }
+
+    fn key(&self) -> String {
+        format!("{}\n", self.body.get("key").and_then(Value::as_str).unwrap_or_default().trim())
+    }
+
+    /// Each file by the attribute that stands for it: path, and the content that is wanted (none: must not be there).
+    fn files(&self) -> Vec<(&'static str, String, Option<String>)> {
+        let name = self.name;
+        match self.manager {
+            PackageManager::Apt => {
+                let key = format!("/etc/apt/keyrings/railwright-{name}.asc");
+                let pin = format!("/etc/apt/preferences.d/railwright-{name}.pref");
+                vec![
+                    ("key", key.clone(), Some(self.key())),
+                    ("pin", pin, self.priority().map(|priority| self.pin(priority))),
+                    ("source", apt_sources_path(name), Some(self.deb822(&key))),
+                ]
+            }
+            PackageManager::Dnf => {
+                let key = format!("/etc/pki/rpm-gpg/RPM-GPG-KEY-railwright-{name}");
+                let source = self.dnf_source(&key);
+                vec![("key", key, Some(self.key())), ("source", format!("/etc/yum.repos.d/railwright-{name}.repo"), Some(source))]
+            }
+        }
+    }
+
+    fn deb822(&self, key: &str) -> String {
+        let (components, architectures) = (texts(self.body, "components"), texts(self.body, "architectures"));
+        let mut out =
+            format!("# Written by railwright; a change by hand is drift.\nTypes: deb\nURIs: {}\nSuites: {}\n", self.url, self.suite);
+        if !components.is_empty() {
+            out.push_str(&format!("Components: {}\n", components.join(" ")));
+        }
+        if !architectures.is_empty() {
+            out.push_str(&format!("Architectures: {}\n", architectures.join(" ")));
+        }
+        out.push_str(&format!("Signed-By: {key}\n"));
+        out
+    }
+
+    /// By origin, which is the host name of the URL, as apt_preferences(5) has it; a `file:` source has the empty one.
+    fn pin(&self, priority: u64) -> String {
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let host = rest.split('/').next().unwrap_or_default().rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+        format!("Package: *\nPin: origin \"{host}\"\nPin-Priority: {priority}\n")
+    }
+
+    fn dnf_source(&self, key: &str) -> String {
+        let priority = self.priority().map(|priority| format!("priority={priority}\n")).unwrap_or_default();
+        format!(
+            "# Written by railwright; a change by hand is drift.\n[railwright-{name}]\nname=railwright-{name}\nbaseurl={url}\nenabled=1\ngpgcheck=1\ngpgkey=file://{key}\n{priority}",
+            name = self.name,
+            url = self.url,
+        )
+    }
+
+    fn lists(&self) -> Read {
+        Read::RepositoryLists { manager: self.manager, name: self.name.to_owned(), url: self.url.to_owned(), suite: self.suite.to_owned() }
+    }
+
+    fn refresh(&self) -> Action {
+        Action::RefreshPackages { manager: self.manager, repository: Some(self.name.to_owned()) }
+    }
+
+    fn forget(&self) -> Action {
+        Action::ForgetPackageLists {
+            manager: self.manager,
+            name: self.name.to_owned(),
+            url: self.url.to_owned(),
+            suite: self.suite.to_owned(),
+        }
+    }
+}
+
+fn lists_reading(wanted: &Wanted, answers: &Answers) -> Reading {
+    match answers.output(&wanted.lists()) {
+        Ok((0, out)) if out.trim() == "fetched" => Reading::is("fetched"),
+        Ok((0, out)) if out.trim() == "absent" => Reading::Absent,
+        Ok((0, out)) if out.trim() == "no manager" => Reading::Unknown(format!("{} is not on this host", wanted_word(wanted.manager))),
+        Ok((code, _)) => Reading::Unknown(format!("the package lists could not be read (exit {code})")),
+        Err(reason) => Reading::Unknown(reason),
+    }
+}
+
+fn wanted_word(manager: PackageManager) -> &'static str {
+    match manager {
+        PackageManager::Apt => "apt",
+        PackageManager::Dnf => "dnf",
+    }
+}
+
+fn check_url(text: &str, errors: &mut Vec<BodyError>) {
+    let known = ["https://", "http://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
+    let clean = !text.chars().any(|c| c.is_control() || c.is_whitespace() || "\"'`\\[]".contains(c));
+    demand(errors, known && clean, "/url", "this is no URL of a repository", "https://host/path, http://host/path or file:/path");
+    let bare = !text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')));
+    demand(
+        errors,
+        bare,
+        "/url",
+        "the URL carries a user name or password",
+        "put credentials into /etc/apt/auth.conf.d by a secret reference",
+    );
+}
+
+impl Kind for PackageRepository {
+    fn name(&self) -> &'static str {
+        "package_repository"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        let text = |field: &str| body.get(field).and_then(Value::as_str);
+        if let Some(name) = text("name") {
+            demand(
+                &mut errors,
+                is_word(name, "_-"),
+                "/name",
+                "the name becomes a file name: letters, digits, `-` and `_`",
+                "for example rdma",
+            );
+        }
+        if let Some(url) = text("url") {
+            check_url(url, &mut errors);
+        }
+        if let Some(key) = text("key") {
+            let armoured = key.trim().starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----")
+                && key.trim().ends_with("-----END PGP PUBLIC KEY BLOCK-----");
+            demand(
+                &mut errors,
+                armoured,
+                "/key",
+                "this is no armoured public key",
+                "`gpg --armor --export KEY`; unsigned repositories are refused",
+            );
+        }
+        for (field, values) in [
+            ("suite", text("suite").map(str::to_owned).into_iter().collect()),
+            ("components", texts(body, "components")),
+            ("architectures", texts(body, "architectures")),
+        ] {
+            for value in values {
+                demand(
+                    &mut errors,
+                    is_word(&value, "._/-"),
+                    &format!("/{field}"),
+                    "this is not one word",
+                    "letters, digits, `.`, `-` and `/`",
+                );
+            }
+        }
+        match text("manager") {
+            Some("apt") => {
+                let flat = text("suite").is_none_or(|suite| suite.ends_with('/'));
+                let fits = flat == texts(body, "components").is_empty();
+                demand(
+                    &mut errors,
+                    fits,
+                    "/components",
+                    "a suite needs components, a flat repository (suite `./`) has none",
+                    "for example suite: stable, components: [main]",
+                );
+            }
+            Some("dnf") | None => {}
+            Some(_) => errors.push(error("/manager", "the manager is `apt` or `dnf`", None)),
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let wanted = Wanted::of(wish);
+        let mut reads: Vec<_> = wanted.files().into_iter().map(|(_, path, _)| Read::File { path }).collect();
+        reads.push(wanted.lists());
+        reads
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let wanted = Wanted::of(wish);
+        let mut assessment = Assessment::default();
+        let mut before = Map::new();
+        for (name, path, content) in wanted.files() {
+            let found = Found::at(&path, answers);
+            before.insert(path.clone(), found.remember());
+            let reading = content.clone().map_or(Reading::Absent, Reading::is);
+            if let Found::Other { what } = &found {
+                assessment.refusal = Some(format!("there is a {what} at {path}; railwright replaces only regular files"));
+            }
+            let shown = found.content_reading();
+            if shown != reading {
+                assessment.actions.push(content.map_or_else(|| Action::RemoveFile { path: path.clone() }, |content| put(&path, content)));
+            }
+            assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, reading, shown));
+        }
+        let lists = lists_reading(&wanted, answers);
+        if lists != Reading::is("fetched") || !assessment.actions.is_empty() {
+            assessment.actions.push(wanted.refresh());
+        }
+        if matches!(&lists, Reading::Unknown(reason) if reason.ends_with("is not on this host")) {
+            assessment.refusal = Some(format!("{} does not keep the packages of this host", wanted_word(wanted.manager)));
+        }
+        assessment.attributes.insert("lists".to_owned(), Attribute::in_plane(Plane::Running, Reading::is("fetched"), lists));
+        assessment.before = Value::Object(before);
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let wanted = Wanted::of(last_applied);
+        let mut assessment = Assessment::default();
+        // the source goes first, so that no moment has a source without its key
+        for (name, path, _) in wanted.files().into_iter().rev() {
+            let (earlier, now) = (Found::remembered(before.get(&path)), Found::at(&path, answers));
+            let (actions, residue) = earlier.restore(&path, &now);
+            assessment.actions.extend(actions);
+            assessment.residue.extend(residue);
+            let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
+            assessment.attributes.insert(name.to_owned(), attribute);
+        }
+        let brought = wanted
+            .files()
+            .iter()
+            .any(|(name, path, _)| *name == "source" && matches!(Found::remembered(before.get(path)), Found::Absent { .. }));
+        let lists = lists_reading(&wanted, answers);
+        if brought {
+            if lists == Reading::is("fetched") {
+                assessment.actions.push(wanted.forget());
+            }
+            assessment.attributes.insert("lists".to_owned(), Attribute::in_plane(Plane::Running, Reading::Absent, lists));
+        }
+        if wanted.manager == PackageManager::Dnf && !assessment.actions.is_empty() {
+            let name = wanted.name;
+            assessment.residue.push(format!("the key of {name} stays in rpm's own database; `rpm -qa gpg-pubkey` shows it"));
+        }
+        assessment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::wish;
+    use serde_json::json;
+
+    const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----";
+
+    #[test]
+    fn an_unsigned_or_leaky_repository_is_refused() {
+        let body = |url: &str, key: &str| json!({ "name": "a", "manager": "apt", "url": url, "suite": "stable", "components": ["main"], "key": key });
+        assert!(PackageRepository.check(&body("https://h/deb", KEY)).is_empty());
+        assert_eq!(PackageRepository.check(&body("https://h/deb", "none"))[0].pointer, "/key");
+        assert_eq!(PackageRepository.check(&body("ftp://h/deb", KEY))[0].pointer, "/url");
+        assert!(PackageRepository.check(&body("https://u:p@h/deb", KEY))[0].message.contains("password"));
+        let unsigned = json!({ "name": "a", "manager": "dnf", "url": "https://h/rpm" });
+        assert_eq!(PackageRepository.check(&unsigned)[0].message, "`key` is missing");
+    }
+
+    #[test]
+    fn the_files_are_what_the_managers_read() {
+        let apt = wish(
+            &PackageRepository,
+            json!({
+                "name": "lab", "manager": "apt", "url": "http://10.0.2.2:8000/deb", "suite": "stable", "components": ["main"], "key": KEY, "priority": 700,
+            }),
+        );
+        let files: Vec<_> = Wanted::of(&apt).files().into_iter().skip(1).map(|(_, path, content)| (path, content.unwrap())).collect();
+        let (pin, sources) = (&files[0], &files[1]);
+        assert_eq!(pin.0, "/etc/apt/preferences.d/railwright-lab.pref");
+        assert_eq!(pin.1, "Package: *\nPin: origin \"10.0.2.2\"\nPin-Priority: 700\n");
+        assert_eq!(sources.0, "/etc/apt/sources.list.d/railwright-lab.sources");
+        let lines = "Types: deb\nURIs: http://10.0.2.2:8000/deb\nSuites: stable\nComponents: main\nSigned-By: /etc/apt/keyrings/railwright-lab.asc\n";
+        assert_eq!(sources.1.split_once('\n').unwrap().1, lines);
+    }
+}

@@ -1,0 +1,200 @@
+//! `rdma_link`: an RDMA device on a netdev. `rxe` (Soft-RoCE) is added and kept by a unit of ours, because the kernel forgets
+//! it; `hca` only checks that the hardware's driver gave one. Its name is the netdev's: the device's own name is
+//! not stable.
+
+pub mod devices;
+
+pub use devices::{Gid, RdmaDevice, RdmaPort, device_on, rdma_devices};
+
+use super::fields::Fields;
+use super::keeper::{Keeper, Kept, Trigger};
+use super::link::{link_state, other_netdevs};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use crate::base::quote::sh;
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct RdmaLink;
+
+impl Kind for RdmaLink {
+    fn name(&self) -> &'static str {
+        "rdma_link"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "type", "name", "known_after"]);
+        fields.netdev(true);
+        if let Some(kind) = fields.text("type", true).filter(|kind| !matches!(*kind, "rxe" | "hca")) {
+            fields.error("/type", format!("`{kind}` is not a type of RDMA link"), Some("rxe is Soft-RoCE, hca is hardware".to_owned()));
+        }
+        let word =
+            |name: &&str| !name.is_empty() && name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if let Some(name) = fields.text("name", false).filter(|name| !word(name)) {
+            fields.error(
+                "/name",
+                format!("`{name}` cannot be the name of an RDMA device"),
+                Some("letters, digits, `_` and `-`, such as rxe0".to_owned()),
+            );
+        }
+        fields.resource("known_after");
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let mut reads = vec![Read::RdmaLinks, Read::Link { netdev: netdev(wish).to_owned() }];
+        if is_soft(wish) {
+            reads.extend(keeper(wish).reads());
+        }
+        reads
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let devices = rdma_devices(answers);
+        let device = devices.as_ref().map(|devices| device_on(devices, netdev(wish))).map_err(Clone::clone);
+        let running = Attribute::in_plane(Plane::Running, Reading::is("present"), presence(&device));
+        assessment.attributes.insert("device".to_owned(), running);
+        if is_soft(wish) {
+            assess_soft(wish, answers, &device, &mut assessment);
+        } else if let Ok(None) = device {
+            wait_or_refuse(wish, answers, &mut assessment);
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        if !is_soft(last_applied) {
+            return Assessment::default();
+        }
+        undo(last_applied, before, answers)
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["kernel_module", "kernel_module_build", "package", "link"]
+    }
+}
+
+fn netdev(wish: &Wish) -> &str {
+    wish.text("netdev").unwrap_or_default()
+}
+
+fn is_soft(wish: &Wish) -> bool {
+    wish.text("type") == Some("rxe")
+}
+
+fn device_name(wish: &Wish) -> String {
+    wish.text("name").map_or_else(|| format!("rxe_{}", netdev(wish).replace(['.', '@'], "_")), str::to_owned)
+}
+
+fn keeper(wish: &Wish) -> Keeper {
+    let netdev = netdev(wish);
+    let commands = format!(
+        "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
+         exec rdma link add {name} type rxe netdev {netdev}\n",
+        name = sh(&device_name(wish)),
+        netdev = sh(netdev),
+    );
+    Keeper::new("rdma-link", netdev, Trigger::Netdev(netdev.to_owned()), &commands)
+}
+
+fn presence(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
+    match device {
+        Ok(Some(_)) => Reading::is("present"),
+        Ok(None) => Reading::Absent,
+        Err(reason) => Reading::Unknown(reason.clone()),
+    }
+}
+
+fn assess_soft(wish: &Wish, answers: &Answers, device: &Result<Option<&RdmaDevice>, String>, assessment: &mut Assessment) {
+    let keeper = keeper(wish);
+    let kept = keeper.kept(answers);
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    let (Ok(device), Ok(kept)) = (device, kept) else { return };
+    assessment.before = json!({ "device": device.map(|device| device.name.clone()), "kept": kept != Kept::default() });
+    if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
+        assessment.refusal = Some(format!(
+            "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its place in programs that use the first device",
+            netdev(wish),
+            hardware.name
+        ));
+        return;
+    }
+    match link_state(answers, netdev(wish)) {
+        Ok(None) => return wait_or_refuse(wish, answers, assessment),
+        Err(_) => return,
+        Ok(Some(_)) => {}
+    }
+    assessment.actions = keeper.write(&kept);
+    if device.is_none() {
+        let (name, netdev) = (device_name(wish), netdev(wish).to_owned());
+        assessment.actions.push(Action::AddRdmaLink { name, link_type: "rxe".to_owned(), netdev });
+    }
+}
+
+/// The netdev or its device is not there: it comes with the step that the wish names, or something is wrong.
+fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
+    if let Some(step) = wish.text("known_after") {
+        assessment.known_after = Some(step.to_owned());
+        assessment.announced =
+            if is_soft(wish) { ["add_rdma_link", "reload_systemd", "write_file"].map(str::to_owned).to_vec() } else { Vec::new() };
+        return;
+    }
+    let netdev = netdev(wish);
+    let names = other_netdevs(answers, netdev);
+    assessment.refusal = Some(if names.is_empty() {
+        format!(
+            "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
+        )
+    } else {
+        format!("there is no netdev {netdev} (there are: {})", names.join(", "))
+    });
+}
+
+fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let keeper = keeper(wish);
+    let kept = keeper.kept(answers);
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute_gone(&kept));
+    if let Ok(kept) = &kept {
+        assessment.actions = keeper.remove(kept);
+    }
+    let was_there = before.get("device").is_some_and(Value::is_string);
+    if was_there {
+        return assessment;
+    }
+    let devices = rdma_devices(answers);
+    let device = devices.as_ref().map(|devices| device_on(devices, netdev(wish)).filter(|d| d.is_soft_roce)).map_err(Clone::clone);
+    assessment.attributes.insert("device".to_owned(), Attribute::in_plane(Plane::Running, Reading::Absent, presence(&device)));
+    if let Ok(Some(device)) = device {
+        assessment.actions.push(Action::RemoveRdmaLink { name: device.name.clone() });
+        assessment.disruption = Disruption::LinkBlip;
+        assessment.interrupts = vec![format!("every RDMA connection over {} ends: its device {} goes away", netdev(wish), device.name)];
+        assessment.disturbs =
+            vec![format!("configfs_value/{}.default_roce_tos", netdev(wish)), format!("configfs_value/{}.default_roce_mode", netdev(wish))];
+    }
+    assessment
+}
+
+/// Adds a Soft-RoCE device unless the netdev has one; the kernel loads the module of the type itself. udev may rename the
+/// device right after, so its name is waited for no longer than the rename takes.
+pub fn add_script(name: &str, link_type: &str, netdev: &str) -> String {
+    format!(
+        "set -e\nfor g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
+         rdma link add {} type {} netdev {netdev}\nudevadm settle -t 10 2>/dev/null || :\n",
+        sh(name),
+        sh(link_type),
+        netdev = sh(netdev)
+    )
+}
+
+/// Removes a device that software added; absent is fine.
+pub fn remove_script(name: &str) -> String {
+    format!("[ -e /sys/class/infiniband/{name} ] || exit 0\nrdma link delete {name}\n", name = sh(name))
+}
+
+#[cfg(test)]
+mod tests;

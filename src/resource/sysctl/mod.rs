@@ -1,0 +1,181 @@
+//! `sysctl`: a kernel setting, running below /proc/sys and persisted in a drop-in of our own below /etc/sysctl.d.
+
+pub mod script;
+pub mod settings;
+
+use super::body::{Shape, check_fields, demand, is_word, required, scalar};
+use super::file::found::{Found, put};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use serde_json::{Value, json};
+use settings::{SettingFiles, key_path, normal_value};
+
+/// The kind.
+pub struct Sysctl;
+
+const FIELDS: &[super::body::Field] = &[required("key", Shape::Text), required("value", Shape::Scalar)];
+
+/// Our drop-in for a key.
+fn drop_in(key: &str) -> String {
+    format!("/etc/sysctl.d/90-railwright-{}.conf", key_path(key).replace('/', "."))
+}
+
+/// The running and the persisted value, with the file that decides the latter.
+struct Values {
+    running: Reading,
+    persisted: Reading,
+    files: SettingFiles,
+}
+
+fn values(key: &str, answers: &Answers) -> Values {
+    let unknown = |reason: String| Values {
+        running: Reading::Unknown(reason.clone()),
+        persisted: Reading::Unknown(reason),
+        files: SettingFiles::default(),
+    };
+    let out = match answers.output(&Read::Sysctl { key: key.to_owned() }) {
+        Ok((0, out)) => out,
+        Ok((code, _)) => return unknown(format!("the settings could not be read (exit {code})")),
+        Err(reason) => return unknown(reason),
+    };
+    let first = out.lines().next().unwrap_or_default();
+    let running = match first.strip_prefix("running\t") {
+        Some(value) => Reading::is(normal_value(value)),
+        None if first == "none" => Reading::Absent,
+        None => Reading::Unknown("the setting cannot be read".to_owned()),
+    };
+    let files = SettingFiles::decode(out);
+    let persisted = files.effective(&key_path(key)).map_or(Reading::Absent, |effective| Reading::is(effective.value));
+    Values { running, persisted, files }
+}
+
+impl Kind for Sysctl {
+    fn name(&self) -> &'static str {
+        "sysctl"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("key").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        if let Some(key) = body.get("key").and_then(Value::as_str) {
+            let path = key_path(key);
+            let clean =
+                is_word(key, "._-/:@") && path.contains('/') && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+            demand(&mut errors, clean, "/key", "this is no kernel setting", "write it as net.core.rmem_max");
+        }
+        if let Some(value) = scalar(body, "value") {
+            let clean = !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t');
+            demand(&mut errors, clean, "/value", "the value must be one line that is not empty", "for example 1");
+        }
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let key = wish.text("key").unwrap_or_default();
+        vec![Read::Sysctl { key: key.to_owned() }, Read::File { path: drop_in(key) }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let key = wish.text("key").unwrap_or_default();
+        let value = normal_value(&scalar(&wish.body, "value").unwrap_or_default());
+        let (found, own) = (values(key, answers), Found::at(&drop_in(key), answers));
+        let content = format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
+        let mut assessment = Assessment {
+            before: json!({ "running": found.running.value(), "persisted": found.persisted.value(), "drop_in": own.remember() }),
+            ..Assessment::default()
+        };
+        let wanted = Reading::is(value.clone());
+        if found.persisted != wanted {
+            assessment.actions.push(put(&drop_in(key), content.clone()));
+            let later = found.files.with(&drop_in(key), &content).effective(&key_path(key)).filter(|e| e.value != value);
+            assessment.refusal =
+                later.map(|e| format!("{} sets {key} to {} and is read after our file; change or remove that line first", e.file, e.value));
+        }
+        if found.running != wanted {
+            assessment.actions.push(Action::SetSysctl { key: key.to_owned(), value });
+        }
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.persisted).and(Plane::Running, wanted, found.running);
+        assessment.attributes.insert("value".to_owned(), attribute);
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let key = last_applied.text("key").unwrap_or_default();
+        let (found, now) = (values(key, answers), Found::at(&drop_in(key), answers));
+        let (mut actions, residue) = Found::remembered(before.get("drop_in")).restore(&drop_in(key), &now);
+        let mut residue: Vec<_> = residue.into_iter().collect();
+        let persisted = before.get("persisted").and_then(Value::as_str).map_or(Reading::Absent, Reading::is);
+        let running = before.get("running").and_then(Value::as_str).map(Reading::is);
+        let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
+        match running {
+            Some(Reading::Is(Value::String(value))) if found.running != wanted_running => {
+                actions.push(Action::SetSysctl { key: key.to_owned(), value });
+            }
+            Some(_) => {}
+            None => residue.push(format!("the running value of {key} stays until the next boot: what it was before is not known")),
+        }
+        // what other files say has moved on without us: judge only what our removal decides
+        let persisted = if actions.iter().any(|a| a.word() != "set_sysctl") { persisted } else { found.persisted.clone() };
+        let attribute =
+            Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(Plane::Running, wanted_running, found.running);
+        Assessment { attributes: [("value".to_owned(), attribute)].into(), actions, residue, ..Assessment::default() }
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["kernel_module"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+
+    fn assess(out: &str) -> Assessment {
+        let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": 16777216 }));
+        let reads = Sysctl.reads(&wish);
+        Sysctl.assess(&wish, &answered(&[(&reads[0], 0, out), (&reads[1], 1, "folder /etc/sysctl.d\n")]))
+    }
+
+    #[test]
+    fn planes_are_judged_apart() {
+        let words = |a: &Assessment| a.actions.iter().map(Action::word).collect::<Vec<_>>();
+        assert_eq!(words(&assess("running\t212992\n")), ["write_file", "set_sysctl"]);
+        let other = "file\t/etc/sysctl.d/50-x.conf\nline\t/etc/sysctl.d/50-x.conf:net.core.rmem_max=16777216\n";
+        assert_eq!(words(&assess(&format!("running\t212992\n{other}"))), ["set_sysctl"]);
+        assert!(assess(&format!("running\t16777216\n{other}")).is_met());
+        assert_eq!(words(&assess("running\t16777216\n")), ["write_file"]);
+    }
+
+    #[test]
+    fn a_later_file_that_says_otherwise_is_refused_by_name() {
+        let late = "running\t212992\nfile\t/etc/sysctl.d/99-sysctl.conf\nline\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max = 4096\n";
+        assert!(assess(late).refusal.unwrap().starts_with("/etc/sysctl.d/99-sysctl.conf sets net.core.rmem_max to 4096"));
+    }
+
+    #[test]
+    fn a_list_of_numbers_is_compared_without_its_tabs() {
+        let wish = wish(&Sysctl, json!({ "key": "net.ipv4.tcp_rmem", "value": "4096 87380  16777216" }));
+        let reads = Sysctl.reads(&wish);
+        let found = Sysctl.assess(&wish, &answered(&[(&reads[0], 0, "running\t4096 87380 16777216\n"), (&reads[1], 1, "")]));
+        assert_eq!(found.actions.len(), 1, "only the file is missing: {:?}", found.actions);
+    }
+
+    #[test]
+    fn undo_gives_back_the_running_value_and_removes_the_drop_in() {
+        let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": "2" }));
+        let reads = Sysctl.reads(&wish);
+        let before = json!({ "running": "1", "persisted": null, "drop_in": { "absent": { "folder": "/etc/sysctl.d" } } });
+        let own = drop_in("net.core.rmem_max");
+        let now = format!("running\t2\nfile\t{own}\nline\t{own}:net.core.rmem_max = 2\n");
+        let undone = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, &now), (&reads[1], 0, "644 root root 3 regular file\nx\n")]));
+        assert_eq!(
+            undone.actions,
+            [Action::RemoveFile { path: own }, Action::SetSysctl { key: "net.core.rmem_max".into(), value: "1".into() }]
+        );
+        let done = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, "running\t1\n"), (&reads[1], 1, "folder /etc/sysctl.d\n")]));
+        assert!(done.is_met() && done.actions.is_empty());
+    }
+}

@@ -1,0 +1,37 @@
+//! What `sysctl` reads and does, as POSIX sh.
+
+use super::settings::{FOLDERS, key_path};
+use crate::base::quote::sh;
+use crate::resource::complaint::{MISSING, SAY};
+
+/// `running <value>` or `none` or `unreadable`; then every file of sysctl.d, and the lines that can concern the key.
+pub fn read_script(key: &str) -> String {
+    let path = key_path(key);
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let folders: Vec<_> = FOLDERS.iter().map(|folder| folder.trim_start_matches('/')).collect();
+    format!(
+        "f=\"$R\"/proc/sys/{path}\n\
+         if [ ! -e \"$f\" ]; then echo none\n\
+         elif v=$(cat \"$f\"); then printf 'running\\t%s\\n' \"$(printf %s \"$v\" | tr '\\t\\n' '  ')\"\n\
+         else echo unreadable; fi\n\
+         cd \"$R/\" || exit 2\n\
+         for d in {folders}; do for f in \"$d\"/*.conf; do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; grep -s -e {last} -e '[*?]' \"$f\" | sed \"s|^|line\t/$f:|\"; fi\n\
+         done; done\n",
+        path = sh(&path),
+        folders = folders.join(" "),
+        last = sh(last),
+    )
+}
+
+/// Writes the running value.
+pub fn set_script(key: &str, value: &str) -> String {
+    format!(
+        "{SAY}f=/proc/sys/{path}\n\
+         [ -e \"$f\" ] || say {MISSING} \"the kernel has no setting \"{key}\n\
+         printf '%s\\n' {value} >\"$f\" || say 1 \"the kernel refused the value \"{value}\" for \"{key}\n",
+        path = sh(&key_path(key)),
+        key = sh(key),
+        value = sh(value),
+    )
+}

@@ -1,0 +1,29 @@
+//! For the tests of the kinds: wishes and answers without ceremony.
+
+use super::{Answer, AnswerStatus, Answers, Kind, Read, Wish};
+use crate::base::Address;
+use serde_json::Value;
+
+/// A checked wish on host `n1`.
+pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
+    let errors = kind.check(&body);
+    assert!(errors.is_empty(), "{errors:?}");
+    let name = kind.address_name(&body).expect("the body has a name");
+    Wish {
+        address: Address::host("n1", kind.name(), &name),
+        kind: kind.name().to_owned(),
+        body,
+        after: vec![],
+        module: "test/one".into(),
+        places: vec![],
+    }
+}
+
+/// Answers with exit status and output.
+pub fn answered(answers: &[(&Read, i32, &str)]) -> Answers {
+    let mut all = Answers::default();
+    for (read, code, out) in answers {
+        all.insert(read.key(), Answer { status: AnswerStatus::Exit(*code), out: (*out).to_owned() });
+    }
+    all
+}

@@ -1,0 +1,67 @@
+//! Which plain texts are numbers: decimal ones without leading zeros and without separators, so that a file mode `0644`
+//! or a version `1_0` never turns into another number.
+
+/// A whole number such as `7`, `-3`.
+pub fn integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if !is_decimal(digits) || digits.len() > 20 {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A number such as `7`, `1.5`, `2e9`; never infinite.
+pub fn real(text: &str) -> Option<f64> {
+    let body = text.strip_prefix('-').unwrap_or(text);
+    let (mantissa, exponent) = match body.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (body, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let all_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let exponent_is_number = exponent.is_none_or(|e| all_digits(e.strip_prefix(['-', '+']).unwrap_or(e)));
+    if !is_decimal(whole) || !fraction.is_none_or(all_digits) || !exponent_is_number {
+        return None;
+    }
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// What YAML 1.1 takes for a bool and YAML 1.2 for text.
+pub fn is_yaml_1_1_bool(text: &str) -> bool {
+    matches!(text.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false")
+}
+
+fn is_decimal(digits: &str) -> bool {
+    let all_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    all_digits && (digits.len() == 1 || !digits.starts_with('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_decimals_are_numbers() {
+        for (text, whole, number) in [
+            ("0", Some(0), Some(0.0)),
+            ("-12", Some(-12), Some(-12.0)),
+            ("1.10", None, Some(1.1)),
+            ("2e3", None, Some(2000.0)),
+            ("0644", None, None),
+            ("0x10", None, None),
+            ("1_000", None, None),
+            ("+1", None, None),
+            (".5", None, None),
+            ("1.", None, None),
+            ("1e999", None, None),
+            (".inf", None, None),
+            ("", None, None),
+            ("-", None, None),
+        ] {
+            assert_eq!((integer(text), real(text)), (whole, number), "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! From groups of hosts to single hosts: names, rails with their netdevs and addresses, how each is reached.
+
+use super::model::{Nics, NodeGroup, Ssh};
+use crate::base::nodeset::NodeSetError;
+use crate::base::nodeset::expand;
+
+/// One host of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its place in the cluster, from 1, in the order of the spec.
+    pub index: usize,
+    /// The index of its group in `Spec::nodes`.
+    pub group: usize,
+    /// The RDMA netdevs, by rail.
+    pub netdevs: Vec<Rail>,
+    /// How it is reached: the cluster's `ssh` with what the group says over it, defaults filled in.
+    pub ssh: HostSsh,
+}
+
+/// One RDMA NIC of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rail {
+    /// The rail, from 0.
+    pub rail: u32,
+    /// The netdev.
+    pub netdev: String,
+    /// Its address in CIDR form, if the spec sets one.
+    pub address: Option<String>,
+    /// The NIC's model.
+    pub model: String,
+}
+
+/// How a host is reached; paths are as they stand in the spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostSsh {
+    /// The remote user.
+    pub user: String,
+    /// The TCP port.
+    pub port: u16,
+    /// What to connect to; `local` is this machine itself.
+    pub address: String,
+    /// The known_hosts file with the pinned keys.
+    pub host_keys: String,
+    /// Private key files.
+    pub identities: Vec<String>,
+    /// Jump hosts, first hop first.
+    pub jump: Vec<String>,
+    /// Ask `ssh -G` for what is left open.
+    pub config: bool,
+}
+
+/// The known_hosts file where the spec names none.
+pub const HOST_KEYS_DEFAULT: &str = "known_hosts";
+
+/// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
+pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Ssh) -> Result<Vec<Host>, NodeSetError> {
+    let names = expand(&group.name)?;
+    let host = |(offset, name): (usize, String)| {
+        let index = first_index + offset;
+        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, index));
+        let ssh = host_ssh(&name, index, &group.ssh, cluster);
+        Host { name, index, group: group_index, netdevs, ssh }
+    };
+    Ok(names.into_iter().enumerate().map(host).collect())
+}
+
+/// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is not unfolded.
+pub const RAILS_MAX: u32 = 32;
+
+fn rails(nics: &Nics, index: usize) -> Vec<Rail> {
+    let rail = |rail: u32| Rail {
+        rail,
+        netdev: fill(&nics.netdev, &[("rail", u64::from(rail))]),
+        address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
+        model: nics.model.clone(),
+    };
+    (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
+}
+
+fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
+    let list = |own: &[String], common: &[String]| if own.is_empty() { common.to_vec() } else { own.to_vec() };
+    let address = group.address.as_ref().or(cluster.address.as_ref());
+    let address = address.map_or_else(|| name.to_owned(), |template| fill(template, &[("index", index as u64)]).replace("{name}", name));
+    HostSsh {
+        user: group.user.as_ref().or(cluster.user.as_ref()).map_or("root", String::as_str).to_owned(),
+        port: group.port.or(cluster.port).unwrap_or(22),
+        address,
+        host_keys: group.host_keys.as_ref().or(cluster.host_keys.as_ref()).map_or(HOST_KEYS_DEFAULT, String::as_str).to_owned(),
+        identities: list(&group.identities, &cluster.identities),
+        jump: list(&group.jump, &cluster.jump),
+        config: group.config.or(cluster.config).unwrap_or(false),
+    }
+}
+
+/// The names in braces of a template, such as `rail` of `ens{rail}f0np0`.
+pub fn placeholders(template: &str) -> Vec<&str> {
+    template.split('{').skip(1).map(|part| part.split('}').next().unwrap_or(part)).collect()
+}
+
+fn fill(template: &str, values: &[(&str, u64)]) -> String {
+    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string()))
+}

@@ -1,0 +1,218 @@
+//! The whole way from files to a checked spec. All errors of all files come back in one go.
+
+use super::decode::{Failure, decode};
+use super::hosts::{Host, hosts_of};
+use super::model::{NodeGroup, Spec};
+use super::rules;
+use super::source::{SourceFile, Sources};
+use super::tree::{Location, Tree};
+use crate::base::{Diagnostic, Digest, Label, Place, Severity};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+
+/// A spec that passed every check.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The cluster as it should be.
+    pub spec: Spec,
+    /// Its hosts, in the order of the spec.
+    pub hosts: Vec<Host>,
+    /// The files, for diagnostics that point into them.
+    pub sources: Sources,
+    /// Digest of the files' names and bytes.
+    pub digest: Digest,
+    /// What is allowed but looks wrong.
+    pub warnings: Vec<Diagnostic>,
+    tree: Tree,
+    by_name: HashMap<String, usize>,
+}
+
+/// Why there is no spec.
+#[derive(Debug, Clone)]
+pub struct Problems {
+    /// Errors, and warnings found on the way; never empty.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files that they point into.
+    pub sources: Sources,
+}
+
+impl Loaded {
+    /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`, `modules["a.b"].enabled`); nothing where the
+    /// files leave it to the default.
+    pub fn place(&self, path: &str) -> Option<Place> {
+        self.tree.place(path)
+    }
+
+    /// The same, or the closest mapping around it that the files hold.
+    pub fn nearest_place(&self, path: &str) -> Option<Place> {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.place(path) {
+                return Some(place);
+            }
+            path = &path[..path.rfind(['.', '['])?];
+        }
+    }
+
+    /// A caret at a path, for a diagnostic.
+    pub fn label(&self, path: &str, text: &str) -> Option<Label> {
+        self.tree.find(path).map(|location| self.tree.label(location, text))
+    }
+
+    /// The host of this name.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.by_name.get(name).map(|index| &self.hosts[*index])
+    }
+
+    /// The group that a host belongs to.
+    pub fn group_of(&self, host: &Host) -> &NodeGroup {
+        &self.spec.nodes[host.group]
+    }
+}
+
+/// Reads, joins, decodes and checks the files; the order of `files` does not matter.
+pub fn load(mut files: Vec<SourceFile>) -> Result<Loaded, Problems> {
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    let digest = digest(&files);
+    let mut sources = Sources::default();
+    let mut problems = Vec::new();
+    let tree = Tree::read(files, &mut sources, &mut problems);
+    let mut reading = Reading { tree, problems };
+    let spec = reading.spec();
+    let complete = reading.problems.is_empty();
+    let Reading { tree, mut problems } = reading;
+    let hosts = hosts(&spec, &tree, &mut problems);
+    problems.extend(rules::check(&spec, &hosts, &tree, complete));
+    problems.sort_by_key(|problem| problem.labels.first().map(|label| (label.file.clone(), label.span.start)));
+    // What an anchor holds is decoded wherever it is used; its errors are said once.
+    problems.dedup_by(|next, first| {
+        next.code == first.code && next.message == first.message && next.labels.first() == first.labels.first() && !first.labels.is_empty()
+    });
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(Problems { diagnostics: problems, sources });
+    }
+    let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
+    Ok(Loaded { spec, hosts, sources, digest, warnings: problems, tree, by_name })
+}
+
+/// The names without their folder, because the same inventory may be named by several paths.
+fn digest(files: &[SourceFile]) -> Digest {
+    let base_name = |file: &SourceFile| file.name.rsplit('/').next().unwrap_or_default().to_owned();
+    let parts: Vec<(String, Digest)> = files.iter().map(|file| (base_name(file), Digest::of_bytes(file.text.as_bytes()))).collect();
+    Digest::of(&parts)
+}
+
+struct Reading {
+    tree: Tree,
+    problems: Vec<Diagnostic>,
+}
+
+impl Reading {
+    fn spec(&mut self) -> Spec {
+        if self.tree.sections("cluster").is_empty() && !self.tree.unreadable {
+            let missing = Diagnostic::error("RW0107", "the key `cluster` is missing in all files")
+                .effect("plan, state and locks are kept under the cluster's name")
+                .next("add `cluster: NAME`");
+            self.problems.push(self.tree.at_first_file(missing));
+        }
+        Spec {
+            cluster: self.single("cluster"),
+            fabric: self.single("fabric"),
+            ssh: self.single("ssh"),
+            nodes: self.list("nodes"),
+            repositories: self.list("repositories"),
+            rollout: self.single("rollout"),
+            verify: self.single("verify"),
+            secrets: self.map("secrets"),
+            modules: self.map("modules"),
+        }
+    }
+
+    fn decode<T: DeserializeOwned>(&mut self, location: Location) -> Option<T> {
+        let (document, node) = self.tree.document(location);
+        let mut failures: Vec<Failure> = Vec::new();
+        let value = decode(document, location.key(), node, &mut failures);
+        self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
+        value
+    }
+
+    fn single<T: DeserializeOwned + Default>(&mut self, key: &str) -> T {
+        let section = self.tree.sections(key).first().copied();
+        section.and_then(|section| self.decode(section)).unwrap_or_default()
+    }
+
+    fn list<T: DeserializeOwned>(&mut self, key: &'static str) -> Vec<T> {
+        let mut out = Vec::new();
+        for section in self.tree.sections(key).to_vec() {
+            if !self.is(section, key, super::yaml::Kind::Sequence, "a list") {
+                continue;
+            }
+            for item in self.tree.items(section) {
+                if let Some(value) = self.decode(item) {
+                    out.push(value);
+                    self.tree.note_item(key, item);
+                }
+            }
+        }
+        out
+    }
+
+    fn map<T: DeserializeOwned>(&mut self, key: &str) -> BTreeMap<String, T> {
+        let mut out = BTreeMap::new();
+        let mut seen: BTreeMap<String, Location> = BTreeMap::new();
+        for section in self.tree.sections(key).to_vec() {
+            if !self.is(section, key, super::yaml::Kind::Mapping, "a mapping (`name: value`)") {
+                continue;
+            }
+            for (name, entry) in self.tree.entries(section) {
+                if let Some(first) = seen.get(&name) {
+                    self.problems.push(self.twice(key, &name, entry, *first));
+                    continue;
+                }
+                if let Some(value) = self.decode(entry) {
+                    out.insert(name.clone(), value);
+                }
+                seen.insert(name, entry);
+            }
+        }
+        out
+    }
+
+    fn twice(&self, key: &str, name: &str, again: Location, first: Location) -> Diagnostic {
+        Diagnostic::error("RW0109", format!("`{key}.{}` stands in two files", crate::base::text::one_line(name, 60)))
+            .labelled(self.tree.key_label(again, "again here"))
+            .labelled(self.tree.key_label(first, "first here"))
+            .next("keep one of them")
+    }
+
+    fn is(&mut self, section: Location, key: &str, kind: super::yaml::Kind, expected: &str) -> bool {
+        let (document, node) = self.tree.document(section);
+        let is = document.kind(node) == kind;
+        if !is {
+            let diagnostic = Diagnostic::error("RW0106", format!("`{key}` wants {expected}"))
+                .labelled(self.tree.key_label(section, "of this key"))
+                .next("write the value, or remove the key");
+            self.problems.push(diagnostic);
+        }
+        is
+    }
+}
+
+/// All hosts; impossible node-sets are noted.
+fn hosts(spec: &Spec, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<Host> {
+    let mut hosts: Vec<Host> = Vec::new();
+    for (index, group) in spec.nodes.iter().enumerate() {
+        match hosts_of(group, index, hosts.len() + 1, &spec.ssh) {
+            Ok(more) if hosts.len() + more.len() <= crate::base::nodeset::NAMES_MAX => hosts.extend(more),
+            Ok(_) => {
+                problems.push(rules::too_many_hosts(tree, index));
+                break;
+            }
+            Err(error) => problems.push(rules::bad_node_set(tree, index, error)),
+        }
+    }
+    hosts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The rollout's numbers, with their defaults filled in.
+
+use super::model::Rollout;
+use crate::resource::Disruption;
+use serde_json::Value;
+
+/// How many hosts may be out of service at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// So many.
+    Hosts(usize),
+    /// A share of all hosts; rounds down.
+    Percent(u8),
+}
+
+impl Budget {
+    /// The number for a cluster of so many hosts.
+    pub fn of(self, hosts: usize) -> usize {
+        match self {
+            Budget::Hosts(count) => count,
+            Budget::Percent(percent) => hosts.saturating_mul(percent as usize) / 100,
+        }
+    }
+
+    /// Reads a count or a text like `10%`; nothing for anything else.
+    pub fn read(value: &Value) -> Option<Budget> {
+        match value {
+            Value::Number(number) => number.as_u64().and_then(|n| usize::try_from(n).ok()).map(Budget::Hosts),
+            Value::String(text) => {
+                let digits = text.strip_suffix('%')?.trim_end();
+                digits.parse().ok().filter(|percent| *percent <= 100).map(Budget::Percent)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Rollout {
+    /// Hosts that may be out of service at the same time, in a cluster of so many; at least 1 in a spec that was loaded.
+    pub fn max_unavailable(&self, hosts: usize) -> usize {
+        self.max_unavailable.as_ref().and_then(Budget::read).unwrap_or(Budget::Hosts(1)).of(hosts)
+    }
+
+    /// Hosts in the first wave.
+    pub fn canary(&self) -> usize {
+        self.canary.unwrap_or(1) as usize
+    }
+
+    /// Changes that disturb more are held.
+    pub fn max_disruption(&self) -> Disruption {
+        self.max_disruption.unwrap_or(Disruption::Reboot)
+    }
+}

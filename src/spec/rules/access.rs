@@ -1,0 +1,108 @@
+//! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
+
+use super::{Checker, error, is_one_word, shown};
+use crate::base::nodeset::fold;
+use crate::spec::hosts::{Host, placeholders};
+use crate::spec::model::{Spec, Ssh};
+use std::collections::BTreeMap;
+
+const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
+
+pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+    check_ssh(checker, "ssh", &spec.ssh);
+    for (index, group) in spec.nodes.iter().enumerate() {
+        check_ssh(checker, &format!("nodes[{index}].ssh"), &group.ssh);
+    }
+}
+
+fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
+    if ssh.port == Some(0) {
+        checker.find(
+            &format!("{at}.port"),
+            "1 to 65535 is possible",
+            error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
+        );
+    }
+    if let Some(user) = ssh.user.as_deref().filter(|user| !is_user(user)) {
+        checker.find(
+            &format!("{at}.user"),
+            "not a user",
+            error("RW0119", format!("`{}` cannot be a user name", shown(user)), EFFECT, "write a name such as `root`"),
+        );
+    }
+    if let Some(address) = &ssh.address {
+        check_address(checker, &format!("{at}.address"), address);
+    }
+    for (index, jump) in ssh.jump.iter().enumerate().filter(|(_, jump)| !is_jump(jump)) {
+        let finding = error("RW0119", format!("`{}` cannot be a jump host", shown(jump)), EFFECT, "write `[user@]host[:port]`");
+        checker.find(&format!("{at}.jump[{index}]"), "not `[user@]host[:port]`", finding);
+    }
+    let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file));
+    let identities = ssh.identities.iter().enumerate().map(|(index, file)| (format!("{at}.identities[{index}]"), file));
+    for (path, _) in keys.chain(identities).filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control)) {
+        checker.find(
+            &path,
+            "not a file name",
+            error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
+        );
+    }
+}
+
+fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
+    if let Some(unknown) = placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
+        let finding =
+            error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
+        checker.find(path, "unknown placeholder", finding);
+    } else if !is_one_word(address) || address.contains('@') {
+        let finding = error(
+            "RW0119",
+            format!("`{}` cannot be an address", shown(address)),
+            EFFECT,
+            "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`",
+        );
+        checker.find(path, "not an address", finding);
+    }
+}
+
+fn is_user(user: &str) -> bool {
+    is_one_word(user) && !user.contains(['@', ':', '/'])
+}
+
+fn is_jump(jump: &str) -> bool {
+    let (user, rest) = jump.split_once('@').map_or((None, jump), |(user, rest)| (Some(user), rest));
+    let (host, port) = match rest.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, after)) => (host, Some(after.strip_prefix(':').unwrap_or("?"))),
+        None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    let good_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    user.is_none_or(is_user) && is_one_word(host) && !host.contains('@') && good_port
+}
+
+/// Two hosts behind one address are one machine with two names.
+pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
+    let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
+    // What is left in braces was reported as unknown already.
+    for host in hosts.iter().filter(|host| !host.ssh.address.contains('{')) {
+        by_address.entry((&host.ssh.address, host.ssh.port, &host.ssh.jump)).or_default().push(host);
+    }
+    for ((address, port, _), hosts) in by_address {
+        let [first, second, ..] = hosts.as_slice() else { continue };
+        let mut names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        names.dedup();
+        if names.len() < 2 {
+            continue;
+        }
+        let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", shown(address)) };
+        let finding = error(
+            "RW0119",
+            format!("{} are all reached at {place}", shown(&fold(&names))),
+            "one machine would be changed under several names",
+            "use `{name}` or `{index}` in the address, or give each host its own",
+        );
+        let own = format!("nodes[{}].ssh.address", second.group);
+        let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
+        let path = if path == "nodes" { format!("nodes[{}].name", first.group) } else { path.to_owned() };
+        checker.find(&path, "not one address for each", finding);
+    }
+}

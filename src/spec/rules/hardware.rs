@@ -1,0 +1,173 @@
+//! What a group says about its machines: operating system, GPUs, NICs.
+
+use super::{Checker, error, is_one_word, shown};
+use crate::base::Diagnostic;
+use crate::base::suggest::nearest;
+use crate::spec::hosts::{RAILS_MAX, placeholders};
+use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, Nics, NodeGroup};
+
+/// `ID` of /etc/os-release, for suggestions only: other systems may be written too.
+const KNOWN_SYSTEMS: [&str; 14] = [
+    "almalinux",
+    "alinux",
+    "amzn",
+    "anolis",
+    "centos",
+    "debian",
+    "fedora",
+    "ol",
+    "openEuler",
+    "opensuse-leap",
+    "rhel",
+    "rocky",
+    "sles",
+    "ubuntu",
+];
+/// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
+const NETDEV_LENGTH_MAX: usize = 15;
+
+pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
+    let at = format!("nodes[{index}]");
+    if let Some(os) = &group.os {
+        check_os(checker, &format!("{at}.os"), os);
+    }
+    if let Some(gpu) = &group.gpu {
+        check_gpu(checker, &format!("{at}.gpu"), gpu);
+    }
+    if let Some(nics) = &group.nics {
+        check_nics(checker, &format!("{at}.nics"), nics);
+    }
+}
+
+fn check_os(checker: &mut Checker<'_>, path: &str, os: &str) {
+    let version_is_good = |version: &str| {
+        version.starts_with(|c: char| c.is_ascii_digit()) && version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
+    };
+    let parts = os.rsplit_once('-').filter(|(name, version)| super::is_plain_name(name, 40) && version_is_good(version));
+    let Some((name, _)) = parts else {
+        let effect = "packages are chosen by system and version";
+        let fix = "write ID and VERSION_ID of /etc/os-release, such as `debian-12` or `ubuntu-22.04`";
+        checker.find(path, "not NAME-VERSION", error("RW0120", format!("`{}` is no operating system", shown(os)), effect, fix));
+        return;
+    };
+    if KNOWN_SYSTEMS.contains(&name) {
+        return;
+    }
+    if let Some(near) = nearest(name, KNOWN_SYSTEMS) {
+        let finding = Diagnostic::warning("RW0120", format!("`{name}` is no operating system that railwright knows"))
+            .effect("no module that names a system will be chosen for these hosts")
+            .next(format!("did you mean `{near}`?"));
+        checker.find(path, "mistyped?", finding);
+    }
+}
+
+fn check_gpu(checker: &mut Checker<'_>, at: &str, gpu: &Gpu) {
+    if !(1..=64).contains(&gpu.count) {
+        let finding = error(
+            "RW0122",
+            format!("a host cannot have {} GPUs", gpu.count),
+            "checks of the GPUs would never pass",
+            "write how many a host has; remove `gpu` for hosts with none",
+        );
+        checker.find(&format!("{at}.count"), "1 to 64 is possible", finding);
+    }
+    if gpu.model.trim().is_empty() {
+        checker.find(
+            &format!("{at}.model"),
+            "empty",
+            error(
+                "RW0122",
+                "the GPU has no model",
+                "the driver is chosen by the model",
+                "write it as nvidia-smi does, such as `A100-SXM4-80GB`",
+            ),
+        );
+    }
+    if let Some(direct) = &gpu.direct {
+        check_direct(checker, &format!("{at}.direct"), direct);
+    }
+}
+
+fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
+    let effect = "the module would be built from something else than was meant";
+    let said = [("source", &direct.source), ("sha256", &direct.sha256), ("version", &direct.version)];
+    if direct.path != GpuDirectPath::NvPeerMem {
+        for (key, _) in said.iter().filter(|(_, value)| value.is_some()) {
+            let finding = error(
+                "RW0122",
+                format!("`{key}` belongs to `path: nv-peer-mem`"),
+                "nothing is built for this path, so it would be ignored",
+                format!("remove `{key}`, or set `path: nv-peer-mem`"),
+            );
+            checker.find(&format!("{at}.{key}"), "not used", finding);
+        }
+        return;
+    }
+    if let Some(sum) = direct.sha256.as_deref().filter(|sum| sum.len() != 64 || !sum.bytes().all(|b| b.is_ascii_hexdigit())) {
+        let finding = error(
+            "RW0122",
+            format!("`{}` is no SHA-256", shown(sum)),
+            effect,
+            "write 64 hexadecimal digits, as `sha256sum FILE` prints them",
+        );
+        checker.find(&format!("{at}.sha256"), "not 64 hexadecimal digits", finding);
+    }
+    let Some(source) = direct.source.as_deref() else { return };
+    let (is_tarball, has_revision) = (source.starts_with('/'), source.split_once('#').is_some_and(|(_, revision)| is_one_word(revision)));
+    let (path, label, message, fix) = match () {
+        () if !is_one_word(source) => {
+            ("source", "not a source", "this is no source", "write `URL#REVISION`, or the absolute path of a tarball on the host")
+        }
+        () if checker.complete && is_tarball && direct.sha256.is_none() => {
+            ("source", "no `sha256` beside it", "a tarball needs its checksum", "add `sha256:` with what `sha256sum FILE` prints")
+        }
+        () if !is_tarball && !has_revision => ("source", "no `#REVISION`", "a git source needs a revision", "add one, such as `#1.0-9`"),
+        () if !is_tarball && direct.sha256.is_some() => ("sha256", "not used", "a git revision is its own checksum", "remove `sha256`"),
+        () => return,
+    };
+    checker.find(&format!("{at}.{path}"), label, error("RW0122", message, effect, fix));
+}
+
+fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics) {
+    let effect = "no link of these hosts would be set up";
+    let rails = nics.rails.unwrap_or(1);
+    if !(1..=RAILS_MAX).contains(&rails) {
+        let finding = error(
+            "RW0123",
+            format!("a host cannot have {rails} rails"),
+            effect,
+            format!("write a number from 1 to {RAILS_MAX}; remove `nics` for hosts with none"),
+        );
+        checker.find(&format!("{at}.rails"), "out of range", finding);
+        return;
+    }
+    if nics.model.trim().is_empty() {
+        checker.find(
+            &format!("{at}.model"),
+            "empty",
+            error("RW0123", "the NIC has no model", effect, "write it, such as `ConnectX-6` or `soft-roce`"),
+        );
+    }
+    let path = format!("{at}.netdev");
+    if let Some(unknown) = placeholders(&nics.netdev).into_iter().find(|name| *name != "rail") {
+        let finding =
+            error("RW0123", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "`{rail}` can be used; it counts from 0");
+        checker.find(&path, "unknown placeholder", finding);
+    } else if rails > 1 && !nics.netdev.contains("{rail}") {
+        let finding = error(
+            "RW0123",
+            format!("{rails} rails share the netdev `{}`", shown(&nics.netdev)),
+            effect,
+            "use `{rail}` in the name, such as `ens{rail}f0np0`",
+        );
+        checker.find(&path, "the same for every rail", finding);
+    } else if !is_netdev(&nics.netdev.replace("{rail}", &(rails - 1).to_string())) {
+        let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
+        checker.find(&path, "not a netdev", error("RW0123", format!("`{}` cannot be a netdev", shown(&nics.netdev)), effect, fix));
+    }
+}
+
+fn is_netdev(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    is_one_word(name) && name.len() <= NETDEV_LENGTH_MAX && name.bytes().all(good) && !matches!(name, "." | "..")
+}

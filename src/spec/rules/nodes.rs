@@ -1,0 +1,72 @@
+//! Names: the cluster's, and which host belongs to which group.
+
+use super::{Checker, error, is_plain_name, shown};
+use crate::base::Diagnostic;
+use crate::base::nodeset::{NAMES_MAX, NodeSetError, fold};
+use crate::spec::hosts::Host;
+use crate::spec::model::Spec;
+use crate::spec::tree::Tree;
+use std::collections::{BTreeMap, HashMap};
+
+pub fn cluster_name(checker: &mut Checker<'_>, spec: &Spec) {
+    // An undecodable or missing name was reported already and is empty here.
+    if checker.tree.find("cluster").is_some() && !spec.cluster.is_empty() && !is_plain_name(&spec.cluster, 63) {
+        let effect = "the name stands in state files, units and labels";
+        let fix = "use letters, digits and `-`, at most 63, starting with a letter or digit";
+        checker.find(
+            "cluster",
+            "not a name",
+            error("RW0121", format!("`{}` cannot be a cluster's name", shown(&spec.cluster)), effect, fix),
+        );
+    }
+}
+
+/// A node-set that cannot be unfolded; the caret stands under the wrong part of it.
+pub fn bad_node_set(tree: &Tree, group: usize, problem: NodeSetError) -> Diagnostic {
+    let effect = "no host of this group can be named, so none is planned";
+    let fix = problem.fix.unwrap_or_else(|| "a node-set looks like `gpu[001-064]`, `n1,n2` or `r[1-4]n[1-16/2]`".to_owned());
+    let finding = error("RW0110", "this is no node-set", effect, fix);
+    match tree.find(&format!("nodes[{group}].name")) {
+        Some(location) => finding.labelled(tree.label_within(location, problem.span, &problem.message)),
+        None => finding,
+    }
+}
+
+/// All groups together stand for more hosts than we take.
+pub fn too_many_hosts(tree: &Tree, group: usize) -> Diagnostic {
+    let finding = error(
+        "RW0104",
+        format!("the spec has more than {NAMES_MAX} hosts"),
+        "plans of this size were never tried",
+        "split the cluster into several inventories",
+    );
+    match tree.find(&format!("nodes[{group}].name")) {
+        Some(location) => finding.labelled(tree.label(location, "the limit is passed here")),
+        None => finding,
+    }
+}
+
+/// A host that two groups name: one finding for each pair of groups.
+pub fn in_two_groups(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+    let mut first_group: HashMap<&str, usize> = HashMap::with_capacity(hosts.len());
+    let mut shared: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    for host in hosts {
+        if let Some(first) = first_group.get(host.name.as_str()) {
+            shared.entry((*first, host.group)).or_default().push(&host.name);
+        } else {
+            first_group.insert(&host.name, host.group);
+        }
+    }
+    for ((first, second), names) in shared {
+        let what = if names.len() == 1 { "the host" } else { "the hosts" };
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        let finding = error(
+            "RW0111",
+            format!("{what} {} {verb} in two groups", shown(&fold(&names))),
+            "the two groups may want different things of the same machine",
+            format!("take them out of `{}` or of `{}`", shown(&spec.nodes[first].name), shown(&spec.nodes[second].name)),
+        );
+        let finding = checker.pointed(&format!("nodes[{second}].name"), "again here", finding);
+        checker.find(&format!("nodes[{first}].name"), "first here", finding);
+    }
+}

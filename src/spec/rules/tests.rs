@@ -1,0 +1,186 @@
+//! Every rule with a spec that breaks it: the code, and what stands under the caret.
+
+use crate::base::Diagnostic;
+use crate::spec::{Problems, SourceFile, load};
+
+fn problems(text: &str) -> (Vec<Diagnostic>, String) {
+    let text = format!("cluster: lab\n{text}");
+    let found = match load(vec![SourceFile { name: "c.yaml".into(), text: text.clone() }]) {
+        Ok(loaded) => loaded.warnings,
+        Err(Problems { diagnostics, .. }) => diagnostics,
+    };
+    (found, text)
+}
+
+/// `CODE caret` of each finding.
+fn check(text: &str, expected: &[(&str, &str)]) {
+    let (found, text) = problems(text);
+    let found: Vec<(&str, &str)> = found.iter().map(|d| (d.code, d.labels.first().map_or("", |l| &text[l.span.clone()]))).collect();
+    assert_eq!(found, expected, "{text}");
+    // Whoever reads this at night must learn what to do.
+    assert!(problems(text.strip_prefix("cluster: lab\n").unwrap()).0.iter().all(|d| !d.next.is_empty() || d.code == "RW0106"), "{text}");
+}
+
+#[test]
+fn fabric() {
+    check("fabric: { mtu: 9000, kind: rocev2, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }", &[]);
+    check("fabric: { mtu: 67 }", &[("RW0112", "67")]);
+    check("fabric: { mtu: 9979 }", &[("RW0112", "9979")]);
+    check("fabric: { kind: infiniband, lossless: { priority: 3, dscp: 26 } }", &[("RW0113", "lossless")]);
+    check("fabric: { kind: rocev2, lossless: { priority: 8, dscp: 64 } }", &[("RW0113", "8"), ("RW0113", "64")]);
+    check("fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, bandwidth_percent: 100 } }", &[("RW0113", "100")]);
+    check(
+        "fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, cnp: { priority: 3, dscp: 26 } } }",
+        &[("RW0113", "3"), ("RW0113", "26")],
+    );
+}
+
+#[test]
+fn names() {
+    check("nodes: [{ name: 'n[1-2],n[5-4]' }]", &[("RW0110", "5-4")]);
+    check("nodes: [{ name: \"n[1-\" }]", &[("RW0110", "[1-")]);
+    check("nodes: [{ name: 'n[1-3]' }, { name: n2 }]", &[("RW0111", "n2")]);
+    check("nodes: [{ name: 'a[1-60000]' }, { name: 'b[1-60000]' }]", &[("RW0104", "'b[1-60000]'")]);
+    let (found, text) =
+        (load(vec![SourceFile { name: "c.yaml".into(), text: "cluster: a b".into() }]).unwrap_err().diagnostics, "cluster: a b");
+    assert_eq!((found[0].code, &text[found[0].labels[0].span.clone()]), ("RW0121", "a b"));
+}
+
+#[test]
+fn hardware() {
+    let group = |keys: &str| format!("nodes: [{{ name: n1, {keys} }}]");
+    for (keys, expected) in [
+        ("os: debian-12", &[][..]),
+        ("os: opensuse-leap-15.6", &[]),
+        ("os: myown-1", &[]),
+        ("os: debian", &[("RW0120", "debian")]),
+        ("os: ubunto-22.04", &[("RW0120", "ubunto-22.04")]),
+        ("gpu: { model: ' ', count: 0 }", &[("RW0122", "' '"), ("RW0122", "0")]),
+        ("gpu: { model: A, count: 8, direct: { path: dmabuf, version: '1' } }", &[("RW0122", "'1'")]),
+        ("gpu: { model: A, count: 8, direct: { path: nv-peer-mem, source: 'https://x/y.git' } }", &[("RW0122", "'https://x/y.git'")]),
+        ("gpu: { model: A, count: 8, direct: { path: nv-peer-mem, source: 'https://x/y.git#1.0-9' } }", &[]),
+        ("gpu: { model: A, count: 8, direct: { path: nv-peer-mem, source: /x.tgz } }", &[("RW0122", "/x.tgz")]),
+        ("gpu: { model: A, count: 8, direct: { path: nv-peer-mem, source: /x.tgz, sha256: abc } }", &[("RW0122", "abc")]),
+        ("gpu: { model: A, count: 8, direct: { path: nv-peer-mem, source: -x } }", &[("RW0122", "-x")]),
+        ("nics: { model: C, rails: 0, netdev: e }", &[("RW0123", "0")]),
+        ("nics: { model: C, rails: 4000000000, netdev: 'e{rail}' }", &[("RW0123", "4000000000")]),
+        ("nics: { model: '', netdev: e }", &[("RW0123", "''")]),
+        ("nics: { model: C, netdev: 'e{port}' }", &[("RW0123", "'e{port}'")]),
+        ("nics: { model: C, rails: 2, netdev: ens1 }", &[("RW0123", "ens1")]),
+        ("nics: { model: C, rails: 11, netdev: 'sixteen-letters{rail}' }", &[("RW0123", "'sixteen-letters{rail}'")]),
+        ("nics: { model: C, netdev: 'a/b' }", &[("RW0123", "'a/b'")]),
+    ] {
+        check(&group(keys), expected);
+    }
+}
+
+#[test]
+fn addresses() {
+    let group =
+        |address: &str| format!("nodes: [{{ name: 'n[1-2]', nics: {{ model: C, rails: 2, netdev: 'e{{rail}}', address: '{address}' }} }}]");
+    for (address, code) in [
+        ("10.{rail}.0.{index}/24", None),
+        ("fd00:{rail}::{index}/64", None),
+        ("10.{rail}.0.{index}", Some("RW0114")),
+        ("10.{rail}.0.{host}/24", Some("RW0114")),
+        ("10.{rail}.0.0/24", Some("RW0114")),
+        ("10.{rail}.0.255/24", Some("RW0114")),
+        ("10.{rail}.0.25{index}5/24", Some("RW0114")),
+        ("127.{rail}.0.{index}/8", Some("RW0114")),
+        ("10.{rail}.0.7/24", Some("RW0115")),
+        ("10.0.0.{index}/24", Some("RW0115")),
+    ] {
+        let (found, _) = problems(&group(address));
+        assert_eq!(found.iter().map(|d| d.code).collect::<Vec<_>>(), code.into_iter().collect::<Vec<_>>(), "{address}");
+    }
+    let (found, _) = problems(&group("10.{rail}.0.7/24"));
+    assert_eq!(found[0].message, "n1 and n2 both get 10.0.0.7 on rail 0; hosts with such addresses: n[2,2]".replace("n[2,2]", "n2"));
+}
+
+#[test]
+fn access() {
+    for (keys, expected) in [
+        ("user: deploy, port: 2222, address: '{name}.mgmt', jump: ['root@j1:22', '[fd00::1]:22', j2]", &[][..]),
+        ("port: 0", &[("RW0119", "0")]),
+        ("user: 'a b'", &[("RW0119", "'a b'")]),
+        ("user: -oProxyCommand=x", &[("RW0119", "-oProxyCommand=x")]),
+        ("address: '-x{name}'", &[("RW0119", "'-x{name}'")]),
+        ("address: '{host}.mgmt'", &[("RW0119", "'{host}.mgmt'")]),
+        ("address: 10.0.0.1", &[("RW0119", "10.0.0.1")]),
+        ("address: local", &[("RW0119", "local")]),
+        ("jump: [a, 'b:0', 'x@']", &[("RW0119", "'b:0'"), ("RW0119", "'x@'")]),
+        ("host_keys: ''", &[("RW0119", "''")]),
+        ("identities: [id, '']", &[("RW0119", "''")]),
+    ] {
+        check(&format!("nodes: [{{ name: 'n[1-2]' }}]\nssh: {{ {keys} }}"), expected);
+        check(&format!("nodes: [{{ name: 'n[1-2]', ssh: {{ {keys} }} }}]"), expected);
+    }
+}
+
+#[test]
+fn supply() {
+    let repository = |keys: &str| format!("repositories: [{{ name: lab, key: k.asc, {keys} }}]");
+    for (keys, expected) in [
+        ("url: 'https://x/', suite: ./", &[][..]),
+        ("url: 'https://x/', suite: bookworm, components: [main]", &[]),
+        ("url: 'https://x/'", &[]),
+        ("url: 'ftp://x/'", &[("RW0118", "'ftp://x/'")]),
+        ("url: 'https://x/ evil'", &[("RW0118", "'https://x/ evil'")]),
+        ("url: 'https://x/', suite: bookworm", &[("RW0118", "bookworm")]),
+        ("url: 'https://x/', suite: 'a b', components: [main]", &[("RW0118", "'a b'")]),
+        ("url: 'https://x/', suite: ./, components: [main]", &[("RW0118", "components")]),
+        ("url: 'https://x/', components: [main]", &[("RW0118", "components")]),
+        ("url: 'https://x/', suite: s, components: [main, '']", &[("RW0118", "''")]),
+        ("url: 'https://x/', priority: 0", &[("RW0118", "0")]),
+    ] {
+        check(&repository(keys), expected);
+    }
+    check("repositories: [{ name: a/b, key: '', url: 'https://x/' }]", &[("RW0118", "a/b"), ("RW0118", "''")]);
+    check("repositories: [{ name: a, key: k, url: 'https://x/' }, { name: a, key: k, url: 'https://y/' }]", &[("RW0118", "a")]);
+    for (secret, expected) in [
+        ("t: { env: TOKEN }", &[][..]),
+        ("t: {}", &[("RW0117", "t")]),
+        ("t: { env: A, file: b }", &[("RW0117", "t")]),
+        ("t: { env: 1A }", &[("RW0117", "1A")]),
+        ("t: { file: '' }", &[("RW0117", "''")]),
+        ("t: { command: [] }", &[("RW0117", "command")]),
+        ("a.b: { env: A }", &[("RW0117", "a.b")]),
+    ] {
+        check(&format!("secrets:\n  {secret}"), expected);
+    }
+}
+
+#[test]
+fn operation() {
+    for (rollout, expected) in [
+        ("max_unavailable: 2", &[][..]),
+        ("max_unavailable: 25%", &[]),
+        ("max_unavailable: 24%", &[("RW0116", "24%")]),
+        ("max_unavailable: 0", &[("RW0116", "0")]),
+        ("max_unavailable: 0%", &[("RW0116", "0%")]),
+        ("max_unavailable: 101%", &[("RW0116", "101%")]),
+        ("max_unavailable: -1", &[("RW0116", "-1")]),
+        ("max_unavailable: 1.5", &[("RW0116", "1.5")]),
+        ("max_unavailable: half", &[("RW0116", "half")]),
+        ("canary: 0", &[("RW0116", "0")]),
+    ] {
+        check(&format!("nodes: [{{ name: 'n[1-4]' }}]\nrollout: {{ {rollout} }}"), expected);
+    }
+    check(
+        "verify: { write_bandwidth_gbps: 0, read_latency_us: -1.5, duration_s: 0 }",
+        &[("RW0124", "0"), ("RW0124", "-1.5"), ("RW0124", "0")],
+    );
+}
+
+#[test]
+fn nothing_is_blamed_for_what_did_not_decode() {
+    // The kind is mistyped, so that it is not RoCEv2 says nothing yet; the node-set is wrong for itself.
+    check(
+        "fabric: { kind: rocev3, lossless: { priority: 3, dscp: 26 } }\nnodes: [{ name: 'n[2-1]', oss: x }]",
+        &[("RW0108", "rocev3"), ("RW0110", "2-1"), ("RW0105", "oss")],
+    );
+    check(
+        "secrets: { t: { env: [] } }\nrepositories: [{ name: a, key: k, url: 'https://x/', suite: [], components: [main] }]",
+        &[("RW0106", "["), ("RW0106", "[")],
+    );
+}

@@ -1,0 +1,167 @@
+//! The folder beside the inventory in which railwright remembers: `.railwright/` unless the user says otherwise.
+//! Everything in it is 0600 in folders of 0700, and it keeps itself out of git.
+
+use super::journal::{self, Chain, Journal};
+use super::journal_writer::JournalWriter;
+use crate::base::{Diagnostic, Digest};
+use crate::plan::Plan;
+use crate::system::append_file::AppendFile;
+use crate::system::{clock, files};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Journals and plans beyond this are refused; 10,000 hosts of 60 steps stay below it.
+const FILE_LIMIT_BYTES: u64 = 4 << 30;
+
+/// The folder; nothing is read or made before it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateFolder {
+    root: PathBuf,
+}
+
+impl StateFolder {
+    /// The folder at a path.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        StateFolder { root: root.into() }
+    }
+
+    /// The usual place for an inventory.
+    pub fn beside(inventory: &Path) -> Self {
+        StateFolder::at(inventory.join(".railwright"))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes the folder, hidden from git, with an identity by which hosts know its locks again.
+    pub fn prepare(&self) -> Result<(), Diagnostic> {
+        let make = || -> io::Result<()> {
+            files::make_private_folder(&self.root.join("runs"))?;
+            if !self.root.join("identity").exists() {
+                files::write_atomic(&self.root.join(".gitignore"), b"*\n", 0o600)?;
+                files::write_atomic(&self.root.join("identity"), clock::nonce()?.as_bytes(), 0o600)?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| self.unusable(&error))
+    }
+
+    /// What hosts know this folder's locks by.
+    pub fn identity(&self) -> Result<String, Diagnostic> {
+        let bytes = files::read_limited(&self.root.join("identity"), 4096).map_err(|error| self.unusable(&error))?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The highest fencing number given out; 0 when there was none.
+    pub fn fence(&self) -> Result<u64, Diagnostic> {
+        match files::read_limited(&self.root.join("fence"), 64) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes)
+                .trim()
+                .parse()
+                .map_err(|_| self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `fence` holds no number"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(self.unusable(&error)),
+        }
+    }
+
+    /// Remembers a fencing number before it is used; it never goes down.
+    pub fn raise_fence(&self, at_least: u64) -> Result<u64, Diagnostic> {
+        let fence = at_least.max(self.fence()?);
+        files::write_atomic(&self.root.join("fence"), fence.to_string().as_bytes(), 0o600).map_err(|error| self.unusable(&error))?;
+        Ok(fence)
+    }
+
+    /// The name of a new run: its fencing number, and the plan's digest so that runs of two folders differ.
+    pub fn run_name(fence: u64, plan: &str) -> String {
+        format!("r{fence:04}-{}", Digest::of_bytes(plan.as_bytes()).short().get(..6).unwrap_or_default())
+    }
+
+    /// The newest run's name.
+    pub fn newest_run(&self) -> Result<Option<String>, Diagnostic> {
+        let names = files::names_in(&self.root.join("runs")).map_err(|error| self.unusable(&error))?;
+        Ok(names.into_iter().filter_map(|name| Some((run_number(&name)?, name))).max().map(|(_, name)| name))
+    }
+
+    /// Starts the journal of a new run, with a copy of its plan beside it.
+    pub fn begin_run(&self, run: &str, plan: &Plan) -> Result<JournalWriter, Diagnostic> {
+        let begin = || -> io::Result<JournalWriter> {
+            let folder = self.run_folder(run);
+            files::make_private_folder(&folder)?;
+            files::write_atomic(&folder.join("plan.json"), &serde_json::to_vec(plan)?, 0o600)?;
+            let file = AppendFile::open(&folder.join("journal.jsonl"), None)?;
+            JournalWriter::start(Box::new(file), Chain::default())
+        };
+        begin().map_err(|error| self.unusable(&error))
+    }
+
+    /// The journal and the plan of a run.
+    pub fn read_run(&self, run: &str) -> Result<(Journal, Plan), Diagnostic> {
+        let path = self.run_folder(run).join("plan.json");
+        let bytes = files::read_limited(&path, FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
+        let plan = serde_json::from_slice(&bytes).map_err(|error| self.unusable(&io::Error::from(error)))?;
+        Ok((self.read_journal(run)?, plan))
+    }
+
+    /// The journal of a run; empty when the run has none yet.
+    pub fn read_journal(&self, run: &str) -> Result<Journal, Diagnostic> {
+        let path = self.run_folder(run).join("journal.jsonl");
+        let bytes = match files::read_limited(&path, FILE_LIMIT_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(self.unusable(&error)),
+        };
+        journal::read(&path.display().to_string(), &bytes)
+    }
+
+    /// Goes on with a journal that was read; its torn end is cut off.
+    pub fn continue_run(&self, run: &str, journal: &Journal) -> Result<JournalWriter, Diagnostic> {
+        let path = self.run_folder(run).join("journal.jsonl");
+        AppendFile::open(&path, Some(journal.sound_bytes))
+            .and_then(|file| JournalWriter::start(Box::new(file), journal.chain.clone()))
+            .map_err(|error| self.unusable(&error))
+    }
+
+    fn run_folder(&self, run: &str) -> PathBuf {
+        self.root.join("runs").join(run)
+    }
+
+    /// The folder cannot be used.
+    pub(super) fn unusable(&self, error: &io::Error) -> Diagnostic {
+        Diagnostic::error("RW0703", format!("the state folder cannot be used: {error}"))
+            .on(self.root.display().to_string())
+            .effect("without it railwright does not know what it applied, so it neither plans a removal nor changes anything")
+            .state("nothing was changed")
+            .next("mend the folder (owner, space, file system), or name another with --state")
+    }
+}
+
+/// The number in a run's name.
+fn run_number(name: &str) -> Option<u64> {
+    name.strip_prefix('r')?.split('-').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_in_the_order_of_their_numbers_not_of_their_letters() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path().join("s"));
+        assert_eq!(state.newest_run().unwrap(), None);
+        for run in ["r0002-ffffff", "r10000-000000", "r9999-000000", "notes"] {
+            std::fs::create_dir_all(state.run_folder(run)).unwrap();
+        }
+        assert_eq!(state.newest_run().unwrap().as_deref(), Some("r10000-000000"));
+    }
+
+    #[test]
+    fn a_fence_never_goes_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        assert_eq!(state.raise_fence(7).unwrap(), 7);
+        assert_eq!(state.raise_fence(3).unwrap(), 7);
+    }
+}

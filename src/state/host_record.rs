@@ -1,0 +1,83 @@
+//! The record that each host keeps of itself: it survives the loss of the machine that railwright ran on, and tells a
+//! second operator what was applied. It is never trusted over what is observed.
+
+use super::last_applied_file::FORMAT_VERSION;
+use crate::base::{Address, Diagnostic, Target};
+use crate::plan::Applied;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where the record stands on the host (`transport::upkeep` writes it).
+pub const HOST_RECORD_PATH: &str = "/var/lib/railwright/record.json";
+
+/// What was applied to one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// `FORMAT_VERSION` of the writer.
+    pub format_version: String,
+    /// The host's name in the spec.
+    pub host: String,
+    /// Counts up with each write, wherever it is written from.
+    pub serial: u64,
+    /// The run that wrote it.
+    pub run: String,
+    /// The digest of that run's plan.
+    pub plan: String,
+    /// The version of railwright that wrote it.
+    pub tool: String,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The host's resources as they were last applied.
+    pub resources: BTreeMap<Address, Applied>,
+}
+
+impl HostRecord {
+    /// As it is written to the host.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("our own types have string keys and serialise without fail")
+    }
+}
+
+/// Reads a host's record. One that cannot be read or speaks of another host is left out with a warning: what we remember
+/// ourselves stands.
+pub fn parse(host: &str, json: &str) -> Result<HostRecord, Diagnostic> {
+    let record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(host, &error.to_string()))?;
+    if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
+        return Err(unreadable(host, &format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
+    }
+    if record.host != host {
+        return Err(unreadable(host, "it was written under another name of the host"));
+    }
+    if record.resources.keys().any(|address| address.target != Target::host(host)) {
+        return Err(unreadable(host, "it holds resources of another target"));
+    }
+    Ok(record)
+}
+
+fn unreadable(host: &str, what: &str) -> Diagnostic {
+    Diagnostic::warning("RW0707", format!("the record that the host keeps of itself is left out: {what}"))
+        .on(format!("host/{host}"))
+        .effect("if somebody else applied to this host, a removal may not know what was there before")
+        .state("what this side remembers is used instead; the record is written anew by the next apply")
+        .next(format!("railwright state show host/{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_cannot_speak_for_another() {
+        let record = |host: &str, address: &str| {
+            let applied =
+                r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
+            format!(
+                r#"{{"format_version":"1.0","host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
+            )
+        };
+        assert!(parse("a", &record("a", "host/a/file/x")).is_ok());
+        assert!(parse("a", &record("b", "host/b/file/x")).is_err());
+        assert!(parse("a", &record("a", "host/b/file/x")).is_err());
+        assert!(parse("a", "{").is_err());
+    }
+}

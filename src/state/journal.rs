@@ -1,0 +1,333 @@
+//! The journal of a run as text: one JSON object a line, each sealed with a checksum over itself and the line before,
+//! so that a torn end is told from a broken middle. Pure; `journal_writer` writes it.
+
+use super::outcome::Outcome;
+use crate::base::{Address, Diagnostic, Digest};
+use crate::plan::Applied;
+use crate::plan::model::InventoryOrigin;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The format of journals; another major is refused.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// What one resource was like when its step began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberIntent {
+    /// The resource.
+    pub address: Address,
+    /// It was as wished already.
+    pub met: bool,
+    /// What was found.
+    pub fingerprint: Digest,
+    /// What undoing needs to know.
+    pub before: Value,
+}
+
+/// One thing that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Entry {
+    /// The run began; always the first record.
+    RunStarted {
+        /// `FORMAT_VERSION` of the writer.
+        format_version: String,
+        /// The run's name.
+        run: String,
+        /// The plan that is carried out.
+        plan: String,
+        /// Where the spec came from, with its commit.
+        inventory: InventoryOrigin,
+        /// The user.
+        who: String,
+        /// The machine that railwright runs on.
+        machine: String,
+        /// Its process.
+        process: u32,
+        /// The version of railwright.
+        tool: String,
+    },
+    /// The run goes on after an interruption.
+    RunResumed {
+        /// The user.
+        who: String,
+        /// The machine.
+        machine: String,
+        /// Its process.
+        process: u32,
+        /// Resources to be done again whatever they look like.
+        redo: Vec<Address>,
+        /// Resources taken for done as they are.
+        accept: Vec<Address>,
+    },
+    /// The cluster's lock was taken.
+    LockTaken {
+        /// The fencing number.
+        fence: u64,
+    },
+    /// A host was reached and locked.
+    HostLocked {
+        /// The host.
+        host: String,
+        /// The boot that it is in.
+        boot_id: Option<String>,
+    },
+    /// The intent: durable before anything is done.
+    NodeStarted {
+        /// The node's id.
+        node: String,
+        /// Counts from 1 within the run.
+        attempt: u32,
+        /// The token under which the target knows the step.
+        token: String,
+        /// Digest of the actions that will be carried out.
+        actions: Digest,
+        /// What the resources were like.
+        members: Vec<MemberIntent>,
+        /// The boot that the host was in.
+        boot_id: Option<String>,
+    },
+    /// An action goes out.
+    ActionSent {
+        /// The node's id.
+        node: String,
+        /// Its place among the node's actions, from 0.
+        index: usize,
+        /// The action's word.
+        word: String,
+    },
+    /// An action ended.
+    ActionEnded {
+        /// The node's id.
+        node: String,
+        /// Its place among the node's actions, from 0.
+        index: usize,
+        /// The exit status; nothing when it is not known.
+        code: Option<i32>,
+    },
+    /// The outcome, after the resources were read again.
+    NodeFinished {
+        /// The node's id.
+        node: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// What is to be remembered as applied.
+        applied: Vec<(Address, Applied)>,
+        /// What is to be forgotten.
+        removed: Vec<Address>,
+    },
+    /// A host came back from a reboot.
+    Rebooted {
+        /// The host.
+        host: String,
+        /// The boot before.
+        from: String,
+        /// The boot after.
+        to: String,
+    },
+    /// The functional check of some hosts.
+    GateChecked {
+        /// The gate's id.
+        node: String,
+        /// The hosts that were checked.
+        hosts: Vec<String>,
+        /// It passed.
+        passed: bool,
+    },
+    /// The host's own record was written.
+    HostRecordWritten {
+        /// The host.
+        host: String,
+        /// The record's serial.
+        serial: u64,
+    },
+    /// The run ended in order; it may still be resumed when not all is done.
+    RunFinished {
+        /// How, in one word.
+        ending: String,
+    },
+}
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Counts from 1.
+    pub sequence: u64,
+    /// When, RFC 3339.
+    pub at: String,
+    /// What.
+    pub entry: Entry,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    sequence: u64,
+    at: String,
+    entry: Entry,
+}
+
+/// The end of the chain: what the next line is sealed with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Chain {
+    /// The last sequence number.
+    pub sequence: u64,
+    checksum: String,
+}
+
+const SEAL: &str = ",\"checksum\":\"";
+const SEAL_LENGTH: usize = SEAL.len() + 64 + 2;
+
+impl Chain {
+    /// The next line, with its newline.
+    pub fn seal(&mut self, at: String, entry: Entry) -> String {
+        self.sequence += 1;
+        let line = Line { sequence: self.sequence, at, entry };
+        let mut text = serde_json::to_string(&line).expect("our own types have string keys and serialise without fail");
+        text.pop();
+        self.checksum = checksum(&self.checksum, &text);
+        format!("{text}{SEAL}{}\"}}\n", self.checksum)
+    }
+
+    /// Takes a line apart (without its newline) and moves on, if it is sound and follows the last one.
+    fn open(&mut self, text: &str) -> Option<Record> {
+        let cut = text.len().checked_sub(SEAL_LENGTH).filter(|cut| text.is_char_boundary(*cut))?;
+        let (body, seal) = text.split_at(cut);
+        let sum = seal.strip_prefix(SEAL)?.strip_suffix("\"}")?;
+        if checksum(&self.checksum, body) != sum {
+            return None;
+        }
+        let line: Line = serde_json::from_str(&format!("{body}}}")).ok()?;
+        if line.sequence != self.sequence + 1 {
+            return None;
+        }
+        *self = Chain { sequence: line.sequence, checksum: sum.to_owned() };
+        Some(Record { sequence: line.sequence, at: line.at, entry: line.entry })
+    }
+}
+
+fn checksum(previous: &str, body: &str) -> String {
+    Digest::of_bytes(format!("{previous}\n{body}").as_bytes()).to_string()
+}
+
+/// A journal that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Journal {
+    /// All sound records.
+    pub records: Vec<Record>,
+    /// Where the next record goes on.
+    pub chain: Chain,
+    /// The length of the sound part in bytes; what follows is torn.
+    pub sound_bytes: u64,
+}
+
+/// Reads a journal. The last line may be torn: it was never durable, so nothing was done in its name. Any other line
+/// that is broken is an error that names it.
+pub fn read(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
+    let mut journal = Journal { records: Vec::new(), chain: Chain::default(), sound_bytes: 0 };
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
+        match text.and_then(|text| journal.chain.open(text)) {
+            Some(record) => {
+                if record.sequence == 1 {
+                    check_first(file, &record)?;
+                }
+                journal.records.push(record);
+                journal.sound_bytes += line.len() as u64;
+            }
+            None if lines.peek().is_none() => break,
+            None => return Err(broken(file, number + 1)),
+        }
+    }
+    Ok(journal)
+}
+
+fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
+    let Entry::RunStarted { format_version, tool, .. } = &record.entry else { return Err(broken(file, 1)) };
+    if format_version.split('.').next() == FORMAT_VERSION.split('.').next() {
+        return Ok(());
+    }
+    Err(Diagnostic::error("RW0706", format!("the journal has format {format_version}, this railwright reads {FORMAT_VERSION}"))
+        .on(file)
+        .effect("what the run did to the fabric can only be told by the railwright that wrote it")
+        .state("nothing was changed now")
+        .next(format!("use railwright {tool} or newer")))
+}
+
+fn broken(file: &str, line: usize) -> Diagnostic {
+    Diagnostic::error("RW0705", format!("line {line} of the journal does not carry the seal that it was written with"))
+        .on(file)
+        .effect("which steps of the run took effect cannot be told from it")
+        .state("the targets are as the run left them; nothing was changed now")
+        .next("restore the file from a copy, or move the run's folder away and make a new plan: it reads every target anew")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(count: u64) -> (Vec<String>, Chain) {
+        let mut chain = Chain::default();
+        let started = Entry::RunStarted {
+            format_version: FORMAT_VERSION.to_owned(),
+            run: "r1".to_owned(),
+            plan: String::new(),
+            inventory: InventoryOrigin::default(),
+            who: "a \"quoted\" name".to_owned(),
+            machine: String::new(),
+            process: 1,
+            tool: "0.1.0".to_owned(),
+        };
+        let mut out = vec![chain.seal("t".to_owned(), started)];
+        for fence in 1..count {
+            out.push(chain.seal("t".to_owned(), Entry::LockTaken { fence }));
+        }
+        (out, chain)
+    }
+
+    #[test]
+    fn what_is_sealed_is_read_and_goes_on_where_it_ended() {
+        let (lines, chain) = lines(4);
+        let text = lines.concat();
+        let journal = read("j", text.as_bytes()).unwrap();
+        assert_eq!(journal.records.len(), 4);
+        assert_eq!((journal.chain, journal.sound_bytes), (chain, text.len() as u64));
+    }
+
+    #[test]
+    fn a_torn_end_is_dropped_at_every_length() {
+        let (lines, _) = lines(3);
+        let sound = lines[..2].concat();
+        for cut in 0..lines[2].len() {
+            let journal = read("j", format!("{sound}{}", &lines[2][..cut]).as_bytes()).unwrap();
+            assert_eq!((journal.records.len(), journal.sound_bytes), (2, sound.len() as u64), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_broken_middle_is_named() {
+        let (mut lines, _) = lines(4);
+        lines[1] = lines[1].replace("\"fence\":1", "\"fence\":7");
+        assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "));
+        lines.remove(1);
+        assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "), "a line was taken out");
+    }
+
+    #[test]
+    fn a_newer_format_is_refused() {
+        let mut chain = Chain::default();
+        let (first, _) = lines(1);
+        let mut entry = read("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
+        if let Entry::RunStarted { format_version, .. } = &mut entry {
+            *format_version = "2.0".to_owned();
+        }
+        assert_eq!(read("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let _ = read("j", &bytes);
+        }
+    }
+}

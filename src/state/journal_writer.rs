@@ -1,0 +1,138 @@
+//! Writes a journal. One thread owns the file: whoever appends at the same time shares one sync (group commit), so an
+//! intent costs a fraction of a disk write when many hosts are worked on.
+
+use super::journal::{Chain, Entry};
+use crate::system::append_file::AppendFile;
+use crate::system::clock;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+/// Where the bytes go: a file, or in tests something that breaks.
+pub trait JournalStore: Send {
+    /// Writes at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes all of it durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl JournalStore for AppendFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        AppendFile::append(self, bytes)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        AppendFile::sync(self)
+    }
+}
+
+/// Why a record is not in the journal. After the first such error nothing more is written: a journal with a hole would lie.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the journal could not be written: {0}")]
+pub struct JournalError(pub String);
+
+struct Request {
+    entry: Entry,
+    durable: Option<oneshot::Sender<Result<(), JournalError>>>,
+}
+
+/// The writing end; clones share the file.
+#[derive(Clone)]
+pub struct JournalWriter(Sender<Request>);
+
+impl JournalWriter {
+    /// Starts the thread; it ends when the last clone is dropped.
+    pub fn start(store: Box<dyn JournalStore>, chain: Chain) -> io::Result<Self> {
+        let (sender, receiver) = channel();
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || write_all(store, chain, &receiver))?;
+        Ok(JournalWriter(sender))
+    }
+
+    /// Appends a record and returns when it is durable, with all that were appended before it.
+    pub async fn commit(&self, entry: Entry) -> Result<(), JournalError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || JournalError("its writer is gone".to_owned());
+        self.0.send(Request { entry, durable: Some(reply) }).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Appends a record that becomes durable with the next commit. Only for what a re-reading of the targets would
+    /// tell as well: its loss is found out by the commit after it.
+    pub fn note(&self, entry: Entry) {
+        let _ = self.0.send(Request { entry, durable: None });
+    }
+}
+
+fn write_all(mut store: Box<dyn JournalStore>, mut chain: Chain, requests: &Receiver<Request>) {
+    let mut broken: Option<JournalError> = None;
+    while let Ok(first) = requests.recv() {
+        let batch: Vec<Request> = std::iter::once(first).chain(requests.try_iter()).collect();
+        let mut waiting = Vec::new();
+        let mut text = String::new();
+        for request in batch {
+            text.push_str(&chain.seal(clock::now(), request.entry));
+            waiting.extend(request.durable);
+        }
+        if broken.is_none() {
+            let written = store.append(text.as_bytes()).and_then(|()| if waiting.is_empty() { Ok(()) } else { store.sync() });
+            broken = written.err().map(|error| JournalError(error.to_string()));
+        }
+        for reply in waiting {
+            let _ = reply.send(broken.clone().map_or(Ok(()), Err));
+        }
+    }
+    let _ = store.sync();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::journal;
+
+    #[tokio::test]
+    async fn many_writers_make_one_sound_chain() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let writer = JournalWriter::start(Box::new(AppendFile::open(&path, None).unwrap()), Chain::default()).unwrap();
+        let first = Entry::RunStarted {
+            format_version: journal::FORMAT_VERSION.to_owned(),
+            run: "r".to_owned(),
+            plan: String::new(),
+            inventory: Default::default(),
+            who: String::new(),
+            machine: String::new(),
+            process: 0,
+            tool: String::new(),
+        };
+        writer.commit(first).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for fence in 0..50 {
+            let writer = writer.clone();
+            tasks.spawn(async move {
+                writer.note(Entry::LockTaken { fence });
+                writer.commit(Entry::LockTaken { fence }).await
+            });
+        }
+        while let Some(result) = tasks.join_next().await {
+            result.unwrap().unwrap();
+        }
+        let read = journal::read("j", &std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(read.records.len(), 101);
+    }
+
+    struct Full;
+    impl JournalStore for Full {
+        fn append(&mut self, _: &[u8]) -> io::Result<()> {
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_to_whoever_commits() {
+        let writer = JournalWriter::start(Box::new(Full), Chain::default()).unwrap();
+        assert!(writer.commit(Entry::LockTaken { fence: 1 }).await.is_err());
+        assert!(writer.commit(Entry::LockTaken { fence: 2 }).await.is_err());
+    }
+}

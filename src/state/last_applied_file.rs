@@ -1,0 +1,227 @@
+//! `state.json`: what was last applied, as a checked file. It is a snapshot of the fold of all journals; what the newest
+//! run did after it was written is put over it from that run's journal, so that a crash loses nothing.
+
+use super::folder::StateFolder;
+use super::host_record::HostRecord;
+use super::run_status;
+use crate::base::{Diagnostic, Digest, Target, TargetKind};
+use crate::plan::LastApplied;
+use crate::system::files;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+
+/// The format of state files and host records; another major is refused.
+pub const FORMAT_VERSION: &str = "1.0";
+const FILE_LIMIT_BYTES: u64 = 2 << 30;
+
+/// How far into which run's journal the state goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absorbed {
+    /// The run.
+    pub run: String,
+    /// Its last record that is in the state.
+    pub sequence: u64,
+}
+
+/// What railwright remembers of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Counts the writes of the file.
+    pub serial: u64,
+    /// What was last applied.
+    pub last_applied: LastApplied,
+    /// The serial of each host's slice; the host's own record counts the same way, and the higher one is newer.
+    #[serde(default)]
+    pub host_serials: BTreeMap<String, u64>,
+    /// The newest run that is in it.
+    #[serde(default)]
+    pub absorbed: Option<Absorbed>,
+}
+
+impl State {
+    /// The digest that a plan records: what was applied, not how often the file was written.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.last_applied)
+    }
+
+    /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
+    pub fn load(folder: &StateFolder) -> Result<State, Diagnostic> {
+        let mut state = match files::read_limited(&folder.path().join("state.json"), FILE_LIMIT_BYTES) {
+            Ok(bytes) => parse(folder, &bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
+            Err(error) => return Err(folder.unusable(&error)),
+        };
+        if let Some(run) = folder.newest_run()? {
+            let status = run_status::fold(&folder.read_journal(&run)?.records);
+            let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
+            if status.sequence > known {
+                status.absorb_into(&mut state.last_applied);
+                state.host_serials.extend(status.host_serials.clone());
+                state.absorbed = Some(Absorbed { run, sequence: status.sequence });
+            }
+        }
+        Ok(state)
+    }
+
+    /// Writes the state, the file before it kept as `state.previous.json`.
+    pub fn store(&mut self, folder: &StateFolder) -> Result<(), Diagnostic> {
+        self.serial += 1;
+        let path = folder.path().join("state.json");
+        let write = || -> io::Result<()> {
+            if let Ok(previous) = files::read_limited(&path, FILE_LIMIT_BYTES) {
+                files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
+            }
+            files::write_atomic(&path, sealed(self)?.as_bytes(), 0o600)
+        };
+        write().map_err(|error| folder.unusable(&error))
+    }
+
+    /// Puts a host's own record over what we remember of it, when the record is newer. Says whether it was.
+    pub fn merge(&mut self, record: &HostRecord) -> bool {
+        let known = self.host_serials.get(&record.host).copied().unwrap_or(0);
+        if record.serial <= known {
+            return false;
+        }
+        let target = Target::host(&record.host);
+        self.last_applied.resources.retain(|address, _| address.target != target);
+        let slice = record.resources.iter().filter(|(address, _)| address.target == target);
+        self.last_applied.resources.extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
+        self.host_serials.insert(record.host.clone(), record.serial);
+        true
+    }
+
+    /// The next record of a host: its slice as it is now, one serial higher.
+    pub fn next_record(&mut self, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
+        let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
+        *serial += 1;
+        let slice = self.last_applied.resources.iter().filter(|(a, _)| a.target.kind == TargetKind::Host && a.target.name == host);
+        HostRecord {
+            format_version: FORMAT_VERSION.to_owned(),
+            host: host.to_owned(),
+            serial: *serial,
+            run: run.to_owned(),
+            plan: plan.to_owned(),
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            at,
+            resources: slice.map(|(address, applied)| (address.clone(), applied.clone())).collect(),
+        }
+    }
+}
+
+/// The file's text. The checksum is taken over the value as a reader will parse it, so that no rounding of numbers
+/// between writing and reading can break it.
+fn sealed(state: &State) -> io::Result<String> {
+    let content: Value = serde_json::from_str(&serde_json::to_string(state)?)?;
+    let checksum = Digest::of(&content);
+    let mut text = serde_json::to_string_pretty(&json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content }))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn parse(folder: &StateFolder, bytes: &[u8]) -> Result<State, Diagnostic> {
+    let corrupt = |what: &str| corrupt(folder, what);
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
+    let format = value.get("format_version").and_then(Value::as_str).ok_or_else(|| corrupt("it has no format_version"))?;
+    if format.split('.').next() != FORMAT_VERSION.split('.').next() {
+        return Err(too_new(folder, format));
+    }
+    let content = value.get("state").ok_or_else(|| corrupt("it holds no state"))?;
+    if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(content).as_str()) {
+        return Err(corrupt("its checksum does not fit its content"));
+    }
+    serde_json::from_value(content.clone()).map_err(|error| corrupt(&error.to_string()))
+}
+
+fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
+    let path = folder.path().display();
+    Diagnostic::error("RW0701", format!("the state file cannot be trusted: {what}"))
+        .on(format!("{path}/state.json"))
+        .effect("without it a removal would not know what was there before our first change")
+        .state("nothing was changed; the targets keep working as they are")
+        .next(format!(
+            "cp {path}/state.previous.json {path}/state.json: the state one write earlier; the newest run's journal is put over it"
+        ))
+        .next("or move the file away: each host's own record then tells what was applied to it")
+}
+
+fn too_new(folder: &StateFolder, format: &str) -> Diagnostic {
+    Diagnostic::error("RW0702", format!("the state file has format {format}, this railwright reads {FORMAT_VERSION}"))
+        .on(format!("{}/state.json", folder.path().display()))
+        .effect("a newer railwright wrote it, and may remember things that this one would lose")
+        .state("nothing was changed")
+        .next("use the newer railwright (`railwright --version` on the machine that applied last)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Applied;
+    use crate::state::host_record;
+
+    fn applied(value: f64) -> Applied {
+        Applied {
+            kind: "file".to_owned(),
+            body: json!({ "ratio": value }),
+            digest: Digest::of(&0),
+            module: "m/f".to_owned(),
+            places: Vec::new(),
+            after: Vec::new(),
+            before: Value::Null,
+            adopted: false,
+            run: "r".to_owned(),
+            at: "t".to_owned(),
+        }
+    }
+
+    fn state_with(addresses: &[&str]) -> State {
+        let mut state = State::default();
+        for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
+            state.last_applied.resources.insert(address.parse().unwrap(), applied(value));
+        }
+        state
+    }
+
+    #[test]
+    fn resources_of_any_target_are_kept_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(folder.path());
+        let mut state = state_with(&["host/a/file/%2Fx", "kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1"]);
+        state.store(&folder).unwrap();
+        assert_eq!(State::load(&folder).unwrap(), state);
+        assert_eq!(State::load(&folder).unwrap().digest(), state.digest());
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed_and_the_one_before_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_folder = StateFolder::at(folder.path());
+        let mut state = state_with(&["host/a/file/x"]);
+        state.store(&state_folder).unwrap();
+        state.store(&state_folder).unwrap();
+        let path = folder.path().join("state.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("m/f", "m/g")).unwrap();
+        assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0701");
+        std::fs::copy(folder.path().join("state.previous.json"), &path).unwrap();
+        assert_eq!(State::load(&state_folder).unwrap().last_applied, state.last_applied);
+        std::fs::write(&path, text.replace("\"1.0\"", "\"2.0\"")).unwrap();
+        assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0702");
+    }
+
+    #[test]
+    fn a_newer_record_on_the_host_wins_and_an_older_one_does_not() {
+        let mut elsewhere = state_with(&["host/a/file/new"]);
+        elsewhere.host_serials.insert("a".to_owned(), 4);
+        let record = elsewhere.next_record("a", "r", "p", "t".to_owned());
+        let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
+        ours.host_serials.insert("a".to_owned(), 5);
+        assert!(!ours.merge(&record), "equal is not newer");
+        ours.host_serials.insert("a".to_owned(), 4);
+        assert!(ours.merge(&record));
+        let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
+        assert_eq!(host_record::parse("a", &record.to_json()).unwrap(), record);
+    }
+}

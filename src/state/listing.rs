@@ -1,0 +1,97 @@
+//! `state list`, `state show`, `state forget`: what is remembered, for people.
+
+use super::folder::StateFolder;
+use super::last_applied_file::State;
+use super::lock::ClusterLock;
+use crate::base::{Address, Diagnostic};
+use crate::plan::Applied;
+
+/// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
+/// all of them when there is none.
+pub fn list<'a>(state: &'a State, under: &[String]) -> Vec<(&'a Address, &'a Applied)> {
+    let wanted = |address: &Address| under.is_empty() || under.iter().any(|prefix| is_under(&address.to_string(), prefix));
+    state.last_applied.resources.iter().filter(|(address, _)| wanted(address)).collect()
+}
+
+fn is_under(address: &str, prefix: &str) -> bool {
+    address.strip_prefix(prefix.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// One remembered resource.
+pub fn show<'a>(state: &'a State, address: &Address) -> Result<&'a Applied, Diagnostic> {
+    state.last_applied.resources.get(address).ok_or_else(|| not_remembered(address))
+}
+
+/// Forgets resources without touching any target: they stay as they are and are no longer ours. Takes the cluster's
+/// lock. Either all of them are forgotten or none. A host's own record keeps them until the next apply writes it; so
+/// that it does not bring them back before, our slice of the host is made the newer one.
+pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diagnostic> {
+    let _lock = ClusterLock::take(folder, "state forget")?;
+    let mut state = State::load(folder)?;
+    for address in addresses {
+        show(&state, address)?;
+    }
+    for address in addresses {
+        state.last_applied.resources.remove(address);
+        if let Some(serial) = state.host_serials.get_mut(&address.target.name) {
+            *serial += 1;
+        }
+    }
+    state.store(folder)?;
+    Ok(state)
+}
+
+fn not_remembered(address: &Address) -> Diagnostic {
+    Diagnostic::error("RW0708", format!("nothing is remembered of {address}"))
+        .effect("it was never applied from here, or it was removed")
+        .state("nothing was changed")
+        .next(format!("railwright state list {}", address.target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Digest;
+    use serde_json::Value;
+
+    fn folder_with(addresses: &[&str]) -> (tempfile::TempDir, StateFolder) {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(temporary.path());
+        let mut state = State::default();
+        for address in addresses {
+            let applied = Applied {
+                kind: String::new(),
+                body: Value::Null,
+                digest: Digest::of(&0),
+                module: String::new(),
+                places: Vec::new(),
+                after: Vec::new(),
+                before: Value::Null,
+                adopted: false,
+                run: String::new(),
+                at: String::new(),
+            };
+            state.last_applied.resources.insert(address.parse().unwrap(), applied);
+        }
+        state.store(&folder).unwrap();
+        (temporary, folder)
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_slash() {
+        let (_temporary, folder) = folder_with(&["host/a/file/x", "host/ab/file/x", "kube/prod/Job.batch/ns/j"]);
+        let state = State::load(&folder).unwrap();
+        let found = |under: &str| list(&state, &[under.to_owned()]).len();
+        assert_eq!((found("host/a"), found("host/a/"), found("host"), found("kube/prod/Job.batch"), found("host/c")), (1, 1, 2, 1, 0));
+    }
+
+    #[test]
+    fn forgetting_is_all_or_nothing() {
+        let (_temporary, folder) = folder_with(&["host/a/file/x", "host/a/file/y"]);
+        let [x, unknown]: [Address; 2] = ["host/a/file/x", "host/a/file/z"].map(|text| text.parse().unwrap());
+        assert_eq!(forget(&folder, &[x.clone(), unknown]).unwrap_err().code, "RW0708");
+        assert_eq!(State::load(&folder).unwrap().last_applied.resources.len(), 2);
+        forget(&folder, std::slice::from_ref(&x)).unwrap();
+        assert!(show(&State::load(&folder).unwrap(), &x).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! How a node of a plan ended in a run.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a node was not begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Skip {
+    /// A prerequisite is not done.
+    Dependency {
+        /// Its id.
+        node: String,
+    },
+    /// An earlier step of the same target failed, is unknown or stale; the target is left alone for the rest of the run.
+    Target {
+        /// The step.
+        node: String,
+    },
+    /// As many hosts as the budget allows are out of service.
+    Budget,
+    /// A gate did not pass.
+    Gate {
+        /// Its id.
+        node: String,
+    },
+    /// The run was interrupted first.
+    Interrupted,
+}
+
+/// How a node ended. Only `Done` is success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// As wished, read again after the last action.
+    Done {
+        /// False when it was as wished before we did anything.
+        changed: bool,
+    },
+    /// It was tried and is not as wished.
+    Failed {
+        /// In one line.
+        reason: String,
+    },
+    /// It was begun, and whether it took effect is not known.
+    Unknown {
+        /// In one line.
+        reason: String,
+    },
+    /// The target could not be reached; nothing was begun.
+    Unreachable {
+        /// In one line.
+        reason: String,
+    },
+    /// The target moved since the plan was made; nothing was begun.
+    Stale {
+        /// In one line.
+        reason: String,
+    },
+    /// Held by the plan, or waits for a held step.
+    Held {
+        /// In one line.
+        reason: String,
+    },
+    /// Not begun.
+    Skipped {
+        /// Why.
+        because: Skip,
+    },
+}
+
+impl Outcome {
+    /// True for success.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Outcome::Done { .. })
+    }
+
+    /// True when the target counts as out of service from now on.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::Unreachable { .. })
+    }
+
+    /// True when nothing more may be done to the target in this run.
+    pub fn isolates(&self) -> bool {
+        self.is_loss() || matches!(self, Outcome::Stale { .. })
+    }
+
+    /// The word on the screen.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Done { changed: true } => "done",
+            Outcome::Done { changed: false } => "already so",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Unknown { .. } => "unknown",
+            Outcome::Unreachable { .. } => "unreachable",
+            Outcome::Stale { .. } => "stale",
+            Outcome::Held { .. } => "held",
+            Outcome::Skipped { .. } => "skipped",
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The fold of a journal: what a run has done so far. Pure.
+
+use super::journal::{Entry, MemberIntent, Record};
+use super::outcome::Outcome;
+use crate::base::{Address, Digest};
+use crate::plan::model::InventoryOrigin;
+use crate::plan::{Applied, LastApplied};
+use std::collections::BTreeMap;
+
+/// A step that was begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent {
+    /// Counts from 1 within the run.
+    pub attempt: u32,
+    /// The token of the latest attempt.
+    pub token: String,
+    /// Digest of the actions of the latest attempt.
+    pub actions: Digest,
+    /// What the resources were like at the *first* attempt: that is what was there before us.
+    pub first: Vec<MemberIntent>,
+    /// What they were like at the latest.
+    pub latest: Vec<MemberIntent>,
+    /// The boot that the host was in at the latest.
+    pub boot_id: Option<String>,
+}
+
+/// One node of the plan in the run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeStatus {
+    /// The intent, if it was begun.
+    pub intent: Option<Intent>,
+    /// The outcome; nothing while the latest attempt has none.
+    pub outcome: Option<Outcome>,
+    /// What it applied.
+    pub applied: Vec<(Address, Applied)>,
+    /// What it removed.
+    pub removed: Vec<Address>,
+}
+
+impl NodeStatus {
+    /// True when it was begun and nobody knows how it ended.
+    pub fn is_open(&self) -> bool {
+        self.intent.is_some() && self.outcome.is_none()
+    }
+}
+
+/// A whole run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunStatus {
+    /// Its name.
+    pub run: String,
+    /// The digest of its plan.
+    pub plan: String,
+    /// Where the spec came from.
+    pub inventory: InventoryOrigin,
+    /// Who began it.
+    pub who: String,
+    /// Where.
+    pub machine: String,
+    /// When, RFC 3339.
+    pub started_at: String,
+    /// The latest fencing number.
+    pub fence: u64,
+    /// By node id.
+    pub nodes: BTreeMap<String, NodeStatus>,
+    /// Hosts whose record was written, with the latest serial.
+    pub host_serials: BTreeMap<String, u64>,
+    /// Hosts that passed a gate.
+    pub proven: Vec<String>,
+    /// How it ended, when it ended in order.
+    pub ending: Option<String>,
+    /// The last sequence number.
+    pub sequence: u64,
+}
+
+impl RunStatus {
+    /// Puts what the run applied and removed over an older state. Each resource belongs to one node, so order does not matter.
+    pub fn absorb_into(&self, state: &mut LastApplied) {
+        for node in self.nodes.values() {
+            for (address, applied) in &node.applied {
+                state.resources.insert(address.clone(), applied.clone());
+            }
+            for address in &node.removed {
+                state.resources.remove(address);
+            }
+        }
+    }
+}
+
+/// Folds a journal.
+pub fn fold(records: &[Record]) -> RunStatus {
+    let mut status = RunStatus::default();
+    for record in records {
+        status.sequence = record.sequence;
+        take(&mut status, record);
+    }
+    status
+}
+
+fn take(status: &mut RunStatus, record: &Record) {
+    match record.entry.clone() {
+        Entry::RunStarted { run, plan, inventory, who, machine, .. } => {
+            *status = RunStatus { run, plan, inventory, who, machine, started_at: record.at.clone(), sequence: 1, ..RunStatus::default() };
+        }
+        Entry::RunResumed { .. } => status.ending = None,
+        Entry::LockTaken { fence } => status.fence = fence,
+        Entry::NodeStarted { node, attempt, token, actions, members, boot_id } => {
+            let node = status.nodes.entry(node).or_default();
+            let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
+            node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id });
+            node.outcome = None;
+        }
+        Entry::NodeFinished { node, outcome, applied, removed } => {
+            let node = status.nodes.entry(node).or_default();
+            node.outcome = Some(outcome);
+            node.applied = applied;
+            node.removed = removed;
+        }
+        Entry::GateChecked { hosts, passed, .. } => {
+            status.proven.retain(|host| !hosts.contains(host));
+            if passed {
+                status.proven.extend(hosts);
+            }
+        }
+        Entry::HostRecordWritten { host, serial } => {
+            status.host_serials.insert(host, serial);
+        }
+        Entry::RunFinished { ending } => status.ending = Some(ending),
+        Entry::HostLocked { .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } | Entry::Rebooted { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold_of(entries: Vec<Entry>) -> RunStatus {
+        let records: Vec<_> =
+            entries.into_iter().zip(1..).map(|(entry, sequence)| Record { sequence, at: "t".to_owned(), entry }).collect();
+        fold(&records)
+    }
+
+    fn started(attempt: u32, before: i32) -> Entry {
+        let member =
+            MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
+        Entry::NodeStarted {
+            node: "n".to_owned(),
+            attempt,
+            token: format!("t{attempt}"),
+            actions: Digest::of(&0),
+            members: vec![member],
+            boot_id: None,
+        }
+    }
+
+    #[test]
+    fn an_intent_is_open_until_its_own_outcome() {
+        let finished =
+            Entry::NodeFinished { node: "n".to_owned(), outcome: Outcome::Done { changed: true }, applied: vec![], removed: vec![] };
+        assert!(fold_of(vec![started(1, 0)]).nodes["n"].is_open());
+        assert!(!fold_of(vec![started(1, 0), finished.clone()]).nodes["n"].is_open());
+        assert!(fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(), "a second attempt has no outcome yet");
+    }
+
+    #[test]
+    fn what_was_there_before_is_that_of_the_first_attempt() {
+        let status = fold_of(vec![started(1, 10), started(2, 20)]);
+        let intent = status.nodes["n"].intent.as_ref().unwrap();
+        assert_eq!((intent.first[0].before.clone(), intent.latest[0].before.clone(), intent.attempt), (10.into(), 20.into(), 2));
+    }
+}

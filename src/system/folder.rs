@@ -1,0 +1,66 @@
+//! Folders of this machine, read without surprises: bounded, sorted, and never out of the folder through a link.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What an entry of a folder is, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// An ordinary file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link that leads out of the root, or nowhere.
+    LinkOutside,
+    /// A device, socket or pipe: opening it could hang.
+    Special,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name; what is not UTF-8 is replaced.
+    pub name: String,
+    /// Its path.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// The path without links, if it exists.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// True for an existing folder, links followed.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// True for an existing ordinary file, links followed.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The entries of a folder by name; `root` is the real path that links may not leave.
+pub fn entries(folder: &Path, root: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        entries.push(Entry { name, kind: kind_of(&path, root), path });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+fn kind_of(path: &Path, root: &Path) -> EntryKind {
+    match fs::canonicalize(path).and_then(|real| fs::metadata(&real).map(|metadata| (real, metadata))) {
+        Ok((real, _)) if !real.starts_with(root) => EntryKind::LinkOutside,
+        Ok((_, metadata)) if metadata.is_file() => EntryKind::File,
+        Ok((_, metadata)) if metadata.is_dir() => EntryKind::Folder,
+        Ok(_) => EntryKind::Special,
+        Err(_) => EntryKind::LinkOutside,
+    }
+}

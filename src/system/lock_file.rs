@@ -1,0 +1,48 @@
+//! A file of this machine that one process at a time can hold. The kernel lets go of it when the process dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct LockFile(File);
+
+/// The lock, or what its holder wrote into it.
+#[derive(Debug)]
+pub enum Tried {
+    /// It is ours.
+    Taken(LockFile),
+    /// Another process holds it; this is the text that it wrote, at most 4096 bytes.
+    Held(String),
+}
+
+impl LockFile {
+    /// Takes the lock without waiting and writes the holder's text into the file.
+    pub fn try_take(path: &Path, holder: &str) -> io::Result<Tried> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.rewind()?;
+                file.write_all(holder.as_bytes())?;
+                file.sync_data()?;
+                Ok(Tried::Taken(LockFile(file)))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut text = Vec::new();
+                file.take(4096).read_to_end(&mut text)?;
+                Ok(Tried::Held(String::from_utf8_lossy(&text).into_owned()))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let _ = self.0.set_len(0);
+        let _ = self.0.unlock();
+    }
+}

@@ -1,0 +1,193 @@
+//! `package` and `package_repository` with the real apt and dnf.
+
+use crate::repositories::repositories;
+use crate::rig::{Host, live, wish};
+use railwright::resource::action::PackageManager;
+use railwright::resource::complaint::complaint;
+use railwright::resource::{Action, Reading, Wish};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+
+fn apt_host(story: &str) -> Option<Host> {
+    let host = Host::start(story, &[(&repositories().deb, "srv/deb")])?;
+    // what the image came from cannot be reached from here
+    host.must("rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*");
+    Some(host)
+}
+
+fn apt_repository(key: &str) -> Wish {
+    let body = json!({ "name": "lab", "manager": "apt", "url": "file:/srv/deb", "suite": "stable", "components": ["main"], "key": key, "priority": 700 });
+    wish("package_repository", body)
+}
+
+fn with_repository(host: &Host) {
+    host.perform(&host.assess(&apt_repository(&repositories().key)).actions);
+}
+
+fn package(body: Value) -> Wish {
+    wish("package", body)
+}
+
+#[test]
+fn apt_takes_a_signed_repository_and_forgets_it() {
+    let Some(host) = apt_host("package_repository apt") else { return };
+    live(&host, &apt_repository(&repositories().key));
+}
+
+#[test]
+fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
+    let Some(host) = apt_host("package_repository wrong key") else { return };
+    let wish = apt_repository(&repositories().other_key);
+    let fresh = host.assess(&wish);
+    let (refresh, files) = fresh.actions.split_last().unwrap();
+    host.perform(files);
+    let (code, _, err) = host.sh(&refresh.script());
+    assert_eq!(code, 77, "{err}");
+    assert!(complaint(&err).unwrap().contains("NO_PUBKEY"), "{err}");
+    let after = host.assess(&wish);
+    assert_eq!(after.attributes["lists"].found.running, Some(Reading::Absent));
+    assert_eq!(after.actions, [refresh.clone()], "the failed refresh is owed");
+}
+
+#[test]
+fn apt_brings_a_package_and_takes_it_away() {
+    let Some(host) = apt_host("package apt") else { return };
+    with_repository(&host);
+    let fresh = live(&host, &package(json!({ "name": "rw-alpha" })));
+    assert!(fresh.is_absent());
+    live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0", "hold": true })));
+}
+
+#[test]
+fn apt_pins_holds_and_goes_back_to_what_was_there() {
+    let Some(host) = apt_host("package pin") else { return };
+    with_repository(&host);
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0", "hold": true })));
+    assert!(host.assess(&package(json!({ "name": "rw-alpha", "version": "2.0" }))).is_met());
+    host.must("echo changed >/etc/rw-alpha.conf");
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "version": "1.0" }))).actions);
+    assert_eq!(host.must("cat /etc/rw-alpha.conf"), "changed\n", "a configuration file that was changed stays");
+}
+
+#[test]
+fn packages_of_one_host_go_in_one_run() {
+    let Some(host) = apt_host("package together") else { return };
+    with_repository(&host);
+    let (alpha, beta) = (package(json!({ "name": "rw-alpha", "version": "1.0" })), package(json!({ "name": "rw-beta" })));
+    let mut action = host.assess(&alpha).actions.remove(0);
+    assert!(action.join(&host.assess(&beta).actions[0]));
+    host.perform(&[action]);
+    assert!(host.assess(&alpha).is_met() && host.assess(&beta).is_met());
+}
+
+#[test]
+fn a_package_left_half_configured_is_mended() {
+    let Some(host) = apt_host("package half-configured") else { return };
+    with_repository(&host);
+    let wish = package(json!({ "name": "rw-broken" }));
+    host.must("touch /root/fail");
+    let (code, ..) = host.sh(&host.assess(&wish).actions[0].script());
+    assert_ne!(code, 0);
+    let broken = host.assess(&wish);
+    assert_eq!(broken.attributes["state"].found.persisted, Some(Reading::is("half-configured")));
+    host.must("rm /root/fail");
+    host.perform(&broken.actions);
+    assert!(host.assess(&wish).is_met());
+}
+
+#[test]
+fn removed_but_configured_is_not_installed() {
+    let Some(host) = apt_host("package rc") else { return };
+    with_repository(&host);
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    live(&host, &package(json!({ "name": "rw-alpha", "state": "absent" })));
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" }))).actions);
+    assert!(host.must("dpkg-query -W -f '${db:Status-Abbrev}' rw-alpha").starts_with("rc"));
+    let again = host.assess(&package(json!({ "name": "rw-alpha" })));
+    assert_eq!(again.attributes["state"].found.persisted, Some(Reading::Absent));
+}
+
+#[test]
+fn a_package_that_nobody_has_is_named() {
+    let Some(host) = apt_host("package missing") else { return };
+    with_repository(&host);
+    for (body, sentence) in [
+        (json!({ "name": "no-such-thing" }), "no package no-such-thing in the repositories of this host"),
+        (json!({ "name": "rw-alpha", "version": "9" }), "no version 9 of package rw-alpha in the repositories of this host"),
+    ] {
+        let fresh = host.assess(&package(body));
+        assert!(fresh.refusal.is_none(), "a repository may still come");
+        let (code, _, err) = host.sh(&fresh.actions[0].script());
+        assert_eq!((code, complaint(&err).as_deref()), (66, Some(sentence)), "{err}");
+    }
+}
+
+#[test]
+fn a_locked_apt_names_who_holds_it() {
+    let Some(host) = apt_host("package locked") else { return };
+    with_repository(&host);
+    // fcntl locks, as apt takes them
+    let perl = "use Fcntl; open(F,'+>','/var/lib/dpkg/lock-frontend'); my $l=pack('s s l! l! i',F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; print qq(locked\\n); $|=1; print ''; sleep 300";
+    let mut holder = host.start_shell(&format!("exec perl -e \"{}\"", perl.replace('$', "\\$")));
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "locked\n");
+    let wish = package(json!({ "name": "rw-alpha" }));
+    let script = host.assess(&wish).actions[0].script().replace("Lock::Timeout=60", "Lock::Timeout=1");
+    let (code, _, err) = host.sh(&script);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let sentence = complaint(&err).unwrap();
+    assert!(code == 75 && sentence.starts_with("the package manager is locked by pid ") && sentence.contains("(perl)"), "{code} {err}");
+    assert!(host.assess(&wish).is_absent());
+}
+
+fn dnf_host(story: &str) -> Option<Host> {
+    let host = Host::start(story, &[(&repositories().rpm, "srv/rpm")])?;
+    host.must("rm -rf /var/lib/dpkg /usr/bin/dpkg-query /usr/bin/apt-get /var/lib/apt; mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg; printf '[main]\\ngpgcheck=1\\n' >/etc/dnf/dnf.conf");
+    Some(host)
+}
+
+fn dnf_repository(key: &str) -> Wish {
+    wish("package_repository", json!({ "name": "lab", "manager": "dnf", "url": "file:///srv/rpm", "key": key }))
+}
+
+#[test]
+fn dnf_takes_a_signed_repository_and_forgets_it() {
+    let Some(host) = dnf_host("package_repository dnf") else { return };
+    live(&host, &dnf_repository(&repositories().key));
+}
+
+#[test]
+fn dnf_brings_packages_by_version_and_takes_them_away() {
+    let Some(host) = dnf_host("package dnf") else { return };
+    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    live(&host, &package(json!({ "name": "rw-alpha" })));
+    live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0-1" })));
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0-1" })));
+    let missing = host.assess(&package(json!({ "name": "no-such-thing" })));
+    let (code, _, err) = host.sh(&missing.actions[0].script());
+    assert_eq!((code, complaint(&err).as_deref()), (66, Some("no package no-such-thing in the repositories of this host")), "{err}");
+}
+
+#[test]
+fn dnf_refuses_packages_that_another_key_signed() {
+    let Some(host) = dnf_host("package dnf wrong key") else { return };
+    host.perform(&host.assess(&dnf_repository(&repositories().other_key)).actions);
+    let wish = package(json!({ "name": "rw-alpha" }));
+    let (code, _, err) = host.sh(&host.assess(&wish).actions[0].script());
+    assert_eq!(code, 77, "{err}");
+    assert!(host.assess(&wish).is_absent());
+}
+
+#[test]
+fn a_manager_that_is_not_there_is_a_refusal_and_not_a_failure() {
+    let Some(host) = dnf_host("package_repository refusal") else { return };
+    let refused = host.assess(&apt_repository(&repositories().key));
+    assert!(refused.refusal.unwrap().contains("apt does not keep the packages"));
+    let action = Action::HoldPackages { manager: PackageManager::Dnf, names: vec!["rw-alpha".into()], hold: true };
+    let (code, _, err) = host.sh(&action.script());
+    assert!(code == 69 && complaint(&err).unwrap().contains("versionlock"), "{code} {err}");
+}

@@ -1,0 +1,81 @@
+#!/bin/sh
+# The network managers of Debian 12 as their real programs, in a throwaway overlay of one small root file system, each box
+# with its own network, mount and process namespace. Needs root and mmdebstrap.
+#   managers.sh build ROOT       the root file system, once
+#   managers.sh box ROOT KIND    a box: prints "ready" and stays until its standard input ends
+#   managers.sh boot KIND        inside a box: the netdev appears and the manager starts, as at a boot
+set -e
+PATH=$PATH:/usr/sbin:/sbin
+
+build() {
+    [ -e "$1/ready" ] && exit 0
+    sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' 'Created-By: Packages' | sort -u)
+    mkdir -p "${1%/*}"
+    printf '%s\n' "$sources" | mmdebstrap --variant=minbase --mode=root --aptopt='Apt::Install-Recommends "false"' \
+        --include=systemd,systemd-sysv,udev,dbus,network-manager,netplan.io,ifupdown,iproute2,ethtool,busybox bookworm "$1" -
+    : >"$1/ready"
+}
+
+box() {
+    root=$1 kind=$2 self=$(cd "${0%/*}" && pwd)/${0##*/}
+    export root kind self
+    exec unshare -n -m -p -u --fork --kill-child sh -ec '
+        mount --make-rprivate /
+        w=$(mktemp -d); mount -t tmpfs box "$w"; mkdir "$w/u" "$w/w" "$w/m"
+        mount -t overlay -o "lowerdir=$root,upperdir=$w/u,workdir=$w/w" box "$w/m"
+        cd "$w/m"; mount -t proc proc proc; mount -t sysfs -o ro sysfs sys; mount --bind /dev dev; mount -t tmpfs run run
+        mkdir -p run/dbus run/network run/udev run/systemd/netif; cp "$self" tmp/managers.sh
+        chroot . chown systemd-network: /run/systemd/netif
+        chroot . sh /tmp/managers.sh configure "$kind" >&2
+        chroot . sh /tmp/managers.sh boot "$kind" >&2
+        exec chroot . sh -c "echo ready; exec cat >/dev/null"'
+}
+
+# what an administrator had there before us
+configure() {
+    rm -f /usr/lib/udev/rules.d/85-nm-unmanaged.rules
+    echo 0123456789abcdef0123456789abcdef >/etc/machine-id
+    dbus-daemon --system --fork
+    case $1 in
+    networkd) mkdir -p /etc/systemd/network
+        printf '[Match]\nName=ens1\n[Network]\nAddress=10.0.0.1/24\nIPv6AcceptRA=no\n' >/etc/systemd/network/10-ens1.network;;
+    nobody) ;;
+    networkmanager) mkdir -p /etc/NetworkManager/conf.d
+        printf '[main]\nplugins=keyfile\nno-auto-default=*\n[keyfile]\nunmanaged-devices=interface-name:peer1\n' >/etc/NetworkManager/conf.d/box.conf
+        umask 077
+        printf '[connection]\nid=rail: 0\nuuid=a9a181c3-23e5-4b71-9fd8-148de69d2d06\ntype=ethernet\ninterface-name=ens1\n[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\n[ipv6]\nmethod=link-local\n' \
+            >'/etc/NetworkManager/system-connections/rail: 0.nmconnection';;
+    netplan) umask 077
+        printf 'network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    rail0:\n      match: {name: ens1}\n      mtu: 1500\n      accept-ra: false\n      addresses: [10.0.0.1/24]\n' >/etc/netplan/01-box.yaml;;
+    ifupdown) printf '\nauto ens1\niface ens1 inet static\n    address 10.0.0.1/24\n    mtu 1500\n' >>/etc/network/interfaces;;
+    ifupdown-plain) printf '\nauto ens1\niface ens1 inet static\n    address 10.0.0.1/24\n' >>/etc/network/interfaces;;
+    esac
+}
+
+stop() {
+    [ -f "/tmp/$1.pid" ] || return 0
+    kill "$(cat "/tmp/$1.pid")" 2>/dev/null || :
+    for t in 1 2 3 4 5 6 7 8 9 10; do [ -d "/proc/$(cat "/tmp/$1.pid")" ] || break; sleep 0.5; done
+    rm -f "/tmp/$1.pid"
+}
+
+boot() {
+    stop networkd; stop networkmanager
+    ip link del ens1 2>/dev/null || :
+    rm -rf /run/network/* /run/systemd/netif/links/* /run/NetworkManager/devices/* /run/systemd/network
+    ip link set lo up; ip link add ens1 type veth peer name peer1; ip link set peer1 up
+    case $1 in
+    networkd | nobody | netplan) [ "$1" != netplan ] || netplan generate
+        /lib/systemd/systemd-networkd >/tmp/networkd.log 2>&1 & echo $! >/tmp/networkd.pid
+        wait_for 'grep -qsE "^ADMIN_STATE=(configured|unmanaged)" "/run/systemd/netif/links/$(cat /sys/class/net/ens1/ifindex)"';;
+    networkmanager) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
+        wait_for 'nmcli -t -f DEVICE,STATE device 2>/dev/null | grep -qx "ens1:connected"';;
+    ifupdown*) ifup ens1;;
+    esac
+}
+
+wait_for() {
+    t=0; until eval "$1"; do t=$((t + 1)); [ "$t" -le 60 ] || { echo "gave up waiting for: $1"; cat /tmp/*.log; exit 1; }; sleep 0.5; done
+}
+
+case $1 in build | box | configure | boot) verb=$1; shift; "$verb" "$@";; *) sed -n 4,6p "$0"; exit 64;; esac
