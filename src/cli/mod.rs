@@ -1,19 +1,23 @@
 //! The command line: one file a command, named after it, holding its arguments (whose doc comments are the help text)
 //! and its one function. Nothing else parses arguments or decides an exit code.
 
+pub mod apply;
 pub mod drift;
 pub mod exit;
 pub mod explain;
 pub mod facts;
 pub mod failure;
+pub mod gate;
 pub mod graph;
 pub mod inventory;
 pub mod lab;
 pub mod pipeline;
 pub mod plan;
 pub mod recording;
+pub mod resume;
 pub mod schema;
 pub mod show;
+pub mod state;
 pub mod validate;
 pub mod verification;
 pub mod verify;
@@ -39,9 +43,12 @@ pub enum Command {
     Validate(validate::Validate),
     Plan(plan::Plan),
     Show(show::Show),
+    Apply(apply::Apply),
+    Resume(resume::Resume),
     Verify(verify::Verify),
     Drift(drift::Drift),
     Facts(facts::Facts),
+    State(state::Arguments),
     Graph(graph::Graph),
     Explain(explain::Explain),
     Schema(schema::Schema),
@@ -64,9 +71,12 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Validate(arguments) => Ok(validate::run(&arguments)),
         Command::Plan(arguments) => wait(plan::run(&arguments)),
         Command::Show(arguments) => show::run(&arguments),
+        Command::Apply(arguments) => wait(apply::run(&arguments)),
+        Command::Resume(arguments) => wait(resume::run(&arguments)),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),
+        Command::State(arguments) => state::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Explain(arguments) => Ok(explain::run(&arguments)),
         Command::Schema(_) => Ok(schema::run()),

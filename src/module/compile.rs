@@ -188,6 +188,7 @@ fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagno
         };
         if matches!(names, Shape::Map(known) if known.contains_key(name)) {
             problem("RW0201", format!("a parameter cannot be named `{name}`"), "", "templates know another thing by this name".into());
+            continue;
         }
         if parameter.default.as_ref().is_some_and(|value| !parameter.kind.fits(value)) {
             problem("RW0213", format!("the default of `{name}` is not {}", parameter.kind.words()), "default", "of another type".into());
@@ -240,7 +241,7 @@ impl Building<'_> {
         let (uses, problems) = names::check(snippet.text(), &self.shape, locals);
         let document = &self.manifest.document;
         self.problems.extend(problems.iter().map(|problem| snippet.diagnostic(document, problem)));
-        snippet.uses = uses;
+        (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
         if snippet.makes == Makes::Shell {
             for (span, message) in shell_quoting::misplaced(snippet.text()) {
                 let (file, span) = snippet.place(document, &span);

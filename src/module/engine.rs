@@ -43,6 +43,8 @@ pub struct Snippet {
     pub makes: Makes,
     /// The paths of the context that it uses; filled by the lint.
     pub uses: Vec<super::names::Use>,
+    /// The lint found something: Tera need not say it again.
+    pub faulty: bool,
     origin: Origin,
     /// What Tera is given: the author's text, or the expression wrapped.
     text: String,
@@ -65,13 +67,22 @@ impl Snippet {
             Makes::Value => (name.to_owned(), format!("{{{{({text})|json}}}}"), 3, whole, makes),
             Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
         };
-        Snippet { name, makes, uses: Vec::new(), origin, text, before, inner }
+        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
     }
 
     /// The same, but always text: for what is written to a file.
     pub fn verbatim(name: &str, text: &str, origin: Origin) -> Self {
         let inner = 0..text.len();
-        Snippet { name: name.to_owned(), makes: Makes::Text, uses: Vec::new(), origin, text: text.to_owned(), before: 0, inner }
+        Snippet {
+            name: name.to_owned(),
+            makes: Makes::Text,
+            uses: Vec::new(),
+            faulty: false,
+            origin,
+            text: text.to_owned(),
+            before: 0,
+            inner,
+        }
     }
 
     /// What Tera is given.
@@ -82,9 +93,13 @@ impl Snippet {
     /// The file and the bytes in it that belong to a part of what Tera was given.
     pub fn place(&self, document: &Document, part: &Range<usize>) -> (String, Range<usize>) {
         let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
-        let part = back(part.start)..back(part.end);
+        let mut part = back(part.start)..back(part.end);
+        if part.is_empty() {
+            // Tera means what we put around the expression: the expression it is.
+            part = self.inner.clone();
+        }
         match &self.origin {
-            Origin::Manifest(node) => (document.source().name().to_owned(), document.span_within(*node, part)),
+            Origin::Manifest(node) => (document.source().name().to_owned(), within_scalar(document, *node, part)),
             Origin::File(source) => (source.name().to_owned(), part),
         }
     }
@@ -97,6 +112,26 @@ impl Snippet {
             "RW0203" => diagnostic.effect("Tera would take it for false or stop in the middle, and a wish would be missing without a word"),
             _ => diagnostic,
         }
+    }
+}
+
+/// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each behind its indentation.
+fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range<usize> {
+    let (source, whole, text) = (document.source(), document.span(node), document.text(node));
+    let found = document.span_within(node, part.clone());
+    let before = text.get(..part.start).unwrap_or_default();
+    if found != whole || !text.contains('\n') {
+        return found;
+    }
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_text = text[line_start..].lines().next().unwrap_or_default();
+    let line = source.line_span(source.line_of(whole.start) + before.matches('\n').count());
+    match source.text().get(line.clone()).and_then(|there| there.find(line_text)) {
+        Some(indentation) => {
+            let start = line.start + indentation + part.start - line_start;
+            start..(start + part.len()).min(line.end)
+        }
+        None => whole,
     }
 }
 
@@ -123,6 +158,7 @@ impl Engine {
         tera.register_filter("systemd", systemd);
         let errors: Vec<Diagnostic> = snippets
             .iter()
+            .filter(|snippet| !snippet.faulty)
             .filter_map(|snippet| {
                 tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error))
             })
@@ -244,9 +280,11 @@ mod tests {
 
     #[test]
     fn errors_point_at_the_authors_own_bytes() {
-        for (text, said) in
-            [("{{ x.mtuu }}", r#"" x.mtuu ": the value is not there"#), ("a {{ x.mtuu.y }}", r#""mtuu": Field `y` is not defined"#)]
-        {
+        for (text, said) in [
+            ("{{ x.mtuu }}", r#"" x.mtuu ": the value is not there"#),
+            ("a {{ x.mtu.y.z }}", r#""y": Field `z` is not defined"#),
+            ("{{ x.mtuu | sh }}", r#""sh": the value is not there"#),
+        ] {
             assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");
         }
         assert!(render("{{ x. }}", Makes::Text, json!(1)).is_err());

@@ -262,10 +262,11 @@ impl Reader<'_> {
                 None
             }
             [_, second, ..] => {
-                let word = self.document.text(second.key).to_owned();
-                let near =
-                    suggest::nearest(&word, RESOURCE_KEYS).map_or("one too many".to_owned(), |near| format!("did you mean `{near}`?"));
-                self.problem(second.key, "a resource has one kind".to_owned(), near);
+                let mistyped =
+                    kinds.iter().find_map(|entry| Some((entry.key, suggest::nearest(self.document.text(entry.key), RESOURCE_KEYS)?)));
+                let (node, label) =
+                    mistyped.map_or((second.key, "one too many".to_owned()), |(node, near)| (node, format!("did you mean `{near}`?")));
+                self.problem(node, "a resource has one kind".to_owned(), label);
                 None
             }
         }

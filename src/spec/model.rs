@@ -183,7 +183,8 @@ pub struct Gpu {
 pub struct GpuDirect {
     /// The path.
     pub path: GpuDirectPath,
-    /// For `nv-peer-mem`: the source, a git URL with revision (`https://...git#1.0-9`) or a tarball on the host.
+    /// For `nv-peer-mem`: the source, a git URL with revision (`https://...git#1.0-9`), or a tarball by its URL or its path
+    /// on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// For a tarball: its SHA-256, 64 hexadecimal digits.

@@ -31,11 +31,13 @@ impl<S: Shell> ShellLink<S> {
         }
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         let limit_s = program::limit_s(reads, READ_LIMIT_S);
-        let called = call(&self.shell, &program::render(reads, "", &nonce), Duration::from_secs(limit_s.into())).await?;
+        let limit = Duration::from_secs(limit_s.into());
+        let called = call(&self.shell, &program::render(reads, "", &nonce), limit).await?;
         let host = self.shell.host().to_owned();
-        match called.end {
-            End::Lost(reason) if called.stdout.is_empty() => Err(TransportError::Lost { host, reason }),
-            End::TimedOut if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
+        match (called.end.doubt(limit), &called.end) {
+            (Some(_), End::TimedOut) if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
+            (Some(reason), _) if called.stdout.is_empty() => Err(TransportError::Lost { host, reason }),
+            // What was read before the end counts; the sections after it are cut off.
             _ => Ok(program::parse(reads, &nonce, &called.stdout)),
         }
     }

@@ -174,13 +174,19 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
     assert_eq!(count, "ran\n");
 }
 
+/// What `ulimit -l` says in a process of this machine: the test's server runs under the same limits.
+fn memlock() -> String {
+    let output = std::process::Command::new("sh").args(["-c", "ulimit -l"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[tokio::test]
-async fn a_probe_is_ended_by_the_host_when_its_lease_is_over() {
+async fn a_probe_of_the_login_runs_in_the_login_itself() {
     let Some((_server, access)) = server(&[]) else { return };
     let link = open(&access).await.unwrap();
-    let probe = |script: &str| Probe { name: "a test's".to_owned(), script: script.to_owned(), lease_s: 2 };
+    let probe = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
     assert_eq!(link.probe(&probe("cat; echo fine; exit 3")).await.unwrap(), ended(3, "fine\n", ""));
-    assert!(matches!(link.probe(&probe("echo begun; sleep 999")).await.unwrap(), Performed::Ended { code: 124, .. }));
+    assert_eq!(link.probe(&Probe::LoginMemlock).await.unwrap(), ended(0, &memlock(), ""), "the login's own limit, not a unit's");
 }
 
 #[tokio::test]

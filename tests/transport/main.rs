@@ -1,4 +1,5 @@
 //! The transport against real OpenSSH servers on loopback, which the tests start and end themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests may panic, and name what they skip
 
 mod commands;
 mod host_keys;

@@ -147,7 +147,7 @@ pub fn remove_script(name: &str, version: &str, module: &str) -> String {
          if command -v dkms >/dev/null && [ -n \"$(dkms status -m \"$n\" -v \"$v\" </dev/null)\" ]; then\n\
          dkms remove -m \"$n\" -v \"$v\" --all </dev/null || say 1 \"dkms did not give up $n $v\"\n\
          fi\n\
-         for f in /lib/modules/*/{place}; do [ ! -f \"$f\" ] || {{ k=${{f#/lib/modules/}}; rm -f \"$f\"; rmdir \"${{f%/*}}\" 2>/dev/null; depmod -a \"${{k%%/*}}\"; }}; done\n\
+         for f in /lib/modules/*/{place}; do [ ! -f \"$f\" ] || {{ k=${{f#/lib/modules/}}; d=${{f%/*}}; rm -f \"$f\"; rmdir \"$d\" \"${{d%/*}}\" 2>/dev/null; depmod -a \"${{k%%/*}}\"; }}; done\n\
          rm -rf {folder} {record}\n",
         name = sh(name),
         version = sh(version),

@@ -113,10 +113,13 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
         checker.find(&format!("{at}.sha256"), "not 64 hexadecimal digits", finding);
     }
     let Some(source) = direct.source.as_deref() else { return };
-    let (is_tarball, has_revision) = (source.starts_with('/'), source.split_once('#').is_some_and(|(_, revision)| is_one_word(revision)));
+    // A tarball lies on the host, or is fetched by its URL; its name says that it is one.
+    let has_name_of_one = [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2"].iter().any(|ending| source.ends_with(ending));
+    let (is_tarball, has_revision) =
+        (source.starts_with('/') || has_name_of_one, source.split_once('#').is_some_and(|(_, revision)| is_one_word(revision)));
     let (path, label, message, fix) = match () {
         () if !is_one_word(source) => {
-            ("source", "not a source", "this is no source", "write `URL#REVISION`, or the absolute path of a tarball on the host")
+            ("source", "not a source", "this is no source", "write `URL#REVISION`, or the path or URL of a tarball")
         }
         () if checker.complete && is_tarball && direct.sha256.is_none() => {
             ("source", "no `sha256` beside it", "a tarball needs its checksum", "add `sha256:` with what `sha256sum FILE` prints")

@@ -25,12 +25,15 @@ pub(super) struct SshConfig {
     pub proxy_command: Option<String>,
 }
 
+/// A host, and the user that the inventory names (empty when open).
+type Question = (String, String);
+
 /// The answers so far.
 #[derive(Default)]
 pub(super) struct Aliases {
     /// The configuration file to read instead of the usual ones.
     file: Option<PathBuf>,
-    known: Mutex<BTreeMap<(String, String), Arc<OnceCell<SshConfig>>>>,
+    known: Mutex<BTreeMap<Question, Arc<OnceCell<SshConfig>>>>,
 }
 
 impl Aliases {

@@ -10,6 +10,7 @@ mod destination;
 mod identity;
 mod jump;
 mod known_hosts;
+mod pins;
 mod run;
 mod signer;
 

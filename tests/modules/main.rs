@@ -1,0 +1,138 @@
+//! Data cases of modules: `modules/<name>/tests/<case>/`. A new case needs no code.
+//!
+//! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`, the answers of its hosts
+//! as in an observation file. What the module under test must make of them lies beside it: `desired.json` (its wishes
+//! and checks), `assessed.txt` (what its kinds make of the facts), or `errors.txt`. With RAILWRIGHT_UPDATE=1 in the
+//! environment the expectations are written anew; read the difference before you commit it.
+
+mod lint;
+mod say;
+
+use railwright::module::{self, Desired, Modules};
+use railwright::resource::{Assessment, Observation, kind_named};
+use railwright::spec::{self, Loaded, SourceFile};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn modules() -> Modules {
+    module::load(module::shipped()).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+}
+
+#[test]
+fn every_case_gives_what_it_must() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules");
+    let modules = modules();
+    let mut wrong = Vec::new();
+    for folder in folders(&root).iter().filter(|folder| name(folder) != "catalog") {
+        let cases = folders(&folder.join("tests"));
+        if cases.len() < 2 {
+            wrong.push(format!("{}: a module has at least two cases", name(folder)));
+        }
+        for case in cases {
+            for (file, made) in outcome(&modules, &name(folder), &case) {
+                wrong.extend(compare(&case.join(file), made));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// A file of the case and what it must hold; `None` is no such file.
+fn outcome(modules: &Modules, module: &str, case: &Path) -> Vec<(&'static str, Option<String>)> {
+    let text = fs::read_to_string(case.join("spec.yaml")).unwrap_or_else(|error| panic!("{}/spec.yaml: {error}", case.display()));
+    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]);
+    let loaded = loaded.unwrap_or_else(|problems| panic!("{}: {}", case.display(), say::all(&problems.diagnostics, &[&problems.sources])));
+    let keys = module::context::files(&loaded).into_iter().map(|(path, _)| path);
+    let texts: BTreeMap<String, String> = keys.filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?))).collect();
+    match module::desired(&loaded, modules, &texts) {
+        Err(errors) => vec![("desired.json", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
+        Ok(desired) => {
+            let assessed = fs::read_to_string(case.join("facts.json")).ok().map(|facts| assessed(&desired, module, &facts));
+            vec![("errors.txt", None), ("desired.json", Some(wishes(&desired, module, &loaded))), ("assessed.txt", assessed)]
+        }
+    }
+}
+
+fn is_of(module: &str, name: &str) -> bool {
+    name.split('/').next() == Some(module)
+}
+
+/// The wishes and checks of one module, readable: why, where the spec says so, what comes first.
+fn wishes(desired: &Desired, module: &str, loaded: &Loaded) -> String {
+    let wanted = |address| desired.why[address].iter().any(|why| is_of(module, &why.module));
+    let wishes: Vec<Value> = desired
+        .wishes
+        .iter()
+        .filter(|wish| wanted(&wish.address))
+        .map(|wish| {
+            let places: Vec<String> = wish.places.iter().map(|place| format!("{place} {}", place.path)).collect();
+            json!({ "address": wish.address, "body": wish.body, "after": wish.after, "from": places, "why": desired.why[&wish.address] })
+        })
+        .collect();
+    let checks: Vec<_> = desired.checks.iter().filter(|check| is_of(module, &check.name)).collect();
+    let hosts: Vec<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
+    serde_json::to_string_pretty(&json!({ "hosts": hosts, "wishes": wishes, "checks": checks })).unwrap() + "\n"
+}
+
+/// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
+fn assessed(desired: &Desired, module: &str, facts: &str) -> String {
+    let observation: Observation = serde_json::from_str(facts).unwrap();
+    let mut out = String::new();
+    for wish in desired.wishes.iter().filter(|wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module))) {
+        let kind = kind_named(&wish.kind).unwrap();
+        let answers = observation.hosts.get(&wish.address.target.name).map(|host| host.answers.clone()).unwrap_or_default();
+        let assessment = kind.assess(wish, &answers);
+        out.push_str(&format!("{}{}\n", wish.address, summary(&assessment)));
+        for (name, attribute) in &assessment.attributes {
+            for (plane, wanted, found) in attribute.differences() {
+                let text = |reading| serde_json::to_string(reading).unwrap();
+                let line = format!("  {name} ({}): wanted {}, found {}", plane.word(), text(wanted), text(found));
+                out.push_str(&railwright::base::text::one_line(&line, 180).replacen(name, &format!("  {name}"), 1));
+                out.push('\n');
+            }
+        }
+        for action in &assessment.actions {
+            out.push_str(&format!("  -> {}\n", action.word()));
+        }
+    }
+    out
+}
+
+fn summary(assessment: &Assessment) -> String {
+    let mut words = Vec::new();
+    words.extend(assessment.refusal.as_ref().map(|reason| format!("refused: {reason}")));
+    words.extend(assessment.known_after.as_ref().map(|step| format!("known after {step}")));
+    words.extend(assessment.needs_reboot.then(|| "needs a reboot".to_owned()));
+    words.extend(assessment.is_met().then(|| "as wished".to_owned()));
+    if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) }
+}
+
+fn compare(file: &Path, made: Option<String>) -> Option<String> {
+    let there = fs::read_to_string(file).ok();
+    if made == there {
+        return None;
+    }
+    if std::env::var_os("RAILWRIGHT_UPDATE").is_some() {
+        match &made {
+            Some(text) => fs::write(file, text).unwrap(),
+            None => fs::remove_file(file).unwrap(),
+        }
+        return None;
+    }
+    let (there, made) = (there.unwrap_or_default(), made.unwrap_or_default());
+    let difference = similar::TextDiff::from_lines(&there, &made).unified_diff().header("expected", "made").to_string();
+    Some(format!("{}\n{difference}", file.display()))
+}
