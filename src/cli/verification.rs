@@ -13,7 +13,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
     let spec = &loaded.spec;
     let checks = |host: &str| {
         let of_host = prepared.desired.checks.iter().filter(|check| check.host == host);
-        of_host.map(|c| ModuleCheck { id: c.name.clone(), run: c.run.clone(), expect: c.expect.clone().unwrap_or_default() }).collect()
+        of_host.map(|c| ModuleCheck { id: c.name.clone(), run: c.run.clone(), expect: c.expect.clone() }).collect()
     };
     let hosts = loaded.hosts.iter().map(|host| VerifyHost {
         access: prepared.inventory.access(host),

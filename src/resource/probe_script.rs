@@ -109,11 +109,20 @@ fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
     )
 }
 
-/// Standard error stays apart, so that no warning ever lands in the middle of the table.
+/// Standard error stays apart, so that no warning ever lands in the middle of the table. A firewall that swallows the
+/// connection would leave the client waiting until its lease ends it, without a word: after ten seconds in SYN_SENT it is
+/// told what it is.
 fn send(end: &TrafficEnd, server: IpAddr) -> String {
     let mut command = arguments(end);
     command.push(server.to_string());
-    format!("need {}\n{}\n", end.test.program(), sh_words(command.iter().map(String::as_str)))
+    format!(
+        "need {program}\n{command} &\nclient=$!\n\
+         ( sleep 10 >/dev/null 2>&1; grep -qi ':{port:04X} 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null && echo @unreachable && kill $client ) &\n\
+         watch=$!\nwait $client\ncode=$?\nkill $watch 2>/dev/null\nexit $code\n",
+        program = end.test.program(),
+        command = sh_words(command.iter().map(String::as_str)),
+        port = end.port,
+    )
 }
 
 fn end_traffic(token: &str) -> String {
@@ -213,6 +222,7 @@ mod tests {
             Probe::LoginMemlock,
             Probe::ModuleCheck { script: "a 'b' \"c\"".into() },
             Probe::ServeTraffic { token: token(), end: end(true), lease_s: 9 },
+            Probe::SendTraffic { end: end(false), server: address, lease_s: 9 },
             Probe::EndTraffic { token: token() },
             Probe::CountMarks { token: token(), sender: address, netdev: "eth1".into(), lease_s: 9 },
             Probe::ReadMarks { token: token(), netdev: "eth1".into() },

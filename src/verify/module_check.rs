@@ -6,13 +6,14 @@ use crate::base::text::one_line;
 
 /// Judges exit status and output of a declared proof.
 pub fn judge(check: &ModuleCheck, code: i32, stdout: &str, stderr: &str) -> Judgement {
-    let (found, wanted) = (stdout.trim(), check.expect.trim());
-    let expected = one_line(wanted, 80);
+    let found = stdout.trim();
+    let wanted = check.expect.as_deref().map(str::trim);
+    let expected = wanted.map_or("exit status 0".to_owned(), |wanted| one_line(wanted, 80));
     if matches!(code, 124 | 137) {
         return Judgement::unknown("RW0815", "ran past its time limit").expected(expected).next("railwright verify {inventory}");
     }
-    if code == 0 && found == wanted {
-        return Judgement::passed(one_line(found, 80)).expected(expected);
+    if code == 0 && wanted.is_none_or(|wanted| found == wanted) {
+        return Judgement::passed(found).expected(expected);
     }
     let measured = match (code, found.is_empty()) {
         (0, false) => found.to_owned(),
@@ -33,11 +34,14 @@ mod tests {
 
     #[test]
     fn output_and_exit_status_must_both_be_right() {
-        let check = ModuleCheck { id: "memlock/limit".into(), run: "ulimit -l".into(), expect: "unlimited".into() };
+        let check = ModuleCheck { id: "memlock/limit".into(), run: "ulimit -l".into(), expect: Some("unlimited".into()) };
         assert_eq!(judge(&check, 0, "unlimited\n", "").verdict, Verdict::Passed);
         assert_eq!(judge(&check, 0, "64\n", "").measured, "64");
         assert_eq!(judge(&check, 1, "unlimited\n", "").verdict, Verdict::Failed);
         assert_eq!(judge(&check, 127, "", "sh: dcb: not found\n").measured, "exit status 127: sh: dcb: not found");
         assert_eq!(judge(&check, 124, "", "").verdict, Verdict::Unknown);
+        let only_success = ModuleCheck { expect: None, ..check };
+        assert_eq!(judge(&only_success, 0, "anything\n", "").verdict, Verdict::Passed);
+        assert_eq!(judge(&only_success, 1, "anything\n", "").verdict, Verdict::Failed);
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Traffic<'a> {
     ) -> Result<Measured<T>, String> {
         let (code, out) = self.send(what, from, to).await?;
         match read(code, &out) {
-            Err(TrafficFault::NotUnderstood(_)) => {
+            Err(TrafficFault::NotUnderstood(_) | TrafficFault::NothingMoved) => {
                 let (code, out) = self.send(what, from, to).await?;
                 Ok(read(code, &out))
             }

@@ -62,8 +62,8 @@ pub struct ModuleCheck {
     pub id: String,
     /// A script, run in a fresh login of the host's user (so write `sudo -n` where it needs root).
     pub run: String,
-    /// What it must print, white space at both ends aside.
-    pub expect: String,
+    /// What it must print, white space at both ends aside; `None`: that it ends with success is enough.
+    pub expect: Option<String>,
 }
 
 /// One host.

@@ -57,6 +57,10 @@ pub fn judge_fault(fault: TrafficFault) -> Judgement {
             "the traffic started and never ended; the host ended it",
             "connections are made but packets do not arrive: a smaller MTU on the way, or a full queue that never empties",
         ),
+        TrafficFault::NothingMoved => failed(
+            "the connection was made and no data came through",
+            "RDMA packets are dropped: UDP port 4791 is closed between the rails, or a hop has a smaller MTU",
+        ),
         TrafficFault::NobodyListens => failed(
             "the receiver could not be reached on the test port",
             "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the rails",
@@ -92,5 +96,6 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::Unknown);
         assert!(judged.next.contains("module perftest"));
         assert_eq!(judge_bandwidth(Err(TrafficFault::Hung), &STATED).verdict, Verdict::Failed);
+        assert_eq!(judge_bandwidth(Err(TrafficFault::NothingMoved), &UNSTATED).verdict, Verdict::Failed);
     }
 }
