@@ -80,6 +80,11 @@ impl Sources {
         self.files.push(source);
     }
 
+    /// Adds all files of another collection.
+    pub fn join(&mut self, other: &Sources) {
+        self.files.extend(other.files.iter().cloned());
+    }
+
     /// The file of this name.
     pub fn get(&self, name: &str) -> Option<&Source> {
         self.files.iter().find(|source| source.name() == name).map(AsRef::as_ref)
