@@ -1,6 +1,7 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
+use super::kernel_module_build::source::{Builder, ModuleSource};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -116,10 +117,12 @@ pub enum Action {
     RemoveRdmaLink { name: String },
     /// Writes a configfs value, making the directories that the path needs.
     SetConfigfs { path: String, value: String },
-    /// Builds an out-of-tree kernel module from a source tree that is on the host, through DKMS; a long step.
-    BuildModule { name: String, version: String, source: String },
-    /// Removes an out-of-tree kernel module from DKMS.
-    RemoveModuleBuild { name: String, version: String },
+    /// Fetches the source of an out-of-tree kernel module, proves it, and puts it below /usr/src with a record of `digest`.
+    FetchModuleSource { name: String, version: String, source: ModuleSource, dkms_conf: Option<String>, digest: String },
+    /// Builds an out-of-tree kernel module from its source below /usr/src and installs it for the running kernel; a long step.
+    BuildModule { name: String, version: String, module: String, builder: Builder },
+    /// Removes an out-of-tree kernel module, for every kernel, and its source.
+    RemoveModuleBuild { name: String, version: String, module: String },
     /// Runs the script of a guarded command, as the user's module wrote it.
     RunCommand { script: String, limit_s: u32 },
     /// Reboots the host.
@@ -160,6 +163,7 @@ impl Action {
         match self {
             Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. } => 1800,
             Action::BuildModule { .. } => 2700,
+            Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
@@ -200,6 +204,13 @@ impl Action {
             Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
             Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
             Action::UnloadModule { name } => super::kernel_module::script::unload_script(name),
+            Action::FetchModuleSource { name, version, source, dkms_conf, digest } => {
+                super::kernel_module_build::script::fetch_script(name, version, source, dkms_conf.as_deref(), digest)
+            }
+            Action::BuildModule { name, version, module, builder } => {
+                super::kernel_module_build::script::build_script(name, version, module, *builder)
+            }
+            Action::RemoveModuleBuild { name, version, module } => super::kernel_module_build::script::remove_script(name, version, module),
             Action::RunCommand { script, .. } => super::command::script::run_script(script),
             _ => String::from("exit 70\n"),
         }

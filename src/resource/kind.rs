@@ -58,6 +58,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::configfs_value::ConfigfsValue,
         &super::file::File,
         &super::kernel_module::KernelModule,
+        &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,
         &super::link::Link,
         &super::link_qos::LinkQos,

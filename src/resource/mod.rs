@@ -18,6 +18,7 @@ pub mod file;
 pub mod host;
 pub mod keeper;
 pub mod kernel_module;
+pub mod kernel_module_build;
 pub mod kernel_parameter;
 pub mod kind;
 pub mod link;

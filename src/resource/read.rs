@@ -41,7 +41,7 @@ pub enum Read {
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
     Configfs { path: String },
     /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
-    ModuleBuild { name: String, version: String },
+    ModuleBuild { name: String, version: String, module: String },
     /// The read probe of a guarded command: a script of the user's module.
     Command { script: String },
 }
@@ -65,7 +65,7 @@ impl Read {
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
-            Read::ModuleBuild { name, version } => format!("module_build:{name}/{version}"),
+            Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
         }
     }
@@ -98,6 +98,7 @@ impl Read {
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
+            Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
             _ => String::new(),
         }
     }

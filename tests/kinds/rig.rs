@@ -9,8 +9,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// What the root of every host holds beside Debian's essential packages and apt.
-const INCLUDE: &str = "--include=dnf,rpm,grub2-common";
+/// What the root of a host holds beside Debian's essential packages and apt.
+#[derive(Clone, Copy)]
+pub enum Root {
+    /// Package managers and GRUB's tools.
+    Plain,
+    /// What building a kernel module needs.
+    Builder,
+}
+
+impl Root {
+    fn include(self) -> &'static str {
+        match self {
+            Root::Plain => "--include=dnf,rpm,grub2-common",
+            Root::Builder => "--include=dkms,gcc,git,linux-headers-amd64,make,wget,xz-utils",
+        }
+    }
+}
 
 fn rigs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("target/rigs")
@@ -29,29 +44,30 @@ pub fn must(command: &mut Command) -> String {
 }
 
 /// The shared root, built once; none when the rig is not there, after saying so.
-fn base() -> Option<&'static Path> {
-    static BASE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    BASE.get_or_init(|| {
-        let root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
-        let missing: Vec<_> = ["mmdebstrap", "unshare", "nsenter", "gpg", "apt-ftparchive", "rpmbuild", "rpmsign", "createrepo_c"]
-            .into_iter()
-            .filter(|program| !has(program))
-            .collect();
-        if !root || !missing.is_empty() {
-            assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_err(), "the chroot rig needs root and {missing:?}");
-            return None;
-        }
-        Some(build())
-    })
-    .as_deref()
+fn base(root: Root) -> Option<&'static Path> {
+    static BASES: [OnceLock<Option<PathBuf>>; 2] = [OnceLock::new(), OnceLock::new()];
+    BASES[root as usize]
+        .get_or_init(|| {
+            let is_root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+            let missing: Vec<_> = ["mmdebstrap", "unshare", "nsenter", "gpg", "apt-ftparchive", "rpmbuild", "rpmsign", "createrepo_c"]
+                .into_iter()
+                .filter(|program| !has(program))
+                .collect();
+            if !is_root || !missing.is_empty() {
+                assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_err(), "the chroot rig needs root and {missing:?}");
+                return None;
+            }
+            Some(build(root.include()))
+        })
+        .as_deref()
 }
 
-fn build() -> PathBuf {
-    let place = rigs().join(format!("chroot-{}", Digest::of_bytes(INCLUDE.as_bytes()).short()));
+fn build(include: &str) -> PathBuf {
+    let place = rigs().join(format!("chroot-{}", Digest::of_bytes(include.as_bytes()).short()));
     if !place.join("etc/os-release").exists() {
-        let fresh = rigs().join(format!("chroot.{}", std::process::id()));
+        let fresh = rigs().join(format!("fresh-{}-{}", std::process::id(), Digest::of_bytes(include.as_bytes()).short()));
         fs::create_dir_all(rigs()).unwrap();
-        must(Command::new("mmdebstrap").args(["--quiet", "--variant=apt", "--mode=root", INCLUDE, "bookworm"]).arg(&fresh));
+        must(Command::new("mmdebstrap").args(["--quiet", "--variant=apt", "--mode=root", include, "bookworm"]).arg(&fresh));
         if fs::rename(&fresh, &place).is_err() {
             fs::remove_dir_all(&fresh).unwrap();
         }
@@ -70,8 +86,15 @@ pub struct Host {
 impl Host {
     /// A host with these folders of this machine copied to these places first; none when the rig is not there.
     pub fn start(story: &str, copies: &[(&Path, &str)]) -> Option<Self> {
-        let Some(base) = base() else {
-            println!("SKIPPED {story}: rig `chroot` is not there (root and mmdebstrap, gpg, apt-ftparchive, rpmbuild, createrepo_c)");
+        Self::start_from(Root::Plain, story, copies)
+    }
+
+    /// The same from another root.
+    pub fn start_from(root: Root, story: &str, copies: &[(&Path, &str)]) -> Option<Self> {
+        let Some(base) = base(root) else {
+            // past the harness, which swallows what a passing story prints
+            let why = "rig `chroot` needs root and mmdebstrap, gpg, apt-ftparchive, rpmbuild, createrepo_c";
+            let _ = writeln!(std::io::stderr(), "SKIPPED {story}: {why}");
             return None;
         };
         let folder = tempfile::Builder::new().prefix("host-").tempdir_in(rigs()).unwrap();
@@ -168,7 +191,7 @@ impl Host {
     /// Every file that a person would miss: kind, mode, owner, size or target, and for /etc the content.
     pub fn tree(&self) -> Vec<String> {
         let listed = self.must(
-            "cd / && find etc usr opt srv boot root var/lib -xdev \\( -path var/lib/dpkg -o -path var/lib/apt/lists/auxfiles -o -path var/lib/apt/lists/partial -o -path var/lib/apt/extended_states -o -path '*/__pycache__' -o -path var/lib/dnf -o -path var/lib/rpm -o -path root/.rpmdb -o -name '*.dpkg-*' -o -path etc/ld.so.cache \\) -prune -o -type d -printf '%p d %m %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\n\
+            "cd / && find etc usr opt srv boot root var/lib -xdev \\( -path var/lib/dpkg -o -path 'usr/src/linux-*' -o -path var/lib/apt/lists/auxfiles -o -path var/lib/apt/lists/partial -o -path var/lib/apt/extended_states -o -path '*/__pycache__' -o -path var/lib/dnf -o -path var/lib/rpm -o -path root/.rpmdb -o -name '*.dpkg-*' -o -path etc/ld.so.cache \\) -prune -o -type d -printf '%p d %m %u:%g\\n' -o -printf '%p %y %m %u:%g %s %l\\n' | sort\n\
              find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} + | sort\n",
         );
         listed.lines().map(str::to_owned).collect()

@@ -187,15 +187,13 @@ impl<'a> Judge<'a> {
     fn contradiction(&self, module: &FoundModule) -> Option<String> {
         let ours = [boot_file(&self.name), modprobe_file(&self.name)];
         let body = &self.wish.body;
-        if flag(body, "at_boot") == Some(false) {
-            if let Some(line) = module.at_boot.iter().find(|line| !ours.contains(&line.path)) {
-                return Some(format!("{} loads {} at boot; remove that line first", line.path, self.name));
-            }
+        let loads = module.at_boot.iter().find(|line| !ours.contains(&line.path));
+        if let Some(line) = loads.filter(|_| flag(body, "at_boot") == Some(false)) {
+            return Some(format!("{} loads {} at boot; remove that line first", line.path, self.name));
         }
-        if flag(body, "blacklist") == Some(false) {
-            if let Some(path) = module.blacklisted_by(&self.name).filter(|path| !ours.contains(&(*path).to_owned())) {
-                return Some(format!("{path} blacklists {}; remove that line first", self.name));
-            }
+        let blacklists = module.blacklisted_by(&self.name).filter(|path| !ours.iter().any(|own| own == path));
+        if let Some(path) = blacklists.filter(|_| flag(body, "blacklist") == Some(false)) {
+            return Some(format!("{path} blacklists {}; remove that line first", self.name));
         }
         let later = |(key, value): (&String, &String)| {
             module

@@ -10,15 +10,15 @@ pub fn read_script(name: &str) -> String {
     format!(
         "m={name}\n\
          k=$(cat \"$R/proc/sys/kernel/osrelease\" 2>/dev/null); printf 'kernel\\t%s\\n' \"$k\"\n\
-         sed -n \"s/^$m /loaded\t$m /p\" \"$R/proc/modules\"\n\
+         while read -r n rest; do [ \"$n\" != \"$m\" ] || printf 'loaded\\t%s %s\\n' \"$n\" \"$rest\"; done <\"$R/proc/modules\"\n\
          d=\"$R/lib/modules/$k\"\n\
          if grep -q '/'{loose}'\\.ko' \"$d/modules.builtin\" 2>/dev/null; then echo builtin; fi\n\
-         sed -n 's|^\\([^:]*/'{loose}'\\.ko[.a-z0-9]*\\):.*|disk\t\\1|p' \"$d/modules.dep\" 2>/dev/null\n\
+         if cut -d: -f1 \"$d/modules.dep\" 2>/dev/null | grep -q '/'{loose}'\\.ko'; then echo disk; fi\n\
          for f in \"$R/sys/module/$m/parameters\"/*; do if [ -r \"$f\" ]; then printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$(head -n 1 \"$f\")\"; fi; done\n\
          for n in \"$R\"/sys/class/net/*; do l=$(readlink \"$n/device/driver/module\" 2>/dev/null) || continue; [ \"${{l##*/}}\" != \"$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
          for d in etc run usr/local/lib usr/lib lib; do for w in boot:modules-load.d modprobe:modprobe.d; do\n\
          for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
-         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; grep -s -e {loose} \"$f\" | sed \"s|^|${{w%%:*}}\t${{f#\"$R\"}}\t|\"; fi\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; grep -s -e {loose} \"$f\" | while IFS= read -r l; do printf '%s\\t%s\\t%s\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\" \"$l\"; done; fi\n\
          done; done; done\n\
          exit 0\n",
         name = sh(name),

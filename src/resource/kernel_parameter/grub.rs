@@ -23,8 +23,8 @@ pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<Strin
 
 /// The last plain `set default=`; those that a one-time `next_entry` sets do not count.
 fn default_entry(lines: &[&str], saved: Option<&str>) -> String {
-    let set = lines.iter().filter_map(|line| line.trim().strip_prefix("set default=")).map(|value| value.trim().trim_matches('"'));
-    let value = set.filter(|value| !value.contains("next_entry")).next_back().unwrap_or("0");
+    let mut set = lines.iter().filter_map(|line| line.trim().strip_prefix("set default=")).map(|value| value.trim().trim_matches('"'));
+    let value = set.rfind(|value| !value.contains("next_entry")).unwrap_or("0");
     let value = if value.contains("saved_entry") { saved.unwrap_or("0") } else { value };
     if value.is_empty() { "0".to_owned() } else { value.to_owned() }
 }

@@ -83,8 +83,7 @@ impl Planes {
 }
 
 fn judge(attribute: &Attribute, assessment: &mut Assessment) {
-    let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
-    assessment.needs_reboot = differs(Plane::Running);
+    assessment.needs_reboot = attribute.differences().iter().any(|(plane, ..)| *plane == Plane::Running);
     assessment.transaction = Some("boot_loader".to_owned());
 }
 

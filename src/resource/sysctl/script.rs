@@ -16,7 +16,7 @@ pub fn read_script(key: &str) -> String {
          else echo unreadable; fi\n\
          cd \"$R/\" || exit 2\n\
          for d in {folders}; do for f in \"$d\"/*.conf; do\n\
-         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; grep -s -e {last} -e '[*?]' \"$f\" | sed \"s|^|line\t/$f:|\"; fi\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; grep -s -e {last} -e '[*?]' \"$f\" | while IFS= read -r l; do printf 'line\\t/%s:%s\\n' \"$f\" \"$l\"; done; fi\n\
          done; done\n",
         path = sh(&path),
         folders = folders.join(" "),

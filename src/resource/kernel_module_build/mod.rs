@@ -1,0 +1,275 @@
+//! `kernel_module_build`: an out-of-tree kernel module, fetched with proof of what it is, built by DKMS (or plain make)
+//! and installed for the running kernel. Loading it is a wish of its own (`kernel_module`).
+
+pub mod script;
+pub mod source;
+
+use super::body::{Shape, check_fields, demand, flag, is_word, optional, required};
+use super::file::found::Found;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::Digest;
+use script::{record_path, source_folder};
+use serde_json::{Value, json};
+use source::{Builder, ModuleSource};
+
+/// The kind.
+pub struct KernelModuleBuild;
+
+const FIELDS: &[super::body::Field] = &[
+    required("name", Shape::Text),
+    required("version", Shape::Text),
+    required("source", Shape::Fields),
+    optional("module", Shape::Text),
+    optional("dkms", Shape::Flag),
+    optional("dkms_conf", Shape::Text),
+];
+
+struct Wanted<'a> {
+    name: &'a str,
+    version: &'a str,
+    module: &'a str,
+    builder: Builder,
+    wish: &'a Wish,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(wish: &'a Wish) -> Self {
+        let name = wish.text("name").unwrap_or_default();
+        let builder = if flag(&wish.body, "dkms") == Some(false) { Builder::Make } else { Builder::Dkms };
+        Wanted { name, version: wish.text("version").unwrap_or_default(), module: wish.text("module").unwrap_or(name), builder, wish }
+    }
+
+    fn read(&self) -> Read {
+        Read::ModuleBuild { name: self.name.to_owned(), version: self.version.to_owned(), module: self.module.to_owned() }
+    }
+
+    fn record(&self) -> Read {
+        Read::File { path: record_path(self.name, self.version) }
+    }
+
+    fn digest(&self) -> String {
+        Digest::of(&(self.wish.body.get("source"), self.wish.body.get("dkms_conf"))).short().to_owned()
+    }
+
+    fn build(&self) -> Action {
+        let (name, version, module) = (self.name.to_owned(), self.version.to_owned(), self.module.to_owned());
+        Action::BuildModule { name, version, module, builder: self.builder }
+    }
+
+    fn fetch(&self) -> Option<Action> {
+        Some(Action::FetchModuleSource {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            source: ModuleSource::of(&self.wish.body)?,
+            dkms_conf: self.wish.text("dkms_conf").map(str::to_owned),
+            digest: self.digest(),
+        })
+    }
+
+    fn remove(&self) -> Action {
+        Action::RemoveModuleBuild { name: self.name.to_owned(), version: self.version.to_owned(), module: self.module.to_owned() }
+    }
+}
+
+/// How a build stands on the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct FoundBuild {
+    kernel: String,
+    tree: bool,
+    plain: bool,
+    dkms: Vec<String>,
+}
+
+fn found(wanted: &Wanted, answers: &Answers) -> Result<FoundBuild, String> {
+    let (_, out) = answers.output(&wanted.read())?;
+    let of = |word: &'static str| out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t')).map(str::to_owned);
+    let kernel = of("kernel").next().ok_or("the kernel was not answered")?;
+    let there = |word: &str| out.lines().any(|line| line == word);
+    Ok(FoundBuild { kernel, tree: there("tree"), plain: there("plain"), dkms: of("dkms").collect() })
+}
+
+/// DKMS's word for a version and kernel. Two notations: `name/version, kernel, arch: installed` (3.x) and
+/// `name, version, kernel, arch: installed` (2.8); `(original_module exists)` and warnings may follow.
+fn dkms_state(lines: &[String], name: &str, version: &str, kernel: &str) -> Option<String> {
+    let mut best: Option<String> = None;
+    for line in lines {
+        let Some((place, state)) = line.split_once(": ") else { continue };
+        let place = place.replacen(&format!("{name}, {version}"), &format!("{name}/{version}"), 1);
+        let fields: Vec<&str> = place.split(", ").collect();
+        let state = state.split_whitespace().next().unwrap_or_default().to_owned();
+        match fields[..] {
+            [which, its_kernel, ..] if which == format!("{name}/{version}") && its_kernel == kernel => return Some(state),
+            [which] if which == format!("{name}/{version}") => best = Some(state),
+            _ => {}
+        }
+    }
+    best
+}
+
+fn installed_reading(wanted: &Wanted, found: &FoundBuild) -> Reading {
+    match wanted.builder {
+        Builder::Make if found.plain => Reading::is("installed"),
+        Builder::Make => Reading::Absent,
+        Builder::Dkms => dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel).map_or(Reading::Absent, Reading::is),
+    }
+}
+
+fn source_reading(record: &Found, found: &FoundBuild) -> Reading {
+    match record {
+        Found::Unknown { reason } => Reading::Unknown(reason.clone()),
+        _ if !found.tree => Reading::Absent,
+        _ => {
+            let digest = record.text().and_then(|text| text.lines().find_map(|line| line.strip_prefix("source ")));
+            Reading::is(digest.unwrap_or("not from railwright"))
+        }
+    }
+}
+
+fn judge(wanted: &Wanted, to: [Reading; 2], build: &Result<FoundBuild, String>, record: &Found, assessment: &mut Assessment) {
+    let [source, installed] = to;
+    let readings = match build {
+        Ok(found) => (source_reading(record, found), installed_reading(wanted, found)),
+        Err(reason) => (Reading::Unknown(reason.clone()), Reading::Unknown(reason.clone())),
+    };
+    let mut add =
+        |name: &str, wanted, found| assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+    add("source", source, readings.0);
+    add("installed", installed, readings.1);
+}
+
+impl Kind for KernelModuleBuild {
+    fn name(&self) -> &'static str {
+        "kernel_module_build"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut errors = check_fields(body, "", FIELDS);
+        for field in ["name", "version", "module"] {
+            if let Some(text) = body.get(field).and_then(Value::as_str) {
+                demand(
+                    &mut errors,
+                    is_word(text, "._+-"),
+                    &format!("/{field}"),
+                    "this is not one word",
+                    "letters, digits, `.`, `_`, `+` and `-`",
+                );
+            }
+        }
+        if let Some(source) = body.get("source").filter(|source| source.is_object()) {
+            errors.extend(ModuleSource::check(source));
+        }
+        let conf = body.get("dkms_conf").is_none() || flag(body, "dkms") != Some(false);
+        demand(&mut errors, conf, "/dkms_conf", "`dkms_conf` has no meaning without DKMS", "leave it out, or `dkms: true`");
+        errors
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let wanted = Wanted::of(wish);
+        vec![wanted.record(), wanted.read()]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let wanted = Wanted::of(wish);
+        let (record, build) = (Found::at(&record_path(wanted.name, wanted.version), answers), found(&wanted, answers));
+        let mut assessment = Assessment::default();
+        judge(&wanted, [Reading::is(wanted.digest()), Reading::is("installed")], &build, &record, &mut assessment);
+        let differs = |name: &str| !assessment.attributes[name].differences().is_empty();
+        let (source, installed) = (differs("source"), differs("installed"));
+        if source {
+            assessment.actions.extend(wanted.fetch());
+        }
+        if source || installed {
+            assessment.actions.push(wanted.build());
+            assessment.disturbs = vec![format!("kernel_module/{}", super::kernel_module::found::normal_name(wanted.module))];
+        }
+        if let Ok(found) = &build {
+            let strange = found.tree && matches!(record, Found::Absent { .. });
+            assessment.refusal = strange.then(|| {
+                let folder = source_folder(wanted.name, wanted.version);
+                format!("{folder} is there and did not come from railwright; remove it (and `dkms remove` it), or wish another version")
+            });
+            assessment.before = json!({ "tree": found.tree, "installed": installed_reading(&wanted, found).value() });
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let wanted = Wanted::of(last_applied);
+        let (record, build) = (Found::at(&record_path(wanted.name, wanted.version), answers), found(&wanted, answers));
+        let mut assessment = Assessment::default();
+        if before.get("tree").and_then(Value::as_bool) != Some(false) {
+            let folder = source_folder(wanted.name, wanted.version);
+            assessment.residue.push(format!("{folder} and its module stay: something was there before us and was not kept"));
+            return assessment;
+        }
+        judge(&wanted, [Reading::Absent, Reading::Absent], &build, &record, &mut assessment);
+        if !assessment.is_met() {
+            assessment.actions.push(wanted.remove());
+        }
+        assessment
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "file"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::test_support::{answered, wish};
+
+    #[test]
+    fn reads_both_notations_of_dkms() {
+        // dkms 3.0.10 (Debian 12), 2.8.1 (Ubuntu 20.04), with the remarks that may follow
+        for (line, state) in [
+            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed", Some("installed")),
+            ("nv_peer_mem, 1.3, 6.1.0-37-amd64, x86_64: installed", Some("installed")),
+            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: installed (original_module exists)", Some("installed")),
+            ("nv_peer_mem/1.3, 6.1.0-37-amd64, x86_64: built", Some("built")),
+            ("nv_peer_mem/1.3, 5.10.0-1-amd64, x86_64: installed", None),
+            ("nv_peer_mem/1.3: added", Some("added")),
+            ("nv_peer_mem/1.2, 6.1.0-37-amd64, x86_64: installed", None),
+        ] {
+            assert_eq!(dkms_state(&[line.to_owned()], "nv_peer_mem", "1.3", "6.1.0-37-amd64").as_deref(), state, "{line}");
+        }
+    }
+
+    fn body() -> Value {
+        json!({ "name": "nv_peer_mem", "version": "1.0", "source": { "git": "https://example.org/nv.git", "revision": "1.0-9" } })
+    }
+
+    #[test]
+    fn an_installed_module_of_another_kernel_is_built_again() {
+        let wish = wish(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&wish);
+        let record = format!("644 root root 50 regular file\nsource {}\ncommit 1234\n", Wanted::of(&wish).digest());
+        let status = |kernel: &str| format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n");
+        let assess = |status: &str| KernelModuleBuild.assess(&wish, &answered(&[(&reads[0], 0, &record), (&reads[1], 0, status)]));
+        assert!(assess(&status("6.1")).is_met());
+        let other = assess(&status("5.10"));
+        assert_eq!(other.actions.iter().map(Action::word).collect::<Vec<_>>(), ["build_module"]);
+    }
+
+    #[test]
+    fn a_source_of_somebody_else_is_not_overwritten() {
+        let wish = wish(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&wish);
+        let found =
+            KernelModuleBuild.assess(&wish, &answered(&[(&reads[0], 1, "folder /usr/src\n"), (&reads[1], 0, "kernel\t6.1\ntree\n")]));
+        assert!(found.refusal.unwrap().starts_with("/usr/src/nv_peer_mem-1.0 is there"));
+    }
+
+    #[test]
+    fn a_source_without_proof_is_an_error() {
+        let with = |source: Value| KernelModuleBuild.check(&json!({ "name": "a", "version": "1", "source": source }));
+        assert_eq!(with(json!({ "archive": "https://h/a.tar.gz" }))[0].message, "`sha256` is missing");
+        assert_eq!(with(json!({ "archive": "a.tar", "sha256": "12" })).len(), 2);
+        assert_eq!(with(json!({}))[0].pointer, "/source");
+        assert!(with(json!({ "git": "--upload-pack=x", "revision": "-x" })).len() == 2);
+    }
+}

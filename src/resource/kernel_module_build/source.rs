@@ -1,0 +1,77 @@
+//! Where the source of an out-of-tree module comes from, and what builds it.
+
+use crate::resource::BodyError;
+use crate::resource::body::{Shape, check_fields, demand, error, is_clean_path, is_word, required};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where a source comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleSource {
+    /// A revision (commit, tag or branch) of a git repository.
+    Git { url: String, revision: String },
+    /// An archive that tar reads, at a URL or an absolute path on the host, with its SHA-256.
+    Archive { location: String, sha256: String },
+}
+
+/// What builds a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Builder {
+    /// DKMS, which builds it anew for each kernel that comes.
+    Dkms,
+    /// The kernel's own make, for the running kernel alone.
+    Make,
+}
+
+impl ModuleSource {
+    /// The source in a body that has been checked.
+    pub fn of(body: &Value) -> Option<Self> {
+        let source = body.get("source")?;
+        let text = |field: &str| source.get(field).and_then(Value::as_str).map(str::to_owned);
+        match text("git") {
+            Some(url) => Some(ModuleSource::Git { url, revision: text("revision")? }),
+            None => Some(ModuleSource::Archive { location: text("archive")?, sha256: text("sha256")?.to_lowercase() }),
+        }
+    }
+
+    /// All that is wrong with `source`.
+    pub fn check(source: &Value) -> Vec<BodyError> {
+        let text = |field: &str| source.get(field).and_then(Value::as_str);
+        let is_git = source.get("git").is_some();
+        let fields = if is_git {
+            [required("git", Shape::Text), required("revision", Shape::Text)]
+        } else {
+            [required("archive", Shape::Text), required("sha256", Shape::Text)]
+        };
+        if !is_git && source.get("archive").is_none() {
+            return vec![error("/source", "no source is given", Some("`git` and `revision`, or `archive` and `sha256`"))];
+        }
+        let mut errors = check_fields(source, "/source", &fields);
+        if let Some(url) = text("git").or(text("archive")) {
+            let pointer = if is_git { "/source/git" } else { "/source/archive" };
+            demand(
+                &mut errors,
+                is_place(url),
+                pointer,
+                "this is no place that can be fetched",
+                "https://, http://, file:/// or an absolute path",
+            );
+        }
+        if let Some(revision) = text("revision") {
+            demand(&mut errors, is_word(revision, "._/-"), "/source/revision", "this is no revision", "a commit, tag or branch");
+        }
+        if let Some(sha256) = text("sha256") {
+            let digest = sha256.len() == 64 && sha256.chars().all(|c| c.is_ascii_hexdigit());
+            demand(&mut errors, digest, "/source/sha256", "this is no SHA-256", "64 hexadecimal digits, as sha256sum prints them");
+        }
+        errors
+    }
+}
+
+fn is_place(text: &str) -> bool {
+    let scheme = ["https://", "http://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
+    let secret = text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')));
+    (scheme || is_clean_path(text)) && !secret && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+}

@@ -1,0 +1,98 @@
+//! `kernel_module_build` with the real git, tar, gcc, kernel headers and DKMS. The running kernel is not the one whose
+//! headers the root has, so `uname` is a stand-in that names the latter.
+
+use crate::rig::{Host, Root, live, wish};
+use railwright::resource::complaint::complaint;
+use railwright::resource::{Action, Wish};
+use serde_json::{Value, json};
+
+const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\n\
+    MAKE[0]=\"make -C /lib/modules/${kernelver}/build M=${dkms_tree}/${PACKAGE_NAME}/${PACKAGE_VERSION}/build modules\"\n";
+
+fn host(story: &str) -> Option<Host> {
+    let host = Host::start_from(Root::Builder, story, &[])?;
+    host.must(
+        "k=$(basename /lib/modules/*); mv /usr/bin/uname /usr/bin/uname.real\n\
+         printf '#!/bin/sh\\n[ \"$*\" = -r ] && { echo %s; exit; }\\nexec /usr/bin/uname.real \"$@\"\\n' \"$k\" >/usr/bin/uname; chmod +x /usr/bin/uname\n\
+         depmod -a \"$k\"; mkdir -p /srv/rail && cd /srv/rail\n\
+         printf '#include <linux/module.h>\\nMODULE_LICENSE(\"GPL\");\\n' >rail.c; echo 'obj-m := rail.o' >Makefile\n\
+         git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm one && git tag 1.0-9\n\
+         cd /srv && tar -cJf rail.tar.xz --exclude .git rail",
+    );
+    Some(host)
+}
+
+fn build(source: Value) -> Wish {
+    wish("kernel_module_build", json!({ "name": "rail", "version": "1.0", "source": source, "dkms_conf": CONF }))
+}
+
+fn git(revision: &str) -> Wish {
+    build(json!({ "git": "file:///srv/rail", "revision": revision }))
+}
+
+#[test]
+fn a_git_tag_becomes_an_installed_module_and_goes_again() {
+    let Some(host) = host("kernel_module_build git") else { return };
+    live(&host, &git("1.0-9"));
+    host.perform(&host.assess(&git("1.0-9")).actions);
+    let commit = host.must("git -C /srv/rail rev-parse HEAD");
+    assert!(host.must("cat /usr/src/rail-1.0.railwright").contains(&format!("commit {commit}")));
+    assert!(host.must("modinfo -k $(uname -r) -F filename rail").contains("/updates/"));
+    // another source of the same version is built in its place
+    host.must("cd /srv/rail && echo '// two' >>rail.c && git -c user.name=n -c user.email=n@example.org commit -qam two");
+    let newer = git(commit_of(&host, "HEAD").as_str());
+    let changed = host.assess(&newer);
+    assert_eq!(changed.actions.iter().map(Action::word).collect::<Vec<_>>(), ["fetch_module_source", "build_module"]);
+    host.perform(&changed.actions);
+    assert!(host.assess(&newer).is_met() && !host.assess(&git("1.0-9")).is_met());
+}
+
+fn commit_of(host: &Host, revision: &str) -> String {
+    host.must(&format!("git -C /srv/rail rev-parse {revision}")).trim().to_owned()
+}
+
+#[test]
+fn an_archive_is_proven_before_it_is_unpacked() {
+    let Some(host) = host("kernel_module_build archive") else { return };
+    let sha256 = host.must("sha256sum </srv/rail.tar.xz | cut -d' ' -f1").trim().to_owned();
+    let archive = |sha256: &str| json!({ "archive": "/srv/rail.tar.xz", "sha256": sha256 });
+    let wrong = host.assess(&build(archive(&"0".repeat(64))));
+    let (code, _, err) = host.sh(&wrong.actions[0].script());
+    assert!(code == 77 && complaint(&err).unwrap().contains("nothing of it was unpacked"), "{err}");
+    assert!(host.assess(&build(archive(&sha256))).is_absent());
+    live(&host, &build(archive(&sha256)));
+    let body = json!({ "name": "rail", "version": "1.0", "source": archive(&sha256), "dkms": false });
+    live(&host, &wish("kernel_module_build", body));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let Some(host) = host("kernel_module_build missing") else { return };
+    let gone = |wish: &Wish| {
+        let (code, _, err) = host.sh(&host.assess(wish).actions[0].script());
+        (code, complaint(&err).unwrap_or(err))
+    };
+    assert_eq!(gone(&git("no-such-tag")), (66, "the repository has no revision no-such-tag".to_owned()));
+    assert_eq!(gone(&git(&"a".repeat(40))), (66, format!("the repository has no revision {}", "a".repeat(40))));
+    let nowhere = build(json!({ "git": "file:///srv/none", "revision": "main" }));
+    assert_eq!(gone(&nowhere).1, "the repository file:///srv/none could not be fetched");
+
+    let wish = git("1.0-9");
+    let actions = host.assess(&wish).actions;
+    host.perform(&actions[..1]);
+    host.must("echo '#error the rails do not fit' >>/usr/src/rail-1.0/rail.c");
+    let fails = |host: &Host| {
+        let (code, _, err) = host.sh(&actions[1].script());
+        (code, complaint(&err).unwrap_or(err))
+    };
+    let (code, sentence) = fails(&host);
+    assert!(code == 1 && sentence.contains("rail 1.0 does not build for") && sentence.contains("the rails do not fit"), "{sentence}");
+    host.must("rm /lib/modules/*/build");
+    let (code, sentence) = fails(&host);
+    assert!(code == 66 && sentence.contains("wish the package linux-headers-"), "{sentence}");
+    host.must("mv /usr/bin/gcc /usr/bin/gcc.gone");
+    assert!(fails(&host).1.starts_with("gcc is not on this host"));
+    let half = host.undo(&wish, &json!({ "tree": false }));
+    host.perform(&half.actions);
+    assert!(host.undo(&wish, &json!({ "tree": false })).is_met());
+}
