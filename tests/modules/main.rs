@@ -9,12 +9,16 @@ mod lint;
 mod say;
 mod together;
 
+use railwright::base::Target;
 use railwright::module::{self, Desired, Modules};
-use railwright::resource::{Assessment, Observation, kind_named};
+use railwright::resource::observation::{FORMAT_VERSION, TargetObservation};
+use railwright::resource::{Assessment, Observation, kind_named, program};
 use railwright::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
@@ -68,6 +72,33 @@ fn outcome(modules: &Modules, module: &str, case: &Path) -> Vec<(&'static str, O
 
 fn is_of(module: &str, name: &str) -> bool {
     name.split('/').next() == Some(module)
+}
+
+/// Facts of this machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/fresh cargo test --test modules`. Look
+/// through the file before you commit it: it says what this machine is.
+#[test]
+fn facts_are_recorded_on_demand() {
+    let Some(wanted) = std::env::var("RAILWRIGHT_RECORD").ok() else { return };
+    let (module, case) = wanted.split_once('/').expect("RAILWRIGHT_RECORD is MODULE/CASE");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
+    let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
+    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
+    let desired = module::desired(&loaded, &modules(), &BTreeMap::new()).unwrap();
+    let mut targets = BTreeMap::new();
+    for host in &loaded.hosts {
+        let of_module = desired.wishes.iter().filter(|wish| wish.address.target.name == host.name && is_of(module, &wish.module));
+        let mut reads: Vec<_> = of_module.flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish)).collect();
+        reads.sort();
+        reads.dedup();
+        let script = program::render(&reads, "", "c0ffee");
+        let mut shell = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        let answers = program::parse(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
+        targets.insert(Target::host(&host.name), TargetObservation { problem: None, answers });
+    }
+    let (format_version, recorded_at) = (FORMAT_VERSION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+    let observation = Observation { format_version, recorded_at, texts: BTreeMap::new(), targets };
+    fs::write(folder.join("facts.json"), serde_json::to_string_pretty(&observation).unwrap() + "\n").unwrap();
 }
 
 /// The wishes and checks of one module, readable: what comes first, where the spec says so, why.
