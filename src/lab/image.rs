@@ -66,7 +66,7 @@ fn lock_cache(folder: &Folder, listener: Listener<'_>) -> Result<std::fs::File> 
         if !std::mem::replace(&mut said, true) {
             listener(Event::Note("another lab builds in this cache; waiting for it".to_owned()));
         }
-        clock::pause(500);
+        clock::block_for(500);
     }
 }
 

@@ -22,6 +22,20 @@ pub struct ModuleFiles {
     pub files: BTreeMap<String, String>,
 }
 
+impl ModuleFiles {
+    /// The modules among the files of a folder, given as `NAME/module.yaml` and text; `folder` is what messages call it.
+    pub fn below(folder: &str, files: impl IntoIterator<Item = (String, String)>) -> Vec<ModuleFiles> {
+        let mut modules: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for (path, text) in files {
+            // A file beside the module folders, such as a README, is no module's.
+            if let Some((name, below)) = path.split_once('/') {
+                modules.entry(name.to_owned()).or_default().insert(below.to_owned(), text);
+            }
+        }
+        modules.into_iter().map(|(name, files)| ModuleFiles { folder: format!("{folder}/{name}"), files }).collect()
+    }
+}
+
 /// A resource that a module wants.
 #[derive(Debug, Clone)]
 pub struct Resource {

@@ -146,7 +146,8 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
 fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
     let mut diagnostic = Diagnostic::error("RW0214", format!("the signing key `{path}` is not there"))
         .effect("packages of a repository whose key nobody knows would be installed unchecked, so no host is planned")
-        .next("put the armoured key at that path, or plan from an observation, which holds the text that was read then");
+        .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
+        .next("or plan from an observation: it holds the text that was read when it was recorded");
     if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {
         diagnostic = diagnostic.labelled(label);
     }
@@ -215,5 +216,15 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
             (None, _) => "repositories".to_owned(),
         },
         words => join(words.first().copied().unwrap_or_default(), words.get(1..).unwrap_or_default()),
+    }
+}
+
+/// A text of the spec that holds a code point kept for the marks of secrets.
+pub fn reserved_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => secret::reserved(text).map(|_| text.as_str()),
+        Value::Array(items) => items.iter().find_map(reserved_text),
+        Value::Object(map) => map.values().find_map(reserved_text),
+        _ => None,
     }
 }

@@ -5,9 +5,9 @@ use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
 use super::merge;
 use super::names::Use;
-use super::order::Made;
+use super::order::{Made, MadeWish};
 use super::{engine, parameters};
-use crate::base::{Address, Diagnostic, Digest, Place, secret};
+use crate::base::{Address, Diagnostic, Digest, Place};
 use crate::resource::{Wish, kind_named};
 use crate::spec::{Host, Loaded};
 use serde::Serialize;
@@ -60,6 +60,7 @@ pub struct Why {
 pub(super) struct Draft {
     pub module: usize,
     pub resource: usize,
+    pub turn: Option<(String, usize)>,
     pub wish: Wish,
     pub why: Why,
 }
@@ -96,8 +97,11 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
 pub(super) struct Findings(Vec<(Diagnostic, Vec<String>)>);
 
 impl Findings {
+    /// Labels may tell what the value was on the first of the hosts, so only their places are compared.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, host: &str) {
-        match self.0.iter_mut().find(|(known, _)| *known == diagnostic) {
+        let place = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
+        let same = |known: &Diagnostic| known.message == diagnostic.message && place(known) == place(&diagnostic);
+        match self.0.iter_mut().find(|(known, _)| same(known)) {
             Some((_, hosts)) => hosts.push(host.to_owned()),
             None => self.0.push((diagnostic, vec![host.to_owned()])),
         }
@@ -128,8 +132,8 @@ struct Scope {
 
 impl OfHost<'_> {
     fn all(&mut self, out: &mut Desired) {
-        for value in self.values.values() {
-            if let Some(text) = reserved_text(value) {
+        for value in self.values.iter().filter(|(name, _)| *name != "secrets").map(|(_, value)| value) {
+            if let Some(text) = context::reserved_text(value) {
                 let said = crate::base::text::one_line(text, 60);
                 self.found.add(
                     Diagnostic::error("RW0215", format!("`{said}` holds a character that is kept for the marks of secrets")),
@@ -177,7 +181,7 @@ impl OfHost<'_> {
             }
             conditions.extend(module.manifest.when.iter().map(|when| when.text.clone()));
         }
-        let parameters = match parameters::resolve(module, self.values, self.loaded) {
+        let parameters = match parameters::resolve(module, self.values, self.loaded, self.host) {
             Ok(parameters) => parameters,
             Err(errors) => {
                 errors.into_iter().for_each(|error| self.found.add(error, &self.host.name));
@@ -238,8 +242,10 @@ impl OfHost<'_> {
                 module: why.module.clone(),
                 places: self.places(module, resource, turn),
             };
-            self.made[at].by_id.entry(resource.entry.id.text.clone()).or_default().push(address);
-            self.drafts.push(Draft { module: at, resource: index, wish, why });
+            let turn = resource.entry.each.as_ref().zip(turn).map(|(each, turn)| (list_of(&each.text), turn));
+            let made = MadeWish { address, turn: turn.clone() };
+            self.made[at].by_id.entry(resource.entry.id.text.clone()).or_default().push(made);
+            self.drafts.push(Draft { module: at, resource: index, turn, wish, why });
         }
     }
 
@@ -251,7 +257,8 @@ impl OfHost<'_> {
         for error in &errors {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
-            let label = value.map_or(String::new(), |value| crate::base::text::one_line(&format!("here it is {value}"), 80));
+            let label =
+                value.map_or(String::new(), |value| crate::base::text::one_line(&format!("on {} this is {value}", self.host.name), 80));
             let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message)).at(file, span, label);
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
             self.found.add(diagnostic, &self.host.name);
@@ -274,7 +281,8 @@ impl OfHost<'_> {
     fn facts(&self, module: &Module, resource: &Resource, scope: &Scope) -> BTreeMap<String, Value> {
         let uses = module.when.iter().chain(&resource.when).flat_map(|when| &when.uses);
         uses.filter_map(|one| {
-            Some((one.path.join("."), value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?.clone()))
+            let value = value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?;
+            Some((one.path.join("."), fact(value)))
         })
         .collect()
     }
@@ -331,15 +339,16 @@ impl OfHost<'_> {
     }
 }
 
-/// A text of the spec that holds a code point kept for marks; the marks of the secrets themselves are ours.
-fn reserved_text(value: &Value) -> Option<&str> {
+/// The list of a `for`, as it is written.
+fn list_of(each: &str) -> String {
+    each.split_once(" in ").map_or(each, |(_, list)| list).trim().to_owned()
+}
+
+/// A fact as `explain` shows it: of lists and maps only that they are there.
+fn fact(value: &Value) -> Value {
     match value {
-        Value::String(text) => {
-            let ours = secret::names(text).first().is_some_and(|name| *text == secret::mark(name));
-            (!ours && secret::reserved(text).is_some()).then_some(text.as_str())
-        }
-        Value::Array(items) => items.iter().find_map(reserved_text),
-        Value::Object(map) => map.values().find_map(reserved_text),
-        _ => None,
+        Value::Array(items) => Value::from(format!("{} of them", items.len())),
+        Value::Object(_) => Value::from("set"),
+        plain => plain.clone(),
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
     let mut by_address: BTreeMap<Address, (usize, usize, Wish, Vec<Why>)> = BTreeMap::new();
     let mut later: Vec<(Address, Vec<Address>)> = Vec::new();
     for draft in drafts {
-        let after = Made::after(made, modules, draft.module, draft.resource);
+        let after = Made::after(made, modules, draft.module, draft.resource, draft.turn.as_ref());
         let address = draft.wish.address.clone();
         match by_address.get_mut(&address) {
             None => {

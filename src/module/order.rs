@@ -4,7 +4,8 @@
 use super::compile::Module;
 use super::manifest::Noted;
 use crate::base::{Address, Diagnostic, suggest};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::graph::{Cycle, Graph};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
 pub fn meant(modules: &[Module], word: &str) -> Vec<usize> {
@@ -23,20 +24,36 @@ struct Edge<'a> {
 pub fn modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Module> {
     let edges = edges(&modules, problems);
     within_modules(&modules, problems);
-    if let Some(cycle) = shortest_cycle(modules.len(), &edges) {
-        problems.push(cycle_error(&modules, &cycle));
-        return modules;
+    match graph(modules.len(), &edges).order() {
+        Ok(order) => {
+            drop(edges);
+            let mut slots: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
+            order.into_iter().filter_map(|index| slots[index].take()).collect()
+        }
+        Err(Cycle(ring)) => {
+            let edges = around(&ring, &edges);
+            let names: Vec<&str> = edges.iter().chain(edges.first()).map(|edge| modules[edge.from].name.as_str()).collect();
+            let error = Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next(REMOVE_ONE);
+            problems.push(edges.iter().fold(error, |error, edge| {
+                let (from, to) = (&modules[edge.from], &modules[edge.to]);
+                from.at(error, edge.because.node, format!("`{}` comes after `{}`", from.name, to.name))
+            }));
+            modules
+        }
     }
-    let mut order = Vec::new();
-    let mut waiting: BTreeSet<usize> = (0..modules.len()).collect();
-    // Always the first by name of those that wait for nobody, so that the order depends on the names alone.
-    while let Some(next) = waiting.iter().copied().find(|index| !edges.iter().any(|edge| edge.from == *index && waiting.contains(&edge.to)))
-    {
-        waiting.remove(&next);
-        order.push(next);
-    }
-    let mut slots: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|index| slots[index].take()).collect()
+}
+
+const REMOVE_ONE: &str = "remove one of these lines";
+
+fn graph(len: usize, edges: &[Edge<'_>]) -> Graph {
+    Graph::new(len, edges.iter().map(|edge| (edge.to, edge.from)))
+}
+
+/// The edges of a ring in which each must come before the next, told from the last to the first.
+fn around<'a, 'b>(ring: &[usize], edges: &'b [Edge<'a>]) -> Vec<&'b Edge<'a>> {
+    let last_to_first: Vec<usize> = ring.iter().rev().copied().collect();
+    let pairs = last_to_first.iter().zip(last_to_first.iter().cycle().skip(1));
+    pairs.filter_map(|(from, to)| edges.iter().find(|edge| (edge.from, edge.to) == (*from, *to))).collect()
 }
 
 fn edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<'a>> {
@@ -63,43 +80,6 @@ fn unknown(modules: &[Module], module: &Module, because: &Noted) -> Diagnostic {
     module.at(Diagnostic::error("RW0209", format!("no module, capability or resource is named `{}`", because.text)), because.node, near)
 }
 
-/// The shortest way from a module back to itself.
-fn shortest_cycle<'a, 'b>(count: usize, edges: &'b [Edge<'a>]) -> Option<Vec<&'b Edge<'a>>> {
-    (0..count).filter_map(|start| way_back(start, edges)).min_by_key(Vec::len)
-}
-
-fn way_back<'a, 'b>(start: usize, edges: &'b [Edge<'a>]) -> Option<Vec<&'b Edge<'a>>> {
-    let mut reached_by: BTreeMap<usize, &Edge<'a>> = BTreeMap::new();
-    let mut queue = VecDeque::from([start]);
-    while let Some(at) = queue.pop_front() {
-        for edge in edges.iter().filter(|edge| edge.from == at) {
-            if edge.to == start {
-                let mut way = vec![edge];
-                while let Some(before) = way.last().and_then(|edge| reached_by.get(&edge.from)) {
-                    way.push(before);
-                }
-                way.reverse();
-                return Some(way);
-            }
-            if let std::collections::btree_map::Entry::Vacant(free) = reached_by.entry(edge.to) {
-                free.insert(edge);
-                queue.push_back(edge.to);
-            }
-        }
-    }
-    None
-}
-
-fn cycle_error(modules: &[Module], cycle: &[&Edge<'_>]) -> Diagnostic {
-    let names: Vec<&str> = cycle.iter().chain(cycle.first()).map(|edge| modules[edge.from].name.as_str()).collect();
-    let error =
-        Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next("remove one of these lines");
-    cycle.iter().fold(error, |error, edge| {
-        let (from, to) = (&modules[edge.from], &modules[edge.to]);
-        from.at(error, edge.because.node, format!("`{}` comes after `{}`", from.name, to.name))
-    })
-}
-
 /// Cycles between the resources of one module.
 fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
     for module in modules {
@@ -108,10 +88,9 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
         for (from, resource) in module.resources.iter().enumerate() {
             edges.extend(resource.entry.after.iter().filter_map(|because| Some(Edge { from, to: index(&because.text)?, because })));
         }
-        if let Some(cycle) = shortest_cycle(module.resources.len(), &edges) {
-            let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name))
-                .next("remove one of these lines");
-            problems.push(cycle.iter().fold(error, |error, edge| {
+        if let Err(Cycle(ring)) = graph(module.resources.len(), &edges).order() {
+            let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name)).next(REMOVE_ONE);
+            problems.push(around(&ring, &edges).iter().fold(error, |error, edge| {
                 let id = |index: usize| &module.resources[index].entry.id.text;
                 module.at(error, edge.because.node, format!("`{}` comes after `{}`", id(edge.from), id(edge.to)))
             }));
@@ -119,33 +98,41 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The wishes that one module has on one host, by resource id.
+/// A wish that a module has on one host.
+#[derive(Debug, Clone)]
+pub struct MadeWish {
+    /// Its address.
+    pub address: Address,
+    /// The list that its `for` goes through, and the turn.
+    pub turn: Option<(String, usize)>,
+}
+
+/// The wishes that one module has on one host.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// Addresses by resource id.
-    pub by_id: BTreeMap<String, Vec<Address>>,
+    /// Wishes by resource id.
+    pub by_id: BTreeMap<String, Vec<MadeWish>>,
 }
 
 impl Made {
     /// The wishes that no other one of the module comes after.
-    pub fn last(&self, module: &Module) -> Vec<Address> {
-        let waited_for: BTreeSet<&str> = module
-            .resources
-            .iter()
-            .filter(|one| self.by_id.contains_key(&one.entry.id.text))
-            .flat_map(|one| &one.entry.after)
-            .map(|word| word.text.as_str())
-            .collect();
-        self.by_id.iter().filter(|(id, _)| !waited_for.contains(id.as_str())).flat_map(|(_, addresses)| addresses.iter().cloned()).collect()
+    fn last(&self, module: &Module) -> impl Iterator<Item = &MadeWish> {
+        let there = |id: &str| self.by_id.contains_key(id);
+        let waiting = module.resources.iter().filter(|one| there(&one.entry.id.text));
+        let waited_for: BTreeSet<String> = waiting.flat_map(|one| &one.entry.after).map(|word| word.text.clone()).collect();
+        self.by_id.iter().filter(move |(id, _)| !waited_for.contains(*id)).flat_map(|(_, made)| made)
     }
 
-    /// What a resource of the module comes after on this host. `made` is by module, in the order of `modules`.
-    pub fn after(made: &[Made], modules: &[Module], at: usize, resource: usize) -> Vec<Address> {
+    /// What a wish of a resource of the module comes after on this host. `made` is by module, in the order of `modules`.
+    /// Two resources that go through the same list wait for each other turn by turn: one rail does not wait for the rest.
+    pub fn after(made: &[Made], modules: &[Module], at: usize, resource: usize, turn: Option<&(String, usize)>) -> Vec<Address> {
         let module = &modules[at];
+        let other_turn =
+            |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
         let mut out = Vec::new();
         let of_module = |out: &mut Vec<Address>, word: &str| {
             for other in meant(modules, word).into_iter().filter(|other| *other != at) {
-                out.extend(made[other].last(&modules[other]));
+                out.extend(made[other].last(&modules[other]).filter(|wish| !other_turn(wish)).map(|wish| wish.address.clone()));
             }
         };
         let mut words: Vec<&str> = module.resources[resource].entry.after.iter().map(|word| word.text.as_str()).collect();
@@ -153,9 +140,9 @@ impl Made {
         while let Some(word) = words.pop() {
             let own = module.resources.iter().find(|one| one.entry.id.text == word);
             match (made[at].by_id.get(word), own) {
-                (Some(addresses), _) => {
+                (Some(wishes), _) => {
                     first = false;
-                    out.extend(addresses.iter().cloned());
+                    out.extend(wishes.iter().filter(|wish| !other_turn(wish)).map(|wish| wish.address.clone()));
                 }
                 // Not wished for on this host: what it would have waited for counts. Cycles were refused at load.
                 (None, Some(own)) => words.extend(own.entry.after.iter().map(|word| word.text.as_str())),

@@ -2,9 +2,9 @@
 //! from, else its default.
 
 use super::compile::{Module, Modules};
-use super::context::value_at;
+use super::context::{self, value_at};
 use crate::base::{Diagnostic, suggest};
-use crate::spec::Loaded;
+use crate::spec::{Host, Loaded};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,12 @@ pub fn override_path(module: &str, parameter: &str) -> String {
 }
 
 /// The values for a host whose names are `values`; a parameter without a value is left out.
-pub fn resolve(module: &Module, values: &BTreeMap<String, Value>, loaded: &Loaded) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
+pub fn resolve(
+    module: &Module,
+    values: &BTreeMap<String, Value>,
+    loaded: &Loaded,
+    host: &Host,
+) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
     let overrides = loaded.spec.modules.get(&module.name);
     let mut out = BTreeMap::new();
     let mut errors = Vec::new();
@@ -24,32 +29,40 @@ pub fn resolve(module: &Module, values: &BTreeMap<String, Value>, loaded: &Loade
         let value = overridden.or_else(|| value_at(values, &path)).or(parameter.default.as_ref());
         match value {
             Some(value) if parameter.kind.fits(value) => drop(out.insert(name.clone(), value.clone())),
-            Some(value) => errors.push(wrong_type(module, name, value, overridden.is_some(), loaded)),
-            None if parameter.is_required() => errors.push(missing(module, name)),
+            Some(value) => errors.push(wrong_type(module, name, value, overridden.is_some(), loaded, host)),
+            None if parameter.is_required() => errors.push(missing(module, name, loaded, host)),
             None => {}
         }
     }
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded) -> Diagnostic {
+/// The path of the spec that a parameter is taken from on this host.
+fn spec_path(module: &Module, name: &str, host: &Host) -> Option<String> {
+    let from: Vec<String> = module.parameters[name].from.as_ref()?.split('.').map(str::to_owned).collect();
+    Some(context::spec_path(host, &from, None))
+}
+
+fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded, host: &Host) -> Diagnostic {
     let parameter = &module.parameters[name];
     let error = Diagnostic::error("RW0213", format!("`{name}` of module `{}` must be {}", module.name, parameter.kind.words()));
     let said = crate::base::text::one_line(&format!("this is {value}"), 60);
-    let path = if overridden { override_path(&module.name, name) } else { parameter.from.clone().unwrap_or_default() };
-    match loaded.label(&path, &said) {
+    let path = if overridden { Some(override_path(&module.name, name)) } else { spec_path(module, name, host) };
+    match path.and_then(|path| loaded.label(&path, &said)) {
         Some(label) => error.labelled(label),
         None => error.next(said),
     }
 }
 
-fn missing(module: &Module, name: &str) -> Diagnostic {
+fn missing(module: &Module, name: &str, loaded: &Loaded, host: &Host) -> Diagnostic {
     let parameter = &module.parameters[name];
-    let error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
-    let error = match &parameter.from {
-        Some(from) => error.next(format!("set `{}` in the spec", from.strip_prefix("host.").unwrap_or(from))),
-        None => error,
-    };
+    let mut error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
+    if let Some(path) = spec_path(module, name, host) {
+        let key = path.rsplit('.').next().unwrap_or_default().to_owned();
+        let around = std::iter::successors(Some(path.as_str()), |path| path.rfind(['.', '[']).map(|at| &path[..at]));
+        let label = around.skip(1).find_map(|path| loaded.label(path, &format!("`{key}` is not set here")));
+        error = label.into_iter().fold(error, Diagnostic::labelled).next(format!("set `{path}` in the spec"));
+    }
     error.next(format!("or set `modules: {{ {}: {{ parameters: {{ {name}: ... }} }} }}`", module.name))
 }
 
@@ -62,6 +75,13 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
             errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), name, known));
             continue;
         };
+        for (parameter, value) in &wanted.parameters {
+            if context::reserved_text(value).is_some() {
+                let error = Diagnostic::error("RW0215", format!("`{parameter}` holds a character that is kept for the marks of secrets"));
+                let label = loaded.label(&override_path(name, parameter), "in this value");
+                errors.push(label.into_iter().fold(error, Diagnostic::labelled));
+            }
+        }
         for parameter in wanted.parameters.keys().filter(|parameter| !module.parameters.contains_key(*parameter)) {
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);

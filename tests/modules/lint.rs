@@ -131,10 +131,6 @@ verify:
     run: "echo `{{ host.name }}`"
 "#;
     insta::assert_snapshot!(errors(&[("bad", text)]), @r#"
-    RW0202 there is no resource kind `command`
-      modules/bad/module.yaml:5:5
-      |     command:
-      |     ^^^^^^^ there are: file, sysctl, kernel_parameter, package, package_repository, link
     RW0206 a value stands where a shell could run it
       modules/bad/module.yaml:8:15
       |         echo "{{ host.name }}"
@@ -179,11 +175,6 @@ verify:
       | sumary: x
       | ^^^^^^ did you mean `summary`?
       next: keys that can stand here: module, summary, when, parameters, resources, verify, after, provides
-    RW0107 the key `summary` is missing
-      modules/bad/module.yaml:1:1
-      | module: other
-      | ^^^^^^ in this mapping
-      next: add `summary:`
     RW0201 a resource has one kind
       modules/bad/module.yaml:7:5
       |     whn: x
@@ -233,23 +224,23 @@ fn modules_that_wait_for_each_other() {
       | after: [c, d, devices]
       |               ^^^^^^^ nobody has this name
     RW0210 resources of `d` wait for each other
-      modules/d/module.yaml:5:13
-      |     after: [s]
-      |             ^ `r` comes after `s`
       modules/d/module.yaml:8:13
       |     after: [r]
       |             ^ `s` comes after `r`
+      modules/d/module.yaml:5:13
+      |     after: [s]
+      |             ^ `r` comes after `s`
       next: remove one of these lines
-    RW0210 modules wait for each other: a after b after c after a
-      modules/a/module.yaml:3:9
-      | after: [b]
-      |         ^ `a` comes after `b`
+    RW0210 modules wait for each other: b after c after a after b
       modules/b/module.yaml:3:9
       | after: [c, d, devices]
       |         ^ `b` comes after `c`
       modules/c/module.yaml:5:13
       |     after: [cap]
       |             ^^^ `c` comes after `a`
+      modules/a/module.yaml:3:9
+      | after: [b]
+      |         ^ `a` comes after `b`
       next: remove one of these lines
     "#);
 }

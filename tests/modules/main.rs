@@ -1,20 +1,24 @@
 //! Data cases of modules: `modules/<name>/tests/<case>/`. A new case needs no code.
 //!
 //! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`, the answers of its hosts
-//! as in an observation file. What the module under test must make of them lies beside it: `desired.json` (its wishes
+//! as in an observation file. What the module under test must make of them lies beside it: `desired.txt` (its wishes
 //! and checks), `assessed.txt` (what its kinds make of the facts), or `errors.txt`. With RAILWRIGHT_UPDATE=1 in the
 //! environment the expectations are written anew; read the difference before you commit it.
 
 mod lint;
 mod say;
+mod together;
 
+use railwright::base::Target;
 use railwright::module::{self, Desired, Modules};
-use railwright::resource::{Assessment, Observation, kind_named};
-use railwright::spec::{self, Loaded, SourceFile};
-use serde_json::{Value, json};
+use railwright::resource::observation::{FORMAT_VERSION, TargetObservation};
+use railwright::resource::{Assessment, Observation, kind_named, program};
+use railwright::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
@@ -58,10 +62,10 @@ fn outcome(modules: &Modules, module: &str, case: &Path) -> Vec<(&'static str, O
     let keys = module::context::files(&loaded).into_iter().map(|(path, _)| path);
     let texts: BTreeMap<String, String> = keys.filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?))).collect();
     match module::desired(&loaded, modules, &texts) {
-        Err(errors) => vec![("desired.json", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
+        Err(errors) => vec![("desired.txt", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
         Ok(desired) => {
             let assessed = fs::read_to_string(case.join("facts.json")).ok().map(|facts| assessed(&desired, module, &facts));
-            vec![("errors.txt", None), ("desired.json", Some(wishes(&desired, module, &loaded))), ("assessed.txt", assessed)]
+            vec![("errors.txt", None), ("desired.txt", Some(wishes(&desired, module))), ("assessed.txt", assessed)]
         }
     }
 }
@@ -70,21 +74,54 @@ fn is_of(module: &str, name: &str) -> bool {
     name.split('/').next() == Some(module)
 }
 
-/// The wishes and checks of one module, readable: why, where the spec says so, what comes first.
-fn wishes(desired: &Desired, module: &str, loaded: &Loaded) -> String {
-    let wanted = |address| desired.why[address].iter().any(|why| is_of(module, &why.module));
-    let wishes: Vec<Value> = desired
-        .wishes
-        .iter()
-        .filter(|wish| wanted(&wish.address))
-        .map(|wish| {
-            let places: Vec<String> = wish.places.iter().map(|place| format!("{place} {}", place.path)).collect();
-            json!({ "address": wish.address, "body": wish.body, "after": wish.after, "from": places, "why": desired.why[&wish.address] })
-        })
-        .collect();
-    let checks: Vec<_> = desired.checks.iter().filter(|check| is_of(module, &check.name)).collect();
-    let hosts: Vec<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
-    serde_json::to_string_pretty(&json!({ "hosts": hosts, "wishes": wishes, "checks": checks })).unwrap() + "\n"
+/// Facts of this machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/fresh cargo test --test modules`. Look
+/// through the file before you commit it: it says what this machine is.
+#[test]
+fn facts_are_recorded_on_demand() {
+    let Some(wanted) = std::env::var("RAILWRIGHT_RECORD").ok() else { return };
+    let (module, case) = wanted.split_once('/').expect("RAILWRIGHT_RECORD is MODULE/CASE");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
+    let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
+    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
+    let desired = module::desired(&loaded, &modules(), &BTreeMap::new()).unwrap();
+    let mut targets = BTreeMap::new();
+    for host in &loaded.hosts {
+        let of_module = desired.wishes.iter().filter(|wish| wish.address.target.name == host.name && is_of(module, &wish.module));
+        let mut reads: Vec<_> = of_module.flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish)).collect();
+        reads.sort();
+        reads.dedup();
+        let script = program::render(&reads, "", "c0ffee");
+        let mut shell = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        let answers = program::parse(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
+        targets.insert(Target::host(&host.name), TargetObservation { problem: None, answers });
+    }
+    let (format_version, recorded_at) = (FORMAT_VERSION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+    let observation = Observation { format_version, recorded_at, texts: BTreeMap::new(), targets };
+    fs::write(folder.join("facts.json"), serde_json::to_string_pretty(&observation).unwrap() + "\n").unwrap();
+}
+
+/// The wishes and checks of one module, readable: what comes first, where the spec says so, why.
+fn wishes(desired: &Desired, module: &str) -> String {
+    let mut out = String::new();
+    for wish in &desired.wishes {
+        let why = &desired.why[&wish.address];
+        if !why.iter().any(|why| is_of(module, &why.module)) {
+            continue;
+        }
+        out.push_str(&format!("{}\n  {}\n", wish.address, wish.body));
+        out.extend(wish.after.iter().map(|before| format!("  after {}\n", before.within_target())));
+        out.extend(wish.places.iter().map(|place| format!("  from {place} {}\n", place.path)));
+        for why in why {
+            let facts: Vec<String> = why.facts.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            out.push_str(&format!("  by {} because {} ({})\n", why.module, why.conditions.join("; "), facts.join(", ")));
+        }
+    }
+    for check in desired.checks.iter().filter(|check| is_of(module, &check.name)) {
+        let expects = check.expect.as_ref().map_or("exit 0".to_owned(), |text| format!("{text:?}"));
+        out.push_str(&format!("check {} on {}, {} s\n  {}\n  expects {expects}\n", check.name, check.host, check.limit_s, check.run));
+    }
+    if out.is_empty() { "nothing\n".to_owned() } else { out }
 }
 
 /// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
@@ -93,7 +130,7 @@ fn assessed(desired: &Desired, module: &str, facts: &str) -> String {
     let mut out = String::new();
     for wish in desired.wishes.iter().filter(|wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module))) {
         let kind = kind_named(&wish.kind).unwrap();
-        let answers = observation.hosts.get(&wish.address.target.name).map(|host| host.answers.clone()).unwrap_or_default();
+        let answers = observation.targets.get(&wish.address.target).map(|target| target.answers.clone()).unwrap_or_default();
         let assessment = kind.assess(wish, &answers);
         out.push_str(&format!("{}{}\n", wish.address, summary(&assessment)));
         for (name, attribute) in &assessment.attributes {
