@@ -1,3 +1,5 @@
+//! `configfs_value` by tables: answers in, assessment out.
+
 use super::*;
 use crate::base::Address;
 use crate::resource::{Answer, AnswerStatus};

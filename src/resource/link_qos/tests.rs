@@ -1,3 +1,5 @@
+//! `link_qos` by tables: answers in, assessment out.
+
 use super::*;
 use crate::base::Address;
 use crate::resource::{Answer, AnswerStatus};
