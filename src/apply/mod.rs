@@ -1,7 +1,32 @@
 //! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals it, and what a crash
 //! or an interruption left open is found out again by `resume`.
+//!
+//! `refusal` looks at the plan and `preflight` at the hosts before anything is changed; `scheduler` (over `steps`) says
+//! what may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` is the loop between
+//! them; `resume` goes on with a run that was left.
 
+pub mod change;
+pub mod context;
+#[cfg(test)]
+mod fleet_for_tests;
+pub mod gate;
+pub mod outcome;
+pub mod precondition;
+pub mod preflight;
+pub mod reboot;
+pub mod refusal;
+pub mod resume;
+pub mod run;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
 pub mod steps;
+#[cfg(test)]
+mod tests;
+pub mod trouble;
+
+pub use context::{Context, Event, EventSink, Patience};
+pub use gate::{GateResult, Gatekeeper};
+pub use outcome::{ApplyOutcome, Counts, Ending};
+pub use resume::{Decisions, resume};
+pub use run::apply;

@@ -68,7 +68,7 @@ pub enum Command {
 }
 
 /// The rollout's limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Steps at the same time.
     pub parallel: usize,
@@ -94,7 +94,7 @@ enum Progress {
 }
 
 /// The state machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Scheduler {
     steps: Vec<Step>,
     limits: Limits,

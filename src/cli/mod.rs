@@ -1,16 +1,32 @@
 //! The command line: one file a command, named after it, holding its arguments (whose doc comments are the help text)
 //! and its one function. Nothing else parses arguments or decides an exit code.
 
+pub mod apply;
+pub mod drift;
 pub mod exit;
 pub mod explain;
+pub mod facts;
+pub mod failure;
+pub mod gate;
+pub mod graph;
 pub mod inventory;
 pub mod lab;
+pub mod pipeline;
+pub mod plan;
+pub mod recording;
+pub mod resume;
 pub mod schema;
+pub mod show;
+pub mod state;
 pub mod validate;
+pub mod verification;
+pub mod verify;
 
+use crate::base::Diagnostic;
 use crate::report::out;
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
+pub use failure::Failure;
 
 /// Declarative provisioning for GPU/RDMA clusters: plan, apply, prove, find drift.
 #[derive(Debug, Parser)]
@@ -24,24 +40,58 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Lab(lab::Lab),
     Validate(validate::Validate),
-    Schema(schema::Schema),
+    Plan(plan::Plan),
+    Show(show::Show),
+    Apply(apply::Apply),
+    Resume(resume::Resume),
+    Verify(verify::Verify),
+    Drift(drift::Drift),
+    Facts(facts::Facts),
+    State(state::Arguments),
+    Graph(graph::Graph),
     Explain(explain::Explain),
+    Schema(schema::Schema),
+    Lab(lab::Lab),
 }
 
 /// Runs a command to its exit code.
 pub fn run(arguments: Arguments) -> Exit {
-    let exit = match arguments.command {
-        Command::Lab(arguments) => lab::run(arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Schema(_) => schema::run(),
-        Command::Explain(arguments) => explain::run(&arguments),
-    };
+    let exit = run_command(arguments.command).unwrap_or_else(|failure| failure.show());
     // A result that could not be written was not delivered, whatever the command thinks.
     if let (Exit::Done, Some(why)) = (exit, out::failure()) {
         out::note(&format!("the output could not be written: {why}"));
         return Exit::Failed;
     }
     exit
+}
+
+fn run_command(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Validate(arguments) => Ok(validate::run(&arguments)),
+        Command::Plan(arguments) => wait(plan::run(&arguments)),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Apply(arguments) => wait(apply::run(&arguments)),
+        Command::Resume(arguments) => wait(resume::run(&arguments)),
+        Command::Verify(arguments) => wait(verify::run(&arguments)),
+        Command::Drift(arguments) => wait(drift::run(&arguments)),
+        Command::Facts(arguments) => wait(facts::run(&arguments)),
+        Command::State(arguments) => state::run(&arguments),
+        Command::Graph(arguments) => graph::run(&arguments),
+        Command::Explain(arguments) => Ok(explain::run(&arguments)),
+        Command::Schema(_) => Ok(schema::run()),
+        Command::Lab(arguments) => Ok(lab::run(arguments)),
+    }
+}
+
+/// Commands that talk to targets run on a runtime of their own.
+fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        Diagnostic::error("RW1015", format!("no threads could be started: {error}"))
+            .state("nothing was changed")
+            .next("check limits: ulimit -u")
+    })?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    result
 }

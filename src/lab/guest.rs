@@ -17,6 +17,7 @@ pub fn ssh_program(folder: &Folder, number: u8) -> Program {
         .arguments(["-p", &folder.ssh_port(number).to_string()])
         .arguments(["-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-o", "GlobalKnownHostsFile=/dev/null"])
         .arguments(["-o", &known_hosts, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"])
+        .arguments(["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"])
         .argument("root@127.0.0.1")
 }
 
@@ -30,16 +31,16 @@ pub fn number_of(state: &State, name: &str) -> Result<u8> {
     })
 }
 
-/// Runs a script in a machine and waits for it, trying again while nothing answers, until the step's limit.
-pub fn run_when_it_answers(machine: &Machine<'_>, script: &str, step: Step) -> Result<()> {
-    let program = ssh_program(machine.lab, machine.number).argument(format!("sh -c {}", quote::sh(script)));
+/// Runs a script in a machine, made anew for each attempt, until it succeeds or the step's limit is over.
+pub fn run_when_it_answers(machine: &Machine<'_>, script: &dyn Fn() -> String, step: Step) -> Result<()> {
     let watch = Stopwatch::start();
     let mut said = String::new();
     while watch.elapsed() < step.limit() {
         machine.expect_running()?;
+        let program = ssh_program(machine.lab, machine.number).argument(format!("sh -c {}", quote::sh(&script())));
         match program.output() {
             Ok(output) if output.status.success() => return Ok(()),
-            Ok(output) => said = String::from_utf8_lossy(&output.stderr).into_owned(),
+            Ok(output) => said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
             Err(error) => said = error.to_string(),
         }
         clock::block_for(300);
@@ -48,9 +49,9 @@ pub fn run_when_it_answers(machine: &Machine<'_>, script: &str, step: Step) -> R
 }
 
 fn silent(machine: &Machine<'_>, step: Step, said: &str) -> Box<Diagnostic> {
-    Diagnostic::error("RW0905", format!("no answer within {} s, ten times what is usual", step.limit().as_secs()))
+    Diagnostic::error("RW0905", format!("not up and at rest within {} s, ten times what is usual", step.limit().as_secs()))
         .on(format!("lab machine {}", machine.name()))
-        .effect(format!("ssh says: {}", text::one_line(said, 200)))
+        .effect(format!("it said last: {}", text::one_line(said, 200)))
         .state(format!("QEMU runs; the end of the machine's serial line:\n{}", machine.last_words(10)))
         .next(format!("see all of {}", machine.serial().display()))
         .next("railwright lab down")

@@ -45,7 +45,9 @@ pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Cam
     {
         return already_up(&state, wanted);
     }
-    down::end_all(folder)?;
+    if down::end_all(folder)? > 0 {
+        listener(Event::Note("ended what was left of a lab here".to_owned()));
+    }
     let image = image::ensure(folder, wanted.network, listener)?;
     keys::prepare(folder)?;
     timed(listener, Step::Repository, || repository::publish(folder, &image))?;
@@ -179,7 +181,7 @@ fn start_machines(folder: &Folder, machines: &[Machine<'_>], image: &Image, list
 /// Waits until each machine answers and has come to rest; its clock is set, because a snapshot's stands still.
 pub fn wait_for_all(machines: &[Machine<'_>], step: Step, listener: Listener<'_>) -> Result<()> {
     let wait = |machine: &Machine<'_>| {
-        let script = format!("date -u -s @{} >/dev/null && systemctl is-system-running --wait >/dev/null", clock::unix_seconds());
+        let script = || format!("date -u -s @{} >/dev/null; timeout 120 systemctl is-system-running --wait", clock::unix_seconds());
         guest::run_when_it_answers(machine, &script, step)?;
         listener(Event::Note(format!("{} answers on 127.0.0.1:{}", machine.name(), machine.lab.ssh_port(machine.number))));
         Ok(())

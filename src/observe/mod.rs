@@ -1,1 +1,9 @@
-//! observe
+//! One read per host, all at once but bounded. A broken or slow host costs itself only, and the result does not depend on
+//! who answered first.
+
+mod crowd;
+mod event;
+mod hosts;
+
+pub use event::Event;
+pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe, problems};

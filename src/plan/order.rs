@@ -5,23 +5,52 @@ use crate::base::Address;
 use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The graph over all items, changed or not.
+/// The graph over all items, changed or not. What a module says comes first; a kind's own rule gives way where it would
+/// turn that round (a module may well want a package after another module's kernel module).
 pub fn item_graph(items: &[Item], kinds: KindLookup) -> Graph {
     let number: BTreeMap<&Address, usize> = items.iter().enumerate().map(|(n, item)| (&item.wish.address, n)).collect();
+    let said = |(n, item): (usize, &Item)| -> Vec<(usize, usize)> {
+        item.wish.after.iter().filter_map(|address| number.get(address)).filter_map(|first| edge(items, *first, n)).collect()
+    };
+    let edges: BTreeSet<(usize, usize)> = items.iter().enumerate().flat_map(said).collect();
+    let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (first, then) in &edges {
+        after.entry(*first).or_default().insert(*then);
+    }
+    for (first, then) in ruled(items, kinds) {
+        if !reaches(&after, then, first) {
+            after.entry(first).or_default().insert(then);
+        }
+    }
+    Graph::new(items.len(), after.into_iter().flat_map(|(first, then)| then.into_iter().map(move |t| (first, t))))
+}
+
+/// Edges that the kinds' rules ask for, among the resources of one target.
+fn ruled(items: &[Item], kinds: KindLookup) -> Vec<(usize, usize)> {
     let mut by_kind: BTreeMap<(&crate::base::Target, &str), Vec<usize>> = BTreeMap::new();
     for (n, item) in items.iter().enumerate() {
         by_kind.entry((&item.wish.address.target, &item.wish.kind)).or_default().push(n);
     }
-    let mut edges = Vec::new();
-    for (n, item) in items.iter().enumerate() {
-        let named = item.wish.after.iter().filter_map(|address| number.get(address).copied());
-        let ruled = kinds(&item.wish.kind)
-            .into_iter()
-            .flat_map(|kind| kind.after_kinds())
-            .flat_map(|first| by_kind.get(&(&item.wish.address.target, *first)).into_iter().flatten().copied());
-        edges.extend(named.chain(ruled).filter_map(|first| edge(items, first, n)));
+    let of_item = |(n, item): (usize, &Item)| -> Vec<(usize, usize)> {
+        let first_kinds = kinds(&item.wish.kind).into_iter().flat_map(|kind| kind.after_kinds());
+        let firsts = first_kinds.flat_map(|first| by_kind.get(&(&item.wish.address.target, *first)).into_iter().flatten());
+        firsts.filter_map(|first| edge(items, *first, n)).collect()
+    };
+    items.iter().enumerate().flat_map(of_item).collect()
+}
+
+fn reaches(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut queue = vec![from];
+    while let Some(node) = queue.pop() {
+        if node == to {
+            return true;
+        }
+        if seen.insert(node) {
+            queue.extend(after.get(&node).into_iter().flatten());
+        }
     }
-    Graph::new(items.len(), edges)
+    false
 }
 
 /// Applied in order, removed in reverse order; between a removal and a wish that stays there is no order to keep.

@@ -77,7 +77,12 @@ impl World {
         World {
             wishes: Vec::new(),
             last: LastApplied::default(),
-            observation: Observation { format_version: "1.0".into(), recorded_at: "2026-01-01T00:00:00Z".into(), targets: BTreeMap::new() },
+            observation: Observation {
+                format_version: "1.0".into(),
+                recorded_at: "2026-01-01T00:00:00Z".into(),
+                targets: BTreeMap::new(),
+                texts: BTreeMap::new(),
+            },
             targets: Vec::new(),
             rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
             selection: Selection::default(),

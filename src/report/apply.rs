@@ -151,7 +151,6 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::Interrupted { running } => {
             format!("stopping: nothing new starts, {running} steps are finished first; Ctrl-C again leaves at once")
         }
-        Event::Warning(diagnostic) => format!("warning {}: {}", diagnostic.code, one_line(&diagnostic.message, 200)),
         _ => return None,
     })
 }

@@ -1,10 +1,12 @@
 //! The same result as text or JSON. Only this room prints; every screen reads well at 100 columns, without colour,
 //! with 1 host and with 1,000.
 
+pub mod apply;
 pub mod diagnostic;
 pub mod drift;
 pub mod graph;
 pub mod out;
 pub mod plan;
+pub mod progress;
 pub mod value;
 pub mod verify;

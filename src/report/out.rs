@@ -46,6 +46,12 @@ pub fn note(text: &str) {
     write(&mut io::stderr().lock(), text);
 }
 
+/// Writes to stderr as it is, without ending the line: for a line that is drawn again in place.
+pub fn note_raw(text: &str) {
+    let mut stream = io::stderr().lock();
+    let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+}
+
 /// Why something could not be written, if so.
 pub fn failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)

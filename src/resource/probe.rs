@@ -155,7 +155,7 @@ impl Probe {
     /// After this many seconds the host ends the probe's own script (what it left running has its own lease).
     pub fn limit_s(&self) -> u32 {
         match self {
-            Probe::SendTraffic { lease_s, .. } => lease_s + 5,
+            Probe::SendTraffic { lease_s, .. } => *lease_s,
             Probe::ModuleCheck { .. } | Probe::Rails { .. } => 60,
             _ => 30,
         }

@@ -221,7 +221,8 @@ mod tests {
         paths.extend(folders.iter().take(2).map(|folder| folder.path().display().to_string()));
         for path in paths {
             let mut child = Command::new("sh");
-            let mut child = child.arg("-s").env("PATH", &path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut child =
+                child.arg("-s").env("PATH", &path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
             // The frame appends sbin to PATH; the tools under test still come first.
             child.stdin.take().unwrap().write_all(frame.replace(":/usr/sbin:/sbin", "").as_bytes()).unwrap();
             let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();

@@ -80,7 +80,7 @@ impl Sources {
         self.files.push(source);
     }
 
-    /// Adds all files of another collection.
+    /// Takes over another's files.
     pub fn join(&mut self, other: &Sources) {
         self.files.extend(other.files.iter().cloned());
     }

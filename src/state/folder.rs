@@ -2,7 +2,7 @@
 //! Everything in it is 0600 in folders of 0700, and it keeps itself out of git.
 
 use super::journal::{self, Chain, Journal};
-use super::journal_writer::JournalWriter;
+use super::journal_writer::{JournalStore, JournalWriter};
 use crate::base::{Diagnostic, Digest};
 use crate::plan::Plan;
 use crate::system::append_file::AppendFile;
@@ -84,24 +84,22 @@ impl StateFolder {
         Ok(names.into_iter().filter_map(|name| Some((run_number(&name)?, name))).max().map(|(_, name)| name))
     }
 
-    /// Starts the journal of a new run, with a copy of its plan beside it.
-    pub fn begin_run(&self, run: &str, plan: &Plan) -> Result<JournalWriter, Diagnostic> {
-        let begin = || -> io::Result<JournalWriter> {
+    /// Makes the journal of a new run, with a copy of its plan beside it.
+    pub fn begin_run(&self, run: &str, plan: &Plan) -> Result<Box<dyn JournalStore>, Diagnostic> {
+        let begin = || -> io::Result<Box<dyn JournalStore>> {
             let folder = self.run_folder(run);
             files::make_private_folder(&folder)?;
-            files::write_atomic(&folder.join("plan.json"), &serde_json::to_vec(plan)?, 0o600)?;
-            let file = AppendFile::open(&folder.join("journal.jsonl"), None)?;
-            JournalWriter::start(Box::new(file), Chain::default())
+            files::write_atomic(&folder.join("plan.json"), &crate::plan::file::bytes(plan), 0o600)?;
+            Ok(Box::new(AppendFile::open(&folder.join("journal.jsonl"), None)?))
         };
         begin().map_err(|error| self.unusable(&error))
     }
 
-    /// The journal and the plan of a run.
-    pub fn read_run(&self, run: &str) -> Result<(Journal, Plan), Diagnostic> {
+    /// The plan of a run, as it was begun.
+    pub fn read_plan(&self, run: &str) -> Result<Plan, Diagnostic> {
         let path = self.run_folder(run).join("plan.json");
         let bytes = files::read_limited(&path, FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
-        let plan = serde_json::from_slice(&bytes).map_err(|error| self.unusable(&io::Error::from(error)))?;
-        Ok((self.read_journal(run)?, plan))
+        crate::plan::file::parse(&path.display().to_string(), &bytes)
     }
 
     /// The journal of a run; empty when the run has none yet.
@@ -116,11 +114,15 @@ impl StateFolder {
     }
 
     /// Goes on with a journal that was read; its torn end is cut off.
-    pub fn continue_run(&self, run: &str, journal: &Journal) -> Result<JournalWriter, Diagnostic> {
+    pub fn continue_run(&self, run: &str, journal: &Journal) -> Result<Box<dyn JournalStore>, Diagnostic> {
         let path = self.run_folder(run).join("journal.jsonl");
-        AppendFile::open(&path, Some(journal.sound_bytes))
-            .and_then(|file| JournalWriter::start(Box::new(file), journal.chain.clone()))
-            .map_err(|error| self.unusable(&error))
+        let file = AppendFile::open(&path, Some(journal.sound_bytes)).map_err(|error| self.unusable(&error))?;
+        Ok(Box::new(file))
+    }
+
+    /// Starts writing to a journal's store.
+    pub fn writer(&self, store: Box<dyn JournalStore>, chain: Chain) -> Result<JournalWriter, Diagnostic> {
+        JournalWriter::start(store, chain).map_err(|error| self.unusable(&error))
     }
 
     fn run_folder(&self, run: &str) -> PathBuf {

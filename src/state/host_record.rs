@@ -7,6 +7,9 @@ use crate::plan::Applied;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Where the record stands on the host (`transport::upkeep` writes it).
+pub const HOST_RECORD_PATH: &str = "/var/lib/railwright/record.json";
+
 /// What was applied to one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostRecord {

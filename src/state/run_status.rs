@@ -22,6 +22,8 @@ pub struct Intent {
     pub latest: Vec<MemberIntent>,
     /// The boot that the host was in at the latest.
     pub boot_id: Option<String>,
+    /// The record of the latest attempt.
+    pub sequence: u64,
 }
 
 /// One node of the plan in the run.
@@ -65,8 +67,8 @@ pub struct RunStatus {
     pub nodes: BTreeMap<String, NodeStatus>,
     /// Hosts whose record was written, with the latest serial.
     pub host_serials: BTreeMap<String, u64>,
-    /// Hosts that passed a gate.
-    pub proven: Vec<String>,
+    /// Hosts that passed a gate, with the record that says so.
+    pub proven: BTreeMap<String, u64>,
     /// How it ended, when it ended in order.
     pub ending: Option<String>,
     /// The last sequence number.
@@ -107,7 +109,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         Entry::NodeStarted { node, attempt, token, actions, members, boot_id } => {
             let node = status.nodes.entry(node).or_default();
             let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
-            node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id });
+            node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
             node.outcome = None;
         }
         Entry::NodeFinished { node, outcome, applied, removed } => {
@@ -117,9 +119,8 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.removed = removed;
         }
         Entry::GateChecked { hosts, passed, .. } => {
-            status.proven.retain(|host| !hosts.contains(host));
             if passed {
-                status.proven.extend(hosts);
+                status.proven.extend(hosts.into_iter().map(|host| (host, record.sequence)));
             }
         }
         Entry::HostRecordWritten { host, serial } => {
@@ -167,5 +168,46 @@ mod tests {
         let status = fold_of(vec![started(1, 10), started(2, 20)]);
         let intent = status.nodes["n"].intent.as_ref().unwrap();
         assert_eq!((intent.first[0].before.clone(), intent.latest[0].before.clone(), intent.attempt), (10.into(), 20.into(), 2));
+    }
+
+    #[test]
+    fn resources_of_any_target_pass_through_unchanged() {
+        use crate::state::journal::{self, Chain};
+        let applied = Applied {
+            kind: "made_up".to_owned(),
+            body: serde_json::json!({ "deep": [1.5, { "text": "a\nb" }] }),
+            digest: Digest::of(&1),
+            module: "m/x".to_owned(),
+            places: Vec::new(),
+            after: Vec::new(),
+            before: serde_json::json!({ "was": null }),
+            adopted: true,
+            run: "r".to_owned(),
+            at: "t".to_owned(),
+        };
+        let addresses = ["kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1", "host/a/file/%2Fx"];
+        let applied: Vec<(Address, Applied)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
+        let finished = Entry::NodeFinished {
+            node: "n".to_owned(),
+            outcome: Outcome::Done { changed: true },
+            applied: applied.clone(),
+            removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
+        };
+        let mut chain = Chain::default();
+        let started = Entry::RunStarted {
+            format_version: journal::FORMAT_VERSION.to_owned(),
+            run: "r".to_owned(),
+            plan: String::new(),
+            inventory: InventoryOrigin::default(),
+            who: String::new(),
+            machine: String::new(),
+            process: 0,
+            tool: String::new(),
+        };
+        let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
+        let mut state = LastApplied::default();
+        state.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state);
+        assert_eq!(state.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

@@ -11,3 +11,5 @@ pub mod git;
 pub mod identity;
 pub mod lock_file;
 pub mod process;
+pub mod signals;
+pub mod terminal;

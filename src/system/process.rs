@@ -107,11 +107,12 @@ impl Program {
         Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }
 
-    /// Runs it to its end or until `limit`: both outputs go to the log, each line of standard output also to `each`.
+    /// Runs it to its end or until `limit`; each line of both outputs goes to the log and to `each`.
     pub fn run_logged(&self, log: &Path, limit: Duration, each: &mut dyn FnMut(&str)) -> io::Result<Ending> {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
-        let mut child = self.command().stdout(Stdio::piped()).stderr(file.try_clone()?).spawn()?;
-        let lines = lines_of(&mut child)?;
+        let (reader, writer) = io::pipe()?;
+        let mut child = self.command().stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        let lines = lines_of(reader);
         let watch = Stopwatch::start();
         loop {
             let Some(left) = limit.checked_sub(watch.elapsed()) else {
@@ -132,9 +133,8 @@ impl Program {
     }
 }
 
-/// The lines of a child's standard output, read by a thread of their own.
-fn lines_of(child: &mut Child) -> io::Result<mpsc::Receiver<String>> {
-    let pipe = child.stdout.take().ok_or_else(|| io::Error::other("no pipe from the program"))?;
+/// The lines that come out of a pipe, read by a thread of their own.
+fn lines_of(pipe: io::PipeReader) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in io::BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
@@ -143,7 +143,7 @@ fn lines_of(child: &mut Child) -> io::Result<mpsc::Receiver<String>> {
             }
         }
     });
-    Ok(receiver)
+    receiver
 }
 
 /// Asks a child to end, so that it can clean up, and kills it when it does not within ten seconds.
@@ -202,15 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_logged_run_hands_out_lines_and_keeps_both_outputs() {
+    fn a_logged_run_hands_out_and_keeps_the_lines_of_both_outputs() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mut lines = Vec::new();
         let ending = sh("echo one; echo two >&2; echo three").run_logged(&log, Duration::from_secs(60), &mut |l| lines.push(l.to_owned()));
         assert_eq!(ending.unwrap(), Ending::Success);
-        assert_eq!(lines, ["one", "three"]);
-        let text = std::fs::read_to_string(&log).unwrap();
-        assert!(text.contains("two") && text.contains("three"), "{text}");
+        assert_eq!(lines, ["one", "two", "three"]);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\nthree\n");
         assert_eq!(sh("exit 3").run_logged(&log, Duration::from_secs(60), &mut |_| ()).unwrap(), Ending::Failure);
     }
 

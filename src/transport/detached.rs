@@ -108,7 +108,8 @@ fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String
          fi\n",
         folder = sh(folder),
         main = sh(&main_script()),
-        script = sh(script),
+        // What the step writes is for everybody to read, as from any shell of root; what we keep about it is not.
+        script = sh(&format!("umask 022\n{script}")),
     )
 }
 
@@ -116,7 +117,7 @@ fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String
 /// the end of the output, but what is beyond the limit is dropped.
 fn main_script() -> String {
     format!(
-        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 022; cd /\n\
+        "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\n\
          d=$1\nT=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
          {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; }} |\n\
          {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
@@ -183,6 +184,8 @@ mod tests {
         assert_eq!(host.watch().0, "ended 3\nout\n", "the recorded result is read again");
         assert_eq!(std::fs::read_to_string(host.0.path().join("count")).unwrap(), "ran\n");
         assert!(!host.0.path().join("run/t1/script").exists(), "the script does not stay");
+        let open = format!("find {} -perm /077", host.0.path().join("run").display());
+        assert_eq!(host.sh(&open).1, "", "nothing that we keep is readable by others");
     }
 
     #[test]
@@ -197,11 +200,14 @@ mod tests {
     #[test]
     fn a_killed_step_is_gone_once_and_can_then_be_done_again() {
         let host = Host(tempfile::tempdir().unwrap());
-        assert_eq!(host.start("sleep 300", 600), 0);
-        let pid = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
+        let begun = host.0.path().join("begun");
+        assert_eq!(host.start(&format!(": >{}; sleep 300", begun.display()), 600), 0);
+        while !begun.exists() {
+            std::thread::yield_now();
+        }
+        let session = std::fs::read_to_string(host.0.path().join("run/t1/pid")).unwrap();
         // The whole session of the step, as a reboot would end it.
-        let session = format!("kill -KILL -- -{}", pid.trim());
-        assert_eq!(host.sh(&session).0, 0, "{session}");
+        assert_eq!(host.sh(&format!("kill -KILL $(ps -o pid= -s {})", session.trim())).0, 0);
         assert_eq!(host.watch().0, "gone\n");
         assert_eq!(host.start("exit 4", 60), 0);
         assert_eq!(host.watch().0, "ended 4\n");

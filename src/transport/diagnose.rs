@@ -1,1 +1,153 @@
-//! x
+//! Every transport error for the person on call: what it means, what state things are in, and the next command.
+
+use super::TransportError;
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+
+impl TransportError {
+    /// The host that it is about; None for a trouble on this side.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            TransportError::Unreachable { host, .. }
+            | TransportError::HostKeyUnknown { host, .. }
+            | TransportError::HostKeyChanged { host, .. }
+            | TransportError::HostKeyRevoked { host, .. }
+            | TransportError::HostCertificateRefused { host, .. }
+            | TransportError::AuthenticationFailed { host, .. }
+            | TransportError::SudoRefused { host, .. }
+            | TransportError::Lost { host, .. }
+            | TransportError::TimedOut { host, .. } => Some(host),
+            TransportError::Local { .. } => None,
+        }
+    }
+
+    /// In one line, clean, for a table or an observation file.
+    pub fn one_line(&self) -> String {
+        one_line(&self.to_string(), 300)
+    }
+
+    /// As a diagnostic. Its state is that of a connection that was only to be opened or read over: an action whose
+    /// outcome is not known is no error of the transport but `Performed::Unknown`.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let error = |code| Diagnostic::error(code, self.one_line());
+        let diagnostic = match self {
+            TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
+            TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
+            TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
+            TransportError::HostKeyRevoked { known_hosts, line, .. } => error("RW0404")
+                .effect("whoever answers there holds a key that was declared stolen or retired")
+                .next(format!("give the host new keys (ssh-keygen -A), then pin them beside line {line} of {known_hosts}")),
+            TransportError::HostCertificateRefused { .. } => error("RW0405")
+                .effect("an authority that you trust for this host signed the certificate, but not for this host or this time")
+                .next(
+                    "have the authority sign the host's key again: ssh-keygen -s CA -h -n HOST -I HOST /etc/ssh/ssh_host_ed25519_key.pub",
+                ),
+            TransportError::AuthenticationFailed { user, tried, .. } => refused_keys(error("RW0406"), user, tried),
+            TransportError::SudoRefused { user, .. } => error("RW0407")
+                .effect(format!("{user} may log in but cannot read or change the system"))
+                .next(format!("on the host, with visudo: {user} ALL=(root) NOPASSWD: /bin/sh"))
+                .next("or set `ssh: { user: root }` in the inventory"),
+            TransportError::Lost { .. } => error("RW0408")
+                .effect("what the host was asked last has no answer")
+                .next("run the same command again; after an apply: railwright resume"),
+            TransportError::TimedOut { .. } => error("RW0409")
+                .effect("something on the host hangs: a dead network file system, a driver that waits, no memory")
+                .next("look at the host (uptime, dmesg), then run the same command again"),
+            TransportError::Local { .. } => {
+                error("RW0410").next("mend this on the machine that runs railwright, then run the same command again")
+            }
+        };
+        let diagnostic = diagnostic.state("nothing was changed on the host");
+        match self.host() {
+            Some(host) => diagnostic.on(format!("host/{}", one_line(host, 80))),
+            None => diagnostic,
+        }
+    }
+}
+
+fn unreachable(diagnostic: Diagnostic, address: &str) -> Diagnostic {
+    diagnostic
+        .effect("the host's links and settings are unknown; it counts as unavailable")
+        .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))
+        .next("or go on without it: --exclude host/NAME")
+}
+
+fn unknown_key(diagnostic: Diagnostic, known_hosts: &str, line: &str) -> Diagnostic {
+    let algorithm = line.split_whitespace().nth(1).unwrap_or_default();
+    let file = match algorithm {
+        "ssh-rsa" => "rsa",
+        ecdsa if ecdsa.starts_with("ecdsa") => "ecdsa",
+        _ => "ed25519",
+    };
+    diagnostic
+        .effect("nobody has said yet that this key is the host's, so whoever answers there could be anyone")
+        .next(format!("compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_{file}_key.pub"))
+        .next(format!("if it is the same, add this line to {known_hosts}: {}", one_line(line, 1200)))
+}
+
+fn changed_key(diagnostic: Diagnostic, host: &str, known_hosts: &str, line: u32) -> Diagnostic {
+    diagnostic
+        .effect("the host was installed anew, or somebody else answers at its address")
+        .next(format!("compare it on the console of {}: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", one_line(host, 80)))
+        .next(format!("if the host has a new key, replace line {line} of {known_hosts}"))
+}
+
+fn refused_keys(mut diagnostic: Diagnostic, user: &str, tried: &[String]) -> Diagnostic {
+    diagnostic = diagnostic.effect("we may not log in, so the host cannot be read");
+    for what in tried.iter().take(8) {
+        diagnostic = diagnostic.next(format!("tried {}", one_line(what, 200)));
+    }
+    if tried.is_empty() {
+        diagnostic = diagnostic.next("there was nothing to offer: name a key file as `ssh: { identities: [~/.ssh/id_ed25519] }`");
+    }
+    if tried.iter().any(|what| what.contains("is encrypted")) {
+        diagnostic = diagnostic.next("let the agent hold the encrypted key: eval \"$(ssh-agent)\"; ssh-add FILE");
+    }
+    diagnostic.next(format!("put the public key into ~{}/.ssh/authorized_keys on the host", one_line(user, 40)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<TransportError> {
+        let text = || "gpu-001".to_owned();
+        vec![
+            TransportError::Unreachable { host: text(), address: "10.0.0.1:22".to_owned(), reason: "Connection refused".to_owned() },
+            TransportError::HostKeyUnknown {
+                host: text(),
+                fingerprint: "SHA256:abc".to_owned(),
+                known_hosts: "known_hosts".to_owned(),
+                line: "gpu-001 ecdsa-sha2-nistp256 AAAA".to_owned(),
+            },
+            TransportError::HostKeyChanged { host: text(), fingerprint: text(), known_hosts: text(), line: 3 },
+            TransportError::HostKeyRevoked { host: text(), fingerprint: text(), known_hosts: text(), line: 3 },
+            TransportError::HostCertificateRefused { host: text(), fingerprint: text(), known_hosts: text(), reason: text() },
+            TransportError::AuthenticationFailed { host: text(), user: text(), tried: vec!["/k: is encrypted".to_owned()] },
+            TransportError::SudoRefused { host: text(), user: text() },
+            TransportError::Lost { host: text(), reason: "\u{1b}[2Jgone".to_owned() },
+            TransportError::TimedOut { host: text(), limit_s: 30 },
+            TransportError::Local { reason: "no such file".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn each_has_its_code_its_state_and_a_next_command() {
+        let codes: std::collections::BTreeSet<_> = all().iter().map(|error| error.diagnostic().code).collect();
+        assert_eq!(codes.len(), all().len());
+        for error in all() {
+            let diagnostic = error.diagnostic();
+            assert!(diagnostic.state.is_some() && !diagnostic.next.is_empty(), "{error:?}");
+            assert!(!diagnostic.message.contains('\u{1b}'), "clean");
+            let page = format!("{}/docs/codes/{}.md", env!("CARGO_MANIFEST_DIR"), diagnostic.code);
+            assert!(std::fs::read_to_string(&page).is_ok_and(|text| text.starts_with("# ")), "{page}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_pinned_without_trusting_the_network() {
+        let next = all()[1].diagnostic().next;
+        assert_eq!(next[0], "compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ecdsa_key.pub");
+        assert_eq!(next[1], "if it is the same, add this line to known_hosts: gpu-001 ecdsa-sha2-nistp256 AAAA");
+    }
+}

@@ -10,10 +10,6 @@ use crate::resource::program::ENVIRONMENT;
 pub fn script(probe: &Probe, nonce: &str) -> String {
     let inner = format!("{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; cd /\n{{\n{}\n}} </dev/null\n", probe.script());
     let lease = probe.limit_s().max(1);
-    if probe.as_login_user() {
-        // A transient unit has limits of its own; what is judged here are those of the login.
-        return format!("printf %s {} | timeout {lease} /bin/sh -s\n", sh(&inner));
-    }
     format!(
         "T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 3 {lease}\"\n\
          if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\

@@ -1,6 +1,6 @@
 //! A host link over any shell: renders reads, actions, probes and upkeep, and says what the shell's end means for each.
 
-use super::shell::{End, Shell, call};
+use super::shell::{AsLogin, End, Shell, call};
 use super::{BoxFuture, HostLink, Performed, TransportError, Upkeep, detached, lease, upkeep};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read, program};
@@ -31,11 +31,13 @@ impl<S: Shell> ShellLink<S> {
         }
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         let limit_s = program::limit_s(reads, READ_LIMIT_S);
-        let called = call(&self.shell, &program::render(reads, "", &nonce), Duration::from_secs(limit_s.into())).await?;
+        let limit = Duration::from_secs(limit_s.into());
+        let called = call(&self.shell, &program::render(reads, "", &nonce), limit).await?;
         let host = self.shell.host().to_owned();
-        match called.end {
-            End::Lost(reason) if called.stdout.is_empty() => Err(TransportError::Lost { host, reason }),
-            End::TimedOut if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
+        match (called.end.doubt(limit), &called.end) {
+            (Some(_), End::TimedOut) if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
+            (Some(reason), _) if called.stdout.is_empty() => Err(TransportError::Lost { host, reason }),
+            // What was read before the end counts; the sections after it are cut off.
             _ => Ok(program::parse(reads, &nonce, &called.stdout)),
         }
     }
@@ -52,6 +54,10 @@ impl<S: Shell> ShellLink<S> {
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         // The host ends the probe itself; our own limit only covers a host that does not.
         let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);
+        if probe.as_login_user() {
+            // What is judged is the login: a unit or sudo would show limits of their own.
+            return Ok(call(&AsLogin(&self.shell), &probe.script(), limit).await?.performed(limit));
+        }
         Ok(call(&self.shell, &lease::script(probe, &nonce[..12]), limit).await?.performed(limit))
     }
 }
@@ -71,5 +77,32 @@ impl<S: Shell> HostLink for ShellLink<S> {
 
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async { Ok(call(&self.shell, &upkeep::script(upkeep), UPKEEP_LIMIT).await?.performed(UPKEEP_LIMIT)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resource::probe::Probe;
+    use crate::transport::{Connector as _, HostAccess, LocalConnector, Performed};
+
+    /// A unit or sudo would show limits of their own: the probe must see those of the login.
+    #[tokio::test]
+    async fn a_login_is_judged_in_the_login_itself() {
+        let access = HostAccess {
+            name: "here".into(),
+            address: "local".into(),
+            port: 22,
+            user: "root".into(),
+            identities: vec![],
+            known_hosts: String::new(),
+            jump: vec![],
+            ssh_config: false,
+            local: true,
+            connect_timeout_s: 5,
+        };
+        let link = LocalConnector.connect(&access).await.unwrap();
+        let own = std::process::Command::new("sh").args(["-c", "ulimit -l"]).output().unwrap();
+        let Performed::Ended { code, stdout, .. } = link.probe(&Probe::LoginMemlock).await.unwrap() else { panic!() };
+        assert_eq!((code, stdout.as_bytes()), (0, own.stdout.as_slice()));
     }
 }

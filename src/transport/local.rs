@@ -46,22 +46,28 @@ impl Shell for LocalShell {
     }
 
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(async move {
-            let bounds = fed::Bounds { output: OUTPUT_KEPT, error: ERROR_KEPT, total: OUTPUT_TAKEN, limit };
-            let (program, arguments): (_, &[&str]) = if self.elevated { ("sudo", &["-n", "/bin/sh", "-s"]) } else { ("/bin/sh", &["-s"]) };
-            let (ending, stdout, stderr) = fed::run(program, arguments, input.as_bytes(), bounds)
-                .await
-                .map_err(|error| TransportError::Local { reason: format!("{program} does not start: {error}") })?;
-            let end = match ending {
-                fed::Ending::Ended(status) => match (status.code(), status.signal()) {
-                    (Some(code), _) => End::Exit(code),
-                    (None, Some(signal)) => End::Killed(signal.to_string()),
-                    (None, None) => End::NoStatus,
-                },
-                fed::Ending::TimedOut => End::TimedOut,
-                fed::Ending::TooMuch => End::TooMuch,
-            };
-            Ok(Ran { end, stdout, stderr })
-        })
+        Box::pin(run_script(input, limit, self.elevated))
     }
+
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(run_script(input, limit, false))
+    }
+}
+
+async fn run_script(input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
+    let bounds = fed::Bounds { output: OUTPUT_KEPT, error: ERROR_KEPT, total: OUTPUT_TAKEN, limit };
+    let (program, arguments): (_, &[&str]) = if elevated { ("sudo", &["-n", "/bin/sh", "-s"]) } else { ("/bin/sh", &["-s"]) };
+    let (ending, stdout, stderr) = fed::run(program, arguments, input.as_bytes(), bounds)
+        .await
+        .map_err(|error| TransportError::Local { reason: format!("{program} does not start: {error}") })?;
+    let end = match ending {
+        fed::Ending::Ended(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => End::Exit(code),
+            (None, Some(signal)) => End::Killed(signal.to_string()),
+            (None, None) => End::NoStatus,
+        },
+        fed::Ending::TimedOut => End::TimedOut,
+        fed::Ending::TooMuch => End::TooMuch,
+    };
+    Ok(Ran { end, stdout, stderr })
 }

@@ -59,6 +59,32 @@ pub trait Shell: Send + Sync {
     fn elevated(&self) -> bool;
     /// Starts the shell, feeds it `input` and waits. Errors mean that the shell was certainly not started.
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    /// The same in the login itself, without `sudo`.
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+}
+
+/// A host's shell without `sudo`: the login as its user gets it.
+pub struct AsLogin<'s>(pub &'s dyn Shell);
+
+impl Shell for AsLogin<'_> {
+    fn host(&self) -> &str {
+        self.0.host()
+    }
+    fn user(&self) -> &str {
+        self.0.user()
+    }
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+    fn elevated(&self) -> bool {
+        false
+    }
+    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(input, limit)
+    }
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(input, limit)
+    }
 }
 
 /// A script's end and output, after the frame was taken off.

@@ -14,7 +14,7 @@ const GATE_ROUNDS: usize = 2;
 
 /// How a gate ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GateResult {
+pub struct GateReport {
     /// True when nothing failed and nothing stayed unknown: what is not proven does not count as done.
     pub passed: bool,
     /// Why not, on one line: hosts and their first finding.
@@ -40,13 +40,13 @@ pub async fn gate(
     wave: &[String],
     done: &[String],
     on_event: OnEvent<'_>,
-) -> GateResult {
+) -> GateReport {
     let names = hosts(wave, done);
     let mut request = request.clone();
     request.hosts.retain(|host| names.iter().any(|name| name == host.name()));
     request.rounds_per_rail = Some(GATE_ROUNDS);
     let report = verify(connector, &request, on_event).await;
-    GateResult { passed: report.verdict() == Verdict::Passed, reason: reason(&report), report }
+    GateReport { passed: report.verdict() == Verdict::Passed, reason: reason(&report), report }
 }
 
 fn reason(report: &VerifyReport) -> Option<String> {

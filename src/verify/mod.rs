@@ -23,10 +23,12 @@ pub mod run;
 mod samples;
 pub mod schedule;
 mod session;
+#[cfg(test)]
+mod tests;
 mod together;
 pub mod traffic;
 
-pub use gate::{GateResult, gate};
+pub use gate::{GateReport, gate};
 pub use request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
 pub use run::{VerifyEvent, verify};

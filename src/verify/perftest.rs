@@ -63,11 +63,15 @@ fn table(code: i32, output: &str) -> Result<BTreeMap<String, f64>, TrafficFault>
     let mut lines = output.lines().skip_while(|l| !l.trim_start().starts_with("#bytes"));
     let header = lines.next().ok_or_else(|| fault(code, output))?;
     let names = columns(header);
-    let numbers = lines
-        .map(|l| l.split_whitespace().map_while(|w| w.parse::<f64>().ok().filter(|v| v.is_finite())).collect::<Vec<_>>())
-        .find(|values| values.len() == names.len())
-        .ok_or_else(|| TrafficFault::NotUnderstood("a header without its line of numbers".to_owned()))?;
-    Ok(names.into_iter().zip(numbers).collect())
+    let below: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('-')).collect();
+    // A cell that is no finite number (`-nan` where nothing varied) costs that cell only.
+    let cells = |line: &str| line.split_whitespace().map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
+    let row = below.iter().map(|line| cells(line)).find(|row| row.len() == names.len() && row.first().is_some_and(Option::is_some));
+    let row = row.ok_or_else(|| {
+        let instead = below.first().map_or("nothing".to_owned(), |line| one_line(line, 80));
+        TrafficFault::NotUnderstood(format!("no line of numbers below the header, but {instead}"))
+    })?;
+    Ok(names.into_iter().zip(row).filter_map(|(name, cell)| Some((name, cell.filter(|value| value.is_finite())?))).collect())
 }
 
 /// Column names. Some have a space in them: a word without a unit belongs to the next one (`BW average[Gb/sec]`,
@@ -152,6 +156,8 @@ mod tests {
     #[test]
     fn typical_latency_and_its_percentile() {
         assert_eq!(latency(0, samples::READ_LAT), Ok(Latency { typical_us: 371.75, p99_us: Some(1251.59) }));
+        let one_turn = samples::READ_LAT.replace("230.90", "-nan");
+        assert_eq!(latency(0, &one_turn).unwrap().typical_us, 371.75);
         let by_duration = "#bytes        #iterations       t_avg[usec]    tps average\n2  100 12.5 80000.0\n";
         assert_eq!(latency(0, by_duration), Ok(Latency { typical_us: 12.5, p99_us: None }));
     }

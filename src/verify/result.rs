@@ -1,6 +1,7 @@
 //! What came out: one result per check and subject, and the measured matrix.
 
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, Severity};
 use serde::{Serialize, Serializer};
 
 /// The format of the JSON report.
@@ -217,7 +218,36 @@ pub struct VerifyReport {
     pub matrix: Vec<Measurement>,
 }
 
+impl CheckResult {
+    /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown is an error too,
+    /// because it proves nothing.
+    pub fn diagnostic(&self) -> Option<Diagnostic> {
+        let code = self.code?;
+        let rail = self.rail.map_or(String::new(), |rail| format!(", rail {rail}"));
+        let message = match self.verdict {
+            Verdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
+            _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
+            _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
+        };
+        let severity = if self.verdict == Verdict::Warning { Severity::Warning } else { Severity::Error };
+        let mut diagnostic =
+            Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.hosts.join(" -> ")));
+        diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
+        diagnostic.next.extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
+        Some(diagnostic)
+    }
+}
+
 impl VerifyReport {
+    /// Everything that is not as it must be, worst first.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        [Verdict::Failed, Verdict::Unknown, Verdict::Warning]
+            .into_iter()
+            .flat_map(|verdict| self.with(verdict))
+            .filter_map(CheckResult::diagnostic)
+            .collect()
+    }
+
     /// The worst verdict: `Failed`, then `Unknown`; warnings and what does not apply count as passed.
     pub fn verdict(&self) -> Verdict {
         match self.results.iter().map(|r| r.verdict).min() {
@@ -229,5 +259,29 @@ impl VerifyReport {
     /// The results of one verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &CheckResult> {
         self.results.iter().filter(move |r| r.verdict == verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_verdict_counts_and_warnings_do_not_stop() {
+        let result = |judgement: Judgement| judgement.on("inventories/lab", &["n1"], Some(0), Check::Gid);
+        let report =
+            |results| VerifyReport { format_version: FORMAT_VERSION, inventory: String::new(), hosts: vec![], results, matrix: vec![] };
+        let warning = result(Judgement::warning("RW0814", "rcvd_seq_err +2"));
+        let unknown = result(Judgement::unknown("RW0801", "lost"));
+        let failed = result(Judgement::failed("RW0805", "no GID").next("railwright plan {inventory}"));
+        assert_eq!(report(vec![warning.clone()]).verdict(), Verdict::Passed);
+        assert_eq!(report(vec![warning.clone(), unknown.clone()]).verdict(), Verdict::Unknown);
+        let all = report(vec![warning, unknown, failed]);
+        assert_eq!(all.verdict(), Verdict::Failed);
+        let diagnostics = all.diagnostics();
+        let codes: Vec<_> = diagnostics.iter().map(|d| (d.code, d.severity)).collect();
+        assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
+        assert_eq!(diagnostics[0].next, ["railwright plan inventories/lab"]);
+        assert_eq!(diagnostics[0].subject.as_deref(), Some("host n1, rail 0"));
     }
 }

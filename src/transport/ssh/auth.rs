@@ -7,13 +7,15 @@
 use super::connect::{Checker, words};
 use super::destination::Destination;
 use super::identity::{self, Identity, Secret};
+use super::signer::KeySigner;
 use crate::base::text::one_line;
 use crate::system::environment;
 use crate::transport::TransportError;
 use russh::client::{AuthResult, Handle};
 use russh::keys::agent::AgentIdentity;
 use russh::keys::agent::client::AgentClient;
-use russh::keys::{Certificate, HashAlg, PrivateKeyWithHashAlg, PublicKey};
+use russh::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
+use std::sync::Arc;
 use tokio::net::UnixStream;
 
 /// Offers after which we stop by ourselves.
@@ -119,8 +121,7 @@ impl Login<'_> {
         let path = identity.path.display();
         match (&identity.secret, &identity.certificate, &identity.public) {
             (Secret::Ready(key), Some(certificate), _) => {
-                let offer = self.handle.authenticate_openssh_cert(self.destination.user.clone(), key.clone(), certificate.clone()).await;
-                self.judge(format!("{path} with its certificate"), offer.map_err(|error| words(&error)))
+                self.offer_certificate(key.clone(), certificate.clone(), format!("{path} with its certificate")).await
                     || self.offer_key(key.clone(), path.to_string()).await
             }
             (Secret::Ready(key), None, _) => in_agent || self.offer_key(key.clone(), path.to_string()).await,
@@ -135,10 +136,17 @@ impl Login<'_> {
         }
     }
 
-    async fn offer_key(&mut self, key: std::sync::Arc<russh::keys::PrivateKey>, path: String) -> bool {
+    async fn offer_key(&mut self, key: Arc<PrivateKey>, path: String) -> bool {
         let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
         let offer = self.handle.authenticate_publickey(self.destination.user.clone(), PrivateKeyWithHashAlg::new(key, hash)).await;
         self.judge(path, offer.map_err(|error| words(&error)))
+    }
+
+    async fn offer_certificate(&mut self, key: Arc<PrivateKey>, certificate: Certificate, what: String) -> bool {
+        let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
+        let user = self.destination.user.clone();
+        let offer = self.handle.authenticate_certificate_with(user, certificate, hash, &mut KeySigner(key)).await;
+        self.judge(what, offer.map_err(|error| one_line(&error.to_string(), 100)))
     }
 
     async fn sign_with_agent(&mut self, key: PublicKey, certificate: Option<Certificate>, what: String) -> bool {

@@ -5,7 +5,7 @@ use crate::base::text::one_line;
 use crate::system::{environment, fed};
 use crate::transport::TransportError;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -25,24 +25,38 @@ pub(super) struct SshConfig {
     pub proxy_command: Option<String>,
 }
 
+/// A host, and the user that the inventory names (empty when open).
+type Question = (String, String);
+
 /// The answers so far.
 #[derive(Default)]
 pub(super) struct Aliases {
-    known: Mutex<BTreeMap<(String, String), Arc<OnceCell<SshConfig>>>>,
+    /// The configuration file to read instead of the usual ones.
+    file: Option<PathBuf>,
+    known: Mutex<BTreeMap<Question, Arc<OnceCell<SshConfig>>>>,
 }
 
 impl Aliases {
+    /// Reads this file instead of the usual ones.
+    pub fn of_file(file: PathBuf) -> Self {
+        Aliases { file: Some(file), ..Aliases::default() }
+    }
+
     /// Asks `ssh -G`, once for each host and user; a failure is not kept.
     pub async fn of(&self, host: &str, user: &str) -> Result<SshConfig, TransportError> {
         let key = (host.to_owned(), user.to_owned());
         let cell = self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        cell.get_or_try_init(|| ask(host, user)).await.cloned()
+        cell.get_or_try_init(|| ask(host, user, self.file.as_deref())).await.cloned()
     }
 }
 
-async fn ask(host: &str, user: &str) -> Result<SshConfig, TransportError> {
+async fn ask(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
     let failed = |reason: String| TransportError::Local { reason: format!("ssh -G {host} failed: {reason}") };
+    let file = file.map(|file| file.display().to_string());
     let mut arguments = vec!["-G"];
+    if let Some(file) = &file {
+        arguments.extend(["-F", file]);
+    }
     if !user.is_empty() {
         arguments.extend(["-l", user]);
     }
@@ -59,7 +73,7 @@ async fn ask(host: &str, user: &str) -> Result<SshConfig, TransportError> {
 }
 
 /// Lines `key value`, keys in lower case. `none` means that there is none.
-fn parse(text: &str, home: Option<&std::path::Path>) -> SshConfig {
+fn parse(text: &str, home: Option<&Path>) -> SshConfig {
     let path = |text: &str| match (text.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),

@@ -2,7 +2,8 @@
 
 use super::auth;
 use super::destination::Destination;
-use super::known_hosts::{Files, Names, Pins, Verdict};
+use super::known_hosts::{Files, Names};
+use super::pins::{Pins, Verdict};
 use crate::base::text::one_line;
 use crate::transport::TransportError;
 use russh::client::{self, Handler, Msg, Session};

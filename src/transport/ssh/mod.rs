@@ -10,7 +10,9 @@ mod destination;
 mod identity;
 mod jump;
 mod known_hosts;
+mod pins;
 mod run;
+mod signer;
 
 use super::link::ShellLink;
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
@@ -28,6 +30,11 @@ impl SshConnector {
     /// With nothing open yet.
     pub fn new() -> Self {
         SshConnector::default()
+    }
+
+    /// `ssh -G` reads this file instead of the user's and the system's configuration.
+    pub fn with_ssh_config(file: std::path::PathBuf) -> Self {
+        SshConnector { config: config::Aliases::of_file(file), ..SshConnector::default() }
     }
 
     async fn open(&self, access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {

@@ -4,7 +4,7 @@ use super::connect::{Connection, words};
 use crate::system::fed::Capture;
 use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
 use crate::transport::{BoxFuture, TransportError};
-use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, client::Msg};
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
 use std::time::Duration;
 
 /// A server that does not open a channel in this time does not answer.
@@ -28,22 +28,25 @@ impl Shell for Connection {
     }
 
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit))
+        Box::pin(self.run_script(input, limit, self.elevated()))
+    }
+
+    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(input, limit, false))
     }
 }
 
 impl Connection {
-    async fn run_script(&self, input: &str, limit: Duration) -> Result<Ran, TransportError> {
+    async fn run_script(&self, input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
         let host = self.destination.name.clone();
         let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
         let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
-        let open = tokio::time::timeout(OPEN_LIMIT, self.handle.channel_open_session()).await;
-        let channel = match open {
+        let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
             Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
             Ok(opened) => opened.map_err(|error| lost(words(&error)))?,
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
-        let command = if self.elevated() { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
+        let command = if elevated { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
         let (mut from, to) = channel.split();
         let mut ran = Ran { end: End::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
         let talk = async {
@@ -64,6 +67,18 @@ impl Connection {
         };
         let _ = to.close().await;
         Ok(ran)
+    }
+
+    /// A server counts a session until it has seen both ends close, and may allow fewer than we hold: asked again then.
+    async fn open_session(&self) -> Result<Channel<Msg>, russh::Error> {
+        loop {
+            match self.handle.channel_open_session().await {
+                Err(russh::Error::ChannelOpenFailure(ChannelOpenFailure::ConnectFailed | ChannelOpenFailure::ResourceShortage)) => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                other => return other,
+            }
+        }
     }
 }
 

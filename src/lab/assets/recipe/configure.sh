@@ -1,6 +1,7 @@
 # Sourced by image.sh: what is set on the fresh root beyond the files of guest/.
 # No key is in the image: host key, authorized key and name come to each machine at its first boot (identity).
-rm -f "$ROOT"/etc/ssh/ssh_host_* "$ROOT/etc/resolv.conf" "$ROOT/etc/machine-id" "$ROOT/etc/hostname"
+rm -f "$ROOT"/etc/ssh/ssh_host_* "$ROOT/etc/resolv.conf" "$ROOT/etc/hostname" "$ROOT/etc/machine-id"
+rm -f "$ROOT/var/lib/dbus/machine-id" # D-Bus's copy would be taken for the identity of every machine
 : >"$ROOT/etc/resolv.conf" # nothing but the lab can be reached
 : >"$ROOT/etc/machine-id"
 rm -f "$ROOT"/etc/apt/sources.list "$ROOT"/etc/apt/sources.list.d/*

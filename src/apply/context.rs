@@ -1,0 +1,137 @@
+//! What a run needs besides its plan, and what it tells while it goes on.
+
+use super::gate::{GateResult, Gatekeeper};
+use crate::base::Digest;
+use crate::state::{Outcome, StateFolder};
+use crate::transport::{Connector, HostAccess};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How much at once, and how long to wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// Steps at the same time, and connections at the start.
+    pub parallel: usize,
+    /// How long a host may take to come back from a reboot. A server with eight GPUs needs ten minutes and more.
+    pub reboot: Duration,
+    /// Between two looks at a host that reboots.
+    pub reboot_poll: Duration,
+    /// How long a resource may take to be as wished after its last action (a service that starts, a link that comes up).
+    pub settle: Duration,
+    /// Between two looks at a resource that settles, and between two attempts to get a lost connection back.
+    pub settle_poll: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            parallel: 32,
+            reboot: Duration::from_secs(20 * 60),
+            reboot_poll: Duration::from_secs(5),
+            settle: Duration::from_secs(30),
+            settle_poll: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What a run needs besides its plan.
+#[derive(Clone)]
+pub struct Context {
+    /// Where railwright remembers.
+    pub folder: StateFolder,
+    /// Opens connections.
+    pub connector: Arc<dyn Connector>,
+    /// How to reach each host, by its name in the spec.
+    pub hosts: BTreeMap<String, HostAccess>,
+    /// Proves hosts.
+    pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// The spec's digest now; a plan that was made from another is refused. None where there is no spec to compare.
+    pub spec_digest: Option<Digest>,
+    /// How much and how long.
+    pub patience: Patience,
+    /// How many times the user has asked to stop.
+    pub interrupts: watch::Receiver<u32>,
+}
+
+/// What happens, as it happens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The run began; nothing was changed yet.
+    RunStarted {
+        /// Its name.
+        run: String,
+        /// Steps that are to be done.
+        steps: usize,
+    },
+    /// A host was reached and locked.
+    HostReady {
+        /// The host.
+        host: String,
+    },
+    /// A host could not be reached.
+    HostUnreachable {
+        /// The host.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// A step began.
+    StepStarted {
+        /// The node's id.
+        node: String,
+    },
+    /// An action of a step goes out.
+    ActionStarted {
+        /// The node's id.
+        node: String,
+        /// From 0.
+        index: usize,
+        /// How many the step has.
+        count: usize,
+        /// The action's word.
+        word: String,
+    },
+    /// A step ended.
+    StepFinished {
+        /// The node's id.
+        node: String,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A host is rebooting.
+    Rebooting {
+        /// The host.
+        host: String,
+    },
+    /// A host is back, with another boot id.
+    Rebooted {
+        /// The host.
+        host: String,
+    },
+    /// Hosts are being proven.
+    GateStarted {
+        /// The gate's id.
+        node: String,
+        /// The hosts.
+        hosts: Vec<String>,
+    },
+    /// Hosts were proven, or not.
+    GateFinished {
+        /// The gate's id.
+        node: String,
+        /// The hosts.
+        hosts: Vec<String>,
+        /// What was found.
+        result: GateResult,
+    },
+    /// The user asked to stop; this many steps are still running.
+    Interrupted {
+        /// How many.
+        running: usize,
+    },
+}
+
+/// Where events go. Called from many tasks; must not block.
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;

@@ -1,0 +1,114 @@
+//! How a run ended, as a value for the screen and for the exit code.
+
+use crate::base::{Diagnostic, Severity};
+use crate::state::{Outcome, Skip};
+
+/// The exit classes of a run, worst first (design: exit codes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// The user stopped it.
+    Interrupted,
+    /// Refused: nothing was changed.
+    Refused,
+    /// Stopped by the budget or a gate.
+    Stopped,
+    /// Something failed.
+    Failed,
+    /// Something is unknown, unreachable, stale or held.
+    Incomplete,
+    /// All done, or nothing to do.
+    Done,
+}
+
+impl Ending {
+    /// The word in the journal.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ending::Interrupted => "interrupted",
+            Ending::Refused => "refused",
+            Ending::Stopped => "stopped",
+            Ending::Failed => "failed",
+            Ending::Incomplete => "incomplete",
+            Ending::Done => "done",
+        }
+    }
+}
+
+/// How many steps ended how; gates and barriers are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Changed.
+    pub done: usize,
+    /// As wished before anything was done.
+    pub already: usize,
+    /// Tried, and not as wished.
+    pub failed: usize,
+    /// Nobody knows.
+    pub unknown: usize,
+    /// On hosts that could not be reached.
+    pub unreachable: usize,
+    /// The host moved since the plan was made.
+    pub stale: usize,
+    /// Held.
+    pub held: usize,
+    /// Not begun.
+    pub skipped: usize,
+}
+
+impl Counts {
+    /// Counts one step.
+    pub fn add(&mut self, outcome: &Outcome) {
+        *match outcome {
+            Outcome::Done { changed: true } => &mut self.done,
+            Outcome::Done { changed: false } => &mut self.already,
+            Outcome::Failed { .. } => &mut self.failed,
+            Outcome::Unknown { .. } => &mut self.unknown,
+            Outcome::Unreachable { .. } => &mut self.unreachable,
+            Outcome::Stale { .. } => &mut self.stale,
+            Outcome::Held { .. } => &mut self.held,
+            Outcome::Skipped { .. } => &mut self.skipped,
+        } += 1;
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplyOutcome {
+    /// The exit class.
+    pub ending: Ending,
+    /// The run's name; nothing when it was refused before it began.
+    pub run: Option<String>,
+    /// How many steps ended how.
+    pub counts: Counts,
+    /// What went wrong, in the order in which it was seen; warnings among it.
+    pub problems: Vec<Diagnostic>,
+    /// Every node of the plan with its outcome, in the plan's order.
+    pub outcomes: Vec<(String, Outcome)>,
+}
+
+impl ApplyOutcome {
+    /// Refused before anything was changed.
+    pub fn refused(problems: Vec<Diagnostic>) -> Self {
+        ApplyOutcome { ending: Ending::Refused, run: None, counts: Counts::default(), problems, outcomes: Vec::new() }
+    }
+}
+
+/// The exit class of a run with these outcomes.
+pub fn ending(outcomes: &[(String, Outcome)], interrupted: bool, problems: &[Diagnostic]) -> Ending {
+    let of_one = |outcome: &Outcome| match outcome {
+        Outcome::Skipped { because: Skip::Interrupted } => Ending::Interrupted,
+        Outcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => Ending::Stopped,
+        Outcome::Failed { .. } => Ending::Failed,
+        Outcome::Done { .. } => Ending::Done,
+        _ => Ending::Incomplete,
+    };
+    let gate_failed = outcomes.iter().any(|(id, outcome)| id.starts_with("gate/") && matches!(outcome, Outcome::Failed { .. }));
+    let mut worst = outcomes.iter().map(|(_, outcome)| of_one(outcome)).min().unwrap_or(Ending::Done);
+    if gate_failed {
+        worst = worst.min(Ending::Stopped);
+    }
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        worst = worst.min(Ending::Incomplete);
+    }
+    if interrupted && worst != Ending::Done { Ending::Interrupted } else { worst }
+}

@@ -1,0 +1,359 @@
+//! Looks at a step's resources once more, right before it, and decides: already so, go, or leave it alone. Pure.
+//!
+//! A resource must be as it was when the plan was made. It may have moved where the plan said so (it is disturbed or
+//! known only after another step) or where an earlier step of this run acted on the same target before it; then it is
+//! judged anew, and may only do what the plan announced.
+
+use super::trouble::differences;
+use crate::base::{Address, Digest};
+use crate::plan::make::join_actions;
+use crate::plan::{Applied, Member, NodeKind, Reason};
+use crate::resource::{Action, Answers, Assessment, Kind, Plane, Read, kind_named};
+use crate::state::journal::MemberIntent;
+use crate::state::run_status::Intent;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What is to be done with a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It is as wished; nothing to do.
+    Met,
+    /// Carry these actions out.
+    Act(Vec<Action>),
+    /// The target moved.
+    Stale(String),
+    /// It would need more than was announced, or cannot be done at all.
+    Unannounced(String),
+    /// It was begun earlier, and nobody can tell what became of it.
+    Undecided(String),
+}
+
+/// One resource of a step, as it is now.
+#[derive(Clone)]
+pub struct Seen<'a> {
+    /// What the plan says.
+    pub member: &'a Member,
+    /// What is remembered of it.
+    pub prior: Option<Applied>,
+    /// What its kind makes of the answers.
+    pub assessment: Assessment,
+    /// Its kind; an adopted resource that is taken back needs none.
+    pub kind: Option<&'static dyn Kind>,
+    /// It may have moved, by our own doing.
+    pub may_have_moved: bool,
+}
+
+/// What must be read to judge a member.
+pub fn reads(member: &Member) -> Vec<Read> {
+    kind_named(&member.wish.kind).map(|kind| kind.reads(&member.wish)).unwrap_or_default()
+}
+
+/// Judges a member by its target's answers.
+pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, may_have_moved: bool) -> Seen<'a> {
+    let kind = kind_named(&member.wish.kind);
+    let assessment = match kind {
+        None => Assessment::default(),
+        Some(_) if member.removal && prior.as_ref().is_some_and(|applied| applied.adopted) => Assessment::default(),
+        Some(kind) if member.removal => kind.undo(&member.wish, prior.as_ref().map_or(&member.before, |applied| &applied.before), answers),
+        Some(kind) => kind.assess(&member.wish, answers),
+    };
+    Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
+}
+
+/// The plan itself says that it looks at the resource again.
+pub fn moves_by_plan(member: &Member) -> bool {
+    matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
+}
+
+impl Seen<'_> {
+    /// The resource's address.
+    pub fn address(&self) -> &Address {
+        &self.member.wish.address
+    }
+
+    /// Nothing is left to do but a reboot, which is a step of its own.
+    pub fn is_settled(&self) -> bool {
+        self.assessment.is_met() || self.only_waits_for_reboot()
+    }
+
+    /// Everything differs only in the running plane, and only a reboot mends that.
+    pub fn only_waits_for_reboot(&self) -> bool {
+        self.assessment.needs_reboot
+            && self.assessment.attributes.values().flat_map(|a| a.differences()).all(|(plane, ..)| plane == Plane::Running)
+    }
+
+    /// For messages.
+    pub fn what_differs(&self) -> String {
+        match &self.assessment.known_after {
+            Some(step) => format!("{}: it cannot be judged before {step} is there", self.address().within_target()),
+            None => format!("{}: {}", self.address().within_target(), differences(&self.assessment)),
+        }
+    }
+
+    fn is_as_planned(&self) -> bool {
+        self.assessment.fingerprint() == self.member.fingerprint
+    }
+
+    fn is_convergent(&self) -> bool {
+        self.kind.is_none_or(|kind| kind.convergent())
+    }
+
+    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the resource before anything
+    /// was done, that counts; what was known only after another step is what is there now.
+    fn before(&self) -> Value {
+        match (&self.prior, &self.member.reason) {
+            (Some(prior), _) => prior.before.clone(),
+            (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
+            (None, _) => self.member.before.clone(),
+        }
+    }
+
+    /// What the journal keeps of it before the step.
+    pub fn intent(&self) -> MemberIntent {
+        let planned_so = matches!(self.member.reason, Reason::Disturbed { .. });
+        MemberIntent {
+            address: self.address().clone(),
+            met: self.is_settled() || planned_so,
+            fingerprint: self.assessment.fingerprint(),
+            before: self.before(),
+        }
+    }
+}
+
+/// Judges a step that was not begun yet.
+pub fn judge(node: &NodeKind, seen: &[Seen]) -> Verdict {
+    if seen.iter().all(Seen::is_settled) {
+        return Verdict::Met;
+    }
+    let moved = |s: &&Seen| !s.may_have_moved && !s.is_settled() && !s.is_as_planned();
+    if let Some(moved) = seen.iter().find(moved) {
+        return Verdict::Stale(format!("{} (when planned: {})", moved.what_differs(), planned(moved.member)));
+    }
+    act(node, seen)
+}
+
+/// A resource that has moved although nobody of us touched it.
+pub fn has_moved(seen: &Seen) -> Option<String> {
+    (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned())
+        .then(|| format!("{} (when planned: {})", seen.what_differs(), planned(seen.member)))
+}
+
+fn planned(member: &Member) -> String {
+    let found: Vec<String> =
+        member.differences.iter().take(3).map(|d| format!("{} ({}) {}", d.attribute, d.plane.word(), reading_word(&d.found))).collect();
+    if found.is_empty() { "as wished".to_owned() } else { found.join("; ") }
+}
+
+fn reading_word(reading: &crate::resource::Reading) -> String {
+    use crate::resource::Reading;
+    match reading {
+        Reading::Is(Value::String(text)) => crate::base::text::one_line(text, 60),
+        Reading::Is(value) => crate::base::text::one_line(&value.to_string(), 60),
+        Reading::Absent => "absent".to_owned(),
+        Reading::NotApplicable(_) => "not applicable".to_owned(),
+        Reading::Unknown(_) => "unknown".to_owned(),
+    }
+}
+
+/// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the way: as wished is
+/// done; as it was before is done again; anything else is done again where that is safe.
+pub fn judge_again(node: &NodeKind, seen: &[Seen], intent: &Intent, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>) -> Verdict {
+    let open: Vec<&Seen> = seen.iter().filter(|s| !s.is_settled() && !accept.contains(s.address())).collect();
+    if open.is_empty() {
+        return Verdict::Met;
+    }
+    let was = |s: &Seen| intent.latest.iter().find(|m| m.address == *s.address()).map(|m| &m.fingerprint);
+    let untouched = |s: &&Seen| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
+    let decided = open.iter().all(|s| redo.contains(s.address()) || untouched(s) || s.is_convergent());
+    if !decided {
+        let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
+        return Verdict::Undecided(format!("neither as it was nor as wished: {}", what.join("; ")));
+    }
+    let open: Vec<Seen> = seen.iter().filter(|s| !accept.contains(s.address())).cloned().collect();
+    act(node, &open)
+}
+
+/// The planned actions where everything is as planned, else those of now, if they were announced.
+fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
+    let NodeKind::Change { actions, announced, members, .. } = node else { return Verdict::Met };
+    let open: Vec<&Seen> = seen.iter().filter(|s| !s.is_settled()).collect();
+    if let Some((s, why)) = open.iter().find_map(|s| Some((s, s.assessment.refusal.as_ref()?))) {
+        return Verdict::Unannounced(format!("{}: {why}", s.address().within_target()));
+    }
+    if seen.len() == members.len() && seen.iter().all(Seen::is_as_planned) && !actions.is_empty() {
+        return Verdict::Act(actions.clone());
+    }
+    let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
+    if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {
+        return Verdict::Unannounced(format!("nothing that railwright can do would mend {}", stuck.what_differs()));
+    }
+    let planned: BTreeSet<String> = actions.iter().map(Action::word).chain(announced.iter().cloned()).collect();
+    let extra: BTreeSet<String> = now.iter().map(Action::word).filter(|word| !planned.contains(word)).collect();
+    if extra.is_empty() || planned.contains("*") {
+        Verdict::Act(now)
+    } else {
+        let extra: Vec<String> = extra.into_iter().collect();
+        Verdict::Unannounced(format!("it would now also take {}", extra.join(", ")))
+    }
+}
+
+/// The netdevs that the actions of now would interrupt.
+pub fn interrupts<'a>(seen: &'a [Seen]) -> impl Iterator<Item = &'a str> {
+    seen.iter().filter(|s| !s.is_settled()).filter_map(|s| s.assessment.interrupts_netdev.as_deref())
+}
+
+/// Digest of what will be done.
+pub fn actions_digest(actions: &[Action]) -> Digest {
+    Digest::of(&actions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::{Answer, AnswerStatus, Wish};
+    use serde_json::json;
+
+    const PATH: &str = "/etc/x";
+
+    fn wish(content: &str) -> Wish {
+        Wish {
+            address: Address::host("a", "file", PATH),
+            kind: "file".to_owned(),
+            body: json!({ "path": PATH, "content": content }),
+            after: Vec::new(),
+            module: "m/x".to_owned(),
+            places: Vec::new(),
+        }
+    }
+
+    fn answers(wish: &Wish, found: Option<&str>) -> Answers {
+        let mut answers = Answers::default();
+        for read in kind_named("file").unwrap().reads(wish) {
+            let (code, out) = match found {
+                Some(text) => (0, format!("644 root root {} regular file\n{text}", text.len())),
+                None => (1, String::new()),
+            };
+            answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+        }
+        answers
+    }
+
+    fn member(content: &str, found_when_planned: Option<&str>, reason: Reason) -> Member {
+        let wish = wish(content);
+        let assessment = kind_named("file").unwrap().assess(&wish, &answers(&wish, found_when_planned));
+        Member {
+            reason,
+            removal: false,
+            differences: Vec::new(),
+            fingerprint: assessment.fingerprint(),
+            before: assessment.before,
+            residue: Vec::new(),
+            wish,
+        }
+    }
+
+    fn node(member: &Member, announced: &[&str]) -> NodeKind {
+        let planned = matches!(member.reason, Reason::New | Reason::Drifted);
+        let write = Action::WriteFile {
+            path: PATH.into(),
+            content: member.wish.text("content").unwrap().into(),
+            mode: "0644".into(),
+            owner: "root".into(),
+            group: "root".into(),
+        };
+        NodeKind::Change {
+            members: vec![member.clone()],
+            actions: if planned { vec![write] } else { Vec::new() },
+            announced: announced.iter().map(ToString::to_string).collect(),
+            disturbs: Vec::new(),
+            interrupts_netdev: None,
+        }
+    }
+
+    fn judged(member: &Member, found_now: Option<&str>, announced: &[&str], moved_by_us: bool) -> Verdict {
+        judge(&node(member, announced), &[see(member, None, &answers(&member.wish, found_now), moved_by_us)])
+    }
+
+    fn words(verdict: Verdict) -> Vec<String> {
+        match verdict {
+            Verdict::Act(actions) => actions.iter().map(Action::word).collect(),
+            other => vec![format!("{other:?}").split('(').next().unwrap().to_owned()],
+        }
+    }
+
+    #[test]
+    fn as_planned_goes_met_is_done_and_anything_else_is_stale() {
+        let member = member("new\n", Some("old\n"), Reason::Drifted);
+        assert_eq!(words(judged(&member, Some("old\n"), &[], false)), ["write_file"]);
+        assert_eq!(words(judged(&member, Some("new\n"), &[], false)), ["Met"]);
+        assert_eq!(words(judged(&member, Some("other\n"), &[], false)), ["Stale"]);
+        assert_eq!(words(judged(&member, None, &[], false)), ["Stale"]);
+        assert_eq!(words(judged(&member, Some("other\n"), &[], true)), ["write_file"], "an earlier step of ours may have moved it");
+    }
+
+    #[test]
+    fn what_is_looked_at_again_does_only_what_was_announced() {
+        let disturbed = member("new\n", Some("new\n"), Reason::Disturbed { by: "x".into() });
+        assert_eq!(words(judged(&disturbed, Some("new\n"), &[], false)), ["Met"]);
+        assert_eq!(words(judged(&disturbed, Some("old\n"), &["set_sysctl"], false)), ["Unannounced"]);
+        assert_eq!(words(judged(&disturbed, Some("old\n"), &["write_file"], false)), ["write_file"]);
+        assert_eq!(words(judged(&disturbed, Some("old\n"), &["*"], false)), ["write_file"]);
+    }
+
+    #[test]
+    fn what_was_begun_is_done_again_when_that_is_safe_or_said() {
+        let member = member("new\n", Some("old\n"), Reason::Drifted);
+        let seen = |now: &str| see(&member, None, &answers(&member.wish, Some(now)), false);
+        let intent = Intent {
+            attempt: 1,
+            token: String::new(),
+            actions: Digest::of(&0),
+            first: vec![seen("old\n").intent()],
+            latest: vec![seen("old\n").intent()],
+            boot_id: None,
+            sequence: 1,
+        };
+        let none = BTreeSet::new();
+        let again = |now: &str, convergent: bool, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>| {
+            let mut seen = seen(now);
+            if !convergent {
+                seen.kind = Some(&Fragile);
+            }
+            words(judge_again(&node(&member, &[]), &[seen], &intent, redo, accept))
+        };
+        let own = BTreeSet::from([member.wish.address.clone()]);
+        assert_eq!(again("new\n", false, &none, &none), ["Met"]);
+        assert_eq!(again("old\n", false, &none, &none), ["write_file"]);
+        assert_eq!(again("half", true, &none, &none), ["write_file"]);
+        assert_eq!(again("half", false, &none, &none), ["Undecided"]);
+        assert_eq!(again("half", false, &own, &none), ["write_file"]);
+        assert_eq!(again("half", false, &none, &own), ["Met"]);
+    }
+
+    /// A kind that must not be run twice.
+    struct Fragile;
+    impl Kind for Fragile {
+        fn name(&self) -> &'static str {
+            "fragile"
+        }
+        fn address_name(&self, _: &Value) -> Option<String> {
+            None
+        }
+        fn check(&self, _: &Value) -> Vec<crate::resource::BodyError> {
+            Vec::new()
+        }
+        fn reads(&self, _: &Wish) -> Vec<Read> {
+            Vec::new()
+        }
+        fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
+            Assessment::default()
+        }
+        fn undo(&self, _: &Wish, _: &Value, _: &Answers) -> Assessment {
+            Assessment::default()
+        }
+        fn convergent(&self) -> bool {
+            false
+        }
+    }
+}

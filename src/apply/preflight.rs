@@ -1,0 +1,223 @@
+//! The hosts of a plan are reached, read and locked before anything is changed on any of them.
+
+use super::context::{Context, Event, EventSink};
+use super::trouble::{self, Next};
+use crate::base::{Diagnostic, Target};
+use crate::plan::{NodeKind, Plan};
+use crate::resource::host::facts;
+use crate::resource::{Answers, Read};
+use crate::state::{ClusterLock, Holder, HostRecord, host_record};
+use crate::transport::{Performed, TransportError, Upkeep, Writer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// What is known of a host that is ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostNow {
+    /// The netdevs that carry our own connection.
+    pub ssh_netdevs: BTreeSet<String>,
+    /// The boot that it is in.
+    pub boot_id: Option<String>,
+}
+
+/// How the hosts are.
+#[derive(Debug, Default)]
+pub struct Preflight {
+    /// Locked and ready.
+    pub ready: BTreeMap<String, HostNow>,
+    /// Not to be reached, with the reason.
+    pub unreachable: BTreeMap<Target, String>,
+    /// What the hosts remember of themselves.
+    pub records: Vec<HostRecord>,
+    /// Told, and no obstacle.
+    pub warnings: Vec<Diagnostic>,
+    /// Why nothing may be done.
+    pub refusals: Vec<Diagnostic>,
+    /// The fencing number, higher than any host has seen.
+    pub fence: u64,
+}
+
+struct Ready {
+    now: HostNow,
+    record: Option<HostRecord>,
+    warning: Option<Diagnostic>,
+}
+
+enum One {
+    Ready(Box<Ready>),
+    Unreachable(String),
+    Refused(Box<Diagnostic>),
+}
+
+/// Reaches and locks these hosts. With refusals the locks are let go again.
+pub async fn preflight(plan: &Plan, hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
+    let fence = Arc::new(AtomicU64::new(lock.fence));
+    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
+    let mut tasks = JoinSet::new();
+    for host in hosts {
+        let (context, holder, fence, slots) = (context.clone(), lock.holder.clone(), fence.clone(), slots.clone());
+        tasks.spawn(async move {
+            let _slot = slots.acquire().await;
+            let one = one_host(&host, &context, &holder, &fence).await;
+            (host, one)
+        });
+    }
+    let mut found = Preflight::default();
+    while let Some(joined) = tasks.join_next().await {
+        let Ok((host, one)) = joined else { continue };
+        take(&mut found, host, one, sink);
+    }
+    found.fence = fence.load(Ordering::SeqCst);
+    let raised = context.folder.raise_fence(found.fence);
+    found.refusals.extend(raised.err());
+    found.refusals.extend(cut_connections(plan, &found.ready));
+    if !found.refusals.is_empty() {
+        let ready = found.ready.keys().cloned().collect();
+        release(ready, context, &lock.holder).await;
+    }
+    found
+}
+
+fn take(found: &mut Preflight, host: String, one: One, sink: &EventSink) {
+    match one {
+        One::Ready(ready) => {
+            let Ready { now, record, warning } = *ready;
+            sink(Event::HostReady { host: host.clone() });
+            found.records.extend(record);
+            found.warnings.extend(warning);
+            found.ready.insert(host, now);
+        }
+        One::Unreachable(reason) => {
+            sink(Event::HostUnreachable { host: host.clone(), reason: reason.clone() });
+            found.unreachable.insert(Target::host(host), reason);
+        }
+        One::Refused(diagnostic) => found.refusals.push(*diagnostic),
+    }
+}
+
+/// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that the next run from here takes over.
+pub async fn release(hosts: Vec<String>, context: &Context, holder: &Holder) {
+    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
+    let mut tasks = JoinSet::new();
+    for host in hosts {
+        let (context, line, slots) = (context.clone(), holder.line(), slots.clone());
+        tasks.spawn(async move {
+            let _slot = slots.acquire().await;
+            if let Ok(writer) = connect(&host, &context).await {
+                let _ = writer.upkeep(&Upkeep::Unlock { holder: line }).await;
+            }
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Lets go of locks that a dead run of this folder left on hosts where nothing is left to do. Whoever cannot be reached
+/// keeps its lock until a run from here works on it again.
+pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
+    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
+    let mut tasks = JoinSet::new();
+    for host in hosts {
+        let (context, holder, number, slots) = (context.clone(), lock.holder.clone(), lock.fence, slots.clone());
+        tasks.spawn(async move {
+            let _slot = slots.acquire().await;
+            if let Ok(writer) = connect(&host, &context).await
+                && take_lock(&host, &writer, &holder, &AtomicU64::new(number)).await.is_ok()
+            {
+                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
+            }
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// A new connection to a host.
+pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportError> {
+    let access = context.hosts.get(host).ok_or_else(|| TransportError::Local { reason: format!("{host} is not in the inventory") })?;
+    context.connector.connect(access).await.map(Writer::new)
+}
+
+async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64) -> One {
+    match reach(host, context).await {
+        Err(error) => One::Unreachable(error.to_string()),
+        Ok((writer, answers, record)) => {
+            let now = match host_now(&answers) {
+                Ok(now) => now,
+                Err(reason) => return One::Unreachable(format!("who it is could not be read: {reason}")),
+            };
+            if let Err(refusal) = take_lock(host, &writer, holder, fence).await {
+                return refusal;
+            }
+            let (record, warning) = match record.map(|json| host_record::parse(host, &json)) {
+                None => (None, None),
+                Some(Ok(record)) => (Some(record), None),
+                Some(Err(warning)) => (None, Some(warning)),
+            };
+            One::Ready(Box::new(Ready { now, record, warning }))
+        }
+    }
+}
+
+async fn reach(host: &str, context: &Context) -> Result<(Writer, Answers, Option<String>), TransportError> {
+    let writer = connect(host, context).await?;
+    let answers = writer.reader().read(&[Read::Host]).await?;
+    let record = match writer.reader().record().await? {
+        Performed::Ended { code: 0, stdout, .. } => Some(stdout),
+        _ => None,
+    };
+    Ok((writer, answers, record))
+}
+
+/// Who the host is, from its answers.
+pub fn host_now(answers: &Answers) -> Result<HostNow, String> {
+    let facts = facts(answers)?;
+    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()) })
+}
+
+/// Takes the host's lock. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
+/// so that run is dead. A higher fencing number on the host only means that ours has to go beyond it.
+async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
+    let unreachable = |error: TransportError| One::Unreachable(error.to_string());
+    let mut taken_over = false;
+    for _ in 0..4 {
+        let number = fence.load(Ordering::SeqCst);
+        match writer.upkeep(&Upkeep::Lock { holder: holder.line(), fence: number }).await.map_err(unreachable)? {
+            Performed::Ended { code: 0, .. } => return Ok(()),
+            Performed::Ended { code: 75, stdout, .. } => {
+                let ours = Holder::parse(&stdout).is_some_and(|other| other.folder == holder.folder);
+                if !ours || taken_over {
+                    return Err(One::Refused(Box::new(trouble::host_locked(host, &stdout))));
+                }
+                taken_over = true;
+                let line = stdout.trim().to_owned();
+                writer.upkeep(&Upkeep::Unlock { holder: line }).await.map_err(unreachable)?;
+            }
+            Performed::Ended { code: 76, stdout, .. } => match stdout.trim().parse::<u64>() {
+                Ok(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
+                Err(_) => return Err(One::Refused(Box::new(trouble::lock_failed(host, "its fencing number cannot be read")))),
+            },
+            Performed::Ended { code, stderr, .. } => {
+                return Err(One::Refused(Box::new(trouble::lock_failed(host, &format!("exit status {code}: {stderr}")))));
+            }
+            Performed::Unknown { reason } => return Err(One::Unreachable(reason)),
+        }
+    }
+    Err(One::Refused(Box::new(trouble::lock_failed(host, "it is taken and let go by others all the time"))))
+}
+
+/// Without a guard on the host nothing would put our own connection back, so such a change is refused.
+fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
+    let cuts = |node: &crate::plan::Node| {
+        let NodeKind::Change { interrupts_netdev: Some(netdev), .. } = &node.kind else { return None };
+        let host = &node.target.as_ref()?.name;
+        ready.get(host)?.ssh_netdevs.contains(netdev).then(|| trouble::cuts_connection(&node.id, host, netdev))
+    };
+    plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(cuts).collect()
+}
+
+/// What is told of a host that could not be reached.
+pub fn told(unreachable: &BTreeMap<Target, String>, next: &Next) -> Vec<Diagnostic> {
+    unreachable.iter().map(|(target, reason)| trouble::unreachable(&target.name, reason, next)).collect()
+}

@@ -1,0 +1,164 @@
+//! Reboots a host and proves it: the boot id is another one, and what waited for the reboot is in effect.
+
+use super::change::Finish;
+use super::context::Event;
+use super::precondition::{reads, see};
+use super::preflight::host_now;
+use super::run::Shared;
+use super::trouble;
+use crate::base::Digest;
+use crate::plan::Member;
+use crate::resource::{Action, Read};
+use crate::state::journal_writer::JournalError;
+use crate::state::{Entry, Outcome};
+use crate::system::clock;
+use crate::transport::{Performed, TransportError, Writer};
+use std::collections::BTreeSet;
+
+/// Carries out the reboot with this number.
+pub(super) async fn reboot(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
+    let node = &shared.plan.nodes[n];
+    let host = node.target.as_ref().map(|target| target.name.as_str()).unwrap_or_default();
+    let finish = rebooted(shared, n, host).await?;
+    let _ = shared.finish(node, &finish, None).await;
+    Ok(finish)
+}
+
+async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, JournalError> {
+    let (writer, now) = match boot_id(shared, host).await {
+        Ok(found) => found,
+        Err(reason) => {
+            return Ok(Finish::told(Outcome::Unreachable { reason: reason.clone() }, trouble::unreachable(host, &reason, &shared.next)));
+        }
+    };
+    let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
+    let before = match earlier {
+        // An earlier part of the run asked for the reboot, and it has happened since.
+        Some(intent) if intent.boot_id.as_ref().is_some_and(|boot| *boot != now) => intent.boot_id.clone().unwrap_or_default(),
+        _ => {
+            let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
+            if let Err(finish) = ask(shared, n, host, &writer, &now, attempt).await? {
+                return Ok(*finish);
+            }
+            now
+        }
+    };
+    drop(writer);
+    (shared.sink)(Event::Rebooting { host: host.to_owned() });
+    let limit = shared.context.patience.reboot;
+    let mut answered = false;
+    match clock::within(limit, come_back(shared, host, &before, &mut answered)).await {
+        Some(after) => {
+            shared.booted(host, after.clone());
+            shared.journal.note(Entry::Rebooted { host: host.to_owned(), from: before, to: after });
+            (shared.sink)(Event::Rebooted { host: host.to_owned() });
+            Ok(prove(shared, n, host).await)
+        }
+        None => Ok(missing(shared, host, answered)),
+    }
+}
+
+fn missing(shared: &Shared, host: &str, answered: bool) -> Finish {
+    let minutes = shared.context.patience.reboot.as_secs() / 60;
+    if answered {
+        let problem = trouble::not_rebooted(host, minutes, &shared.next);
+        Finish::told(Outcome::Failed { reason: "the host did not reboot".to_owned() }, problem)
+    } else {
+        let problem = trouble::not_back(host, minutes, &shared.next);
+        Finish::told(Outcome::Unknown { reason: "the host did not come back from its reboot".to_owned() }, problem)
+    }
+}
+
+/// Journals the intent and asks for the reboot. A lost connection is what a reboot looks like, so only a plain refusal
+/// of the host ends the step here.
+async fn ask(
+    shared: &Shared,
+    n: usize,
+    host: &str,
+    writer: &Writer,
+    boot: &str,
+    attempt: u32,
+) -> Result<Result<(), Box<Finish>>, JournalError> {
+    let node = &shared.plan.nodes[n];
+    let token = format!("{}-{n}-{attempt}", shared.run);
+    let entry = Entry::NodeStarted {
+        node: node.id.clone(),
+        attempt,
+        token: token.clone(),
+        actions: Digest::of(&[Action::Reboot]),
+        members: Vec::new(),
+        boot_id: Some(boot.to_owned()),
+    };
+    shared.journal.commit(entry).await?;
+    shared.note_acted(n);
+    (shared.sink)(Event::ActionStarted { node: node.id.clone(), index: 0, count: 1, word: Action::Reboot.word() });
+    match writer.perform(&Action::Reboot, &token).await {
+        Ok(Performed::Ended { code, stdout, stderr }) if code != 0 => {
+            let problem = trouble::action_failed(&node.id, "reboot", code, &stdout, &stderr, &shared.next);
+            let outcome = Outcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
+            Ok(Err(Box::new(Finish::told(outcome, problem))))
+        }
+        _ => Ok(Ok(())),
+    }
+}
+
+/// Looks over new connections until the boot id is another one.
+async fn come_back(shared: &Shared, host: &str, before: &str, answered: &mut bool) -> String {
+    loop {
+        match boot_id(shared, host).await {
+            Ok((_, now)) if now != before => return now,
+            Ok(_) => *answered = true,
+            Err(_) => *answered = false,
+        }
+        clock::pause(shared.context.patience.reboot_poll).await;
+    }
+}
+
+async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), String> {
+    let look = async {
+        let writer = shared.connect(host).await?;
+        let answers = writer.reader().read(&[Read::Host]).await?;
+        Ok::<_, TransportError>((writer, answers))
+    };
+    let (writer, answers) = look.await.map_err(|error| error.to_string())?;
+    let boot = host_now(&answers)?.boot_id.ok_or_else(|| "it does not say which boot it is in".to_owned())?;
+    Ok((writer, boot))
+}
+
+/// All that was done on the host before the reboot must be as wished now, in every plane.
+async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
+    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
+    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
+    let wanted: Vec<Read> = wanted.into_iter().collect();
+    let patience = &shared.context.patience;
+    let mut last = "it could not be read".to_owned();
+    let proof = async {
+        loop {
+            match differs(shared, host, &members, &wanted).await {
+                Ok(None) => return,
+                Ok(Some(what)) | Err(what) => last = what,
+            }
+            clock::pause(patience.settle_poll).await;
+        }
+    };
+    match clock::within(patience.settle, proof).await {
+        Some(()) => Finish::of(Outcome::Done { changed: true }),
+        None => {
+            let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
+            Finish::told(Outcome::Failed { reason: format!("not as wished after the reboot: {last}") }, problem)
+        }
+    }
+}
+
+async fn differs(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {
+    let look = async { shared.connect(host).await?.reader().read(wanted).await };
+    let answers = look.await.map_err(|error: TransportError| error.to_string())?;
+    let what: Vec<String> = members
+        .iter()
+        .filter_map(|member| {
+            let seen = see(member, shared.prior(&member.wish.address), &answers, true);
+            (!seen.assessment.is_met()).then(|| seen.what_differs())
+        })
+        .collect();
+    Ok((!what.is_empty()).then(|| what.join("; ")))
+}

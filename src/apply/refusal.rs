@@ -1,0 +1,78 @@
+//! What is wrong with a plan before anybody looks at a host: nothing is changed, and the run does not begin.
+
+use super::context::Context;
+use super::trouble::Next;
+use crate::base::{Diagnostic, Target, TargetKind};
+use crate::plan::{Node, NodeKind, Plan, file};
+use crate::resource::kind_named;
+use crate::state::State;
+use std::collections::BTreeSet;
+
+/// Everything that speaks against this plan, as far as this side can tell.
+pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers every other way.
+    if file::digest(plan).as_str() != plan.digest {
+        problems.push(
+            Diagnostic::error("RW0602", "the plan does not have the digest that it carries: it was changed after it was made")
+                .effect("what would be applied is not what was planned and reviewed")
+                .state("nothing was changed")
+                .next(Next::of(plan).plan()),
+        );
+    }
+    if context.spec_digest.as_ref().is_some_and(|now| *now != plan.spec_digest) {
+        problems.push(
+            Diagnostic::error("RW0603", "the spec was changed after the plan was made")
+                .on(plan.inventory.path.clone())
+                .effect("the plan would bring the cluster to what the spec said then")
+                .state("nothing was changed")
+                .next(Next::of(plan).plan()),
+        );
+    }
+    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context)));
+    problems
+}
+
+/// The state that the plan was made against has moved on.
+pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
+    (state.digest() != plan.state_digest).then(|| {
+        Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
+            .effect("what the plan calls new, changed or removed may no longer be so")
+            .state("nothing was changed")
+            .next(Next::of(plan).plan())
+    })
+}
+
+/// The hosts that the plan works on.
+pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
+    let work = plan.nodes.iter().filter(|node| node.held.is_none());
+    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind == TargetKind::Host).map(|t| t.name.as_str()).collect()
+}
+
+fn cannot_be_done(node: &Node, context: &Context) -> Option<Diagnostic> {
+    let what = match (&node.kind, &node.target) {
+        (NodeKind::Gate { .. } | NodeKind::Barrier, _) => return None,
+        (NodeKind::Drain, _) => "it empties a node, for which this railwright has no scheduler to speak to".to_owned(),
+        (NodeKind::Wait { until }, _) => {
+            format!("it waits until {}, which this railwright cannot see", crate::base::text::one_line(until, 80))
+        }
+        (_, None) => "it has no target".to_owned(),
+        (_, Some(Target { kind: TargetKind::Kube | TargetKind::Switch, .. })) => {
+            "it changes a target that this railwright cannot reach".to_owned()
+        }
+        (_, Some(target)) if !context.hosts.contains_key(&target.name) => "its host is not in the inventory".to_owned(),
+        _ => unknown_kind(node)?,
+    };
+    Some(
+        Diagnostic::error("RW0607", format!("the step cannot be carried out: {what}"))
+            .on(node.id.clone())
+            .effect("the rest of the plan may need it")
+            .state("nothing was changed")
+            .next(format!("leave it out: railwright plan INVENTORY --exclude {}", node.id)),
+    )
+}
+
+fn unknown_kind(node: &Node) -> Option<String> {
+    let kind = node.members().iter().map(|member| &member.wish.kind).find(|kind| kind_named(kind).is_none())?;
+    Some(format!("this railwright has no resource kind `{}`", crate::base::text::one_line(kind, 40)))
+}

@@ -1,0 +1,124 @@
+//! Goes on with the last run: its own copy of the plan, its journal, and another look at every step that has an intent
+//! and no good outcome.
+
+use super::context::{Context, EventSink};
+use super::outcome::ApplyOutcome;
+use super::preflight::{preflight, sweep};
+use super::run::{Begun, Earlier, RunParts, Wrap};
+use super::steps::{Role, steps};
+use super::{refusal, trouble::Next};
+use crate::base::{Address, Diagnostic};
+use crate::plan::Plan;
+use crate::state::{ClusterLock, Entry, RunStatus, State, run_status};
+use crate::system::identity;
+use std::collections::BTreeSet;
+
+/// What the user says about resources that nobody else can tell anything of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// Do these again, whatever they look like.
+    pub redo: BTreeSet<Address>,
+    /// Take these for done as they are.
+    pub accept: BTreeSet<Address>,
+}
+
+/// Goes on with the newest run of the state folder.
+pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) -> ApplyOutcome {
+    resume_through(context, decisions, sink, &|store| store).await
+}
+
+/// `resume`, with something between it and the journal's file.
+pub(super) async fn resume_through(context: &Context, decisions: Decisions, sink: EventSink, wrap: Wrap<'_>) -> ApplyOutcome {
+    match begin(context, decisions, sink, wrap).await {
+        Ok(begun) => begun.carry_out().await,
+        Err(problems) => ApplyOutcome::refused(problems),
+    }
+}
+
+async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: Wrap<'_>) -> Result<Begun, Vec<Diagnostic>> {
+    let one = |problem: Diagnostic| vec![problem];
+    let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
+    let run = context.folder.newest_run().map_err(one)?.ok_or_else(|| vec![nothing("no run was ever begun here")])?;
+    let journal = context.folder.read_journal(&run).map_err(one)?;
+    let status = run_status::fold(&journal.records);
+    if journal.records.is_empty() {
+        return Err(vec![nothing(&format!("run {run} ended before it did anything"))]);
+    }
+    let plan = context.folder.read_plan(&run).map_err(one)?;
+    let context = Context { spec_digest: None, ..context.clone() };
+    let problems = refusal::of_plan(&plan, &context);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let steps = steps(&plan).map_err(one)?;
+    let left: BTreeSet<&str> = steps
+        .iter()
+        .filter(|step| step.held.is_none() && !status.nodes.get(&step.id).and_then(|n| n.outcome.as_ref()).is_some_and(|o| o.is_done()))
+        .map(|step| step.id.as_str())
+        .collect();
+    if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
+        return Err(vec![nothing(&format!("run {run} is done"))]);
+    }
+    check(&plan, &left, &status, &decisions)?;
+    let mut state = State::load(&context.folder).map_err(one)?;
+    let hosts = hosts_left(&plan, &left);
+    let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
+    sweep(through, &context, &lock).await;
+    let found = preflight(&plan, hosts, &context, &lock, &sink).await;
+    if !found.refusals.is_empty() {
+        return Err(found.refusals);
+    }
+    for record in &found.records {
+        state.merge(record);
+    }
+    let store = context.folder.continue_run(&run, &journal).map_err(one)?;
+    let writer = context.folder.writer(wrap(store), journal.chain).map_err(one)?;
+    let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
+    let parts = RunParts { plan, context, sink, run, journal: writer, state, lock };
+    Ok(Begun::new(parts, steps, Earlier { status, decisions }, found, entries))
+}
+
+fn resumed(decisions: &Decisions) -> Entry {
+    Entry::RunResumed {
+        who: identity::user(),
+        machine: identity::machine(),
+        process: identity::process(),
+        redo: decisions.redo.iter().cloned().collect(),
+        accept: decisions.accept.iter().cloned().collect(),
+    }
+}
+
+fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
+    let all = refusal::hosts(plan);
+    let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
+    nodes.filter_map(|node| node.target.as_ref()).filter(|t| all.contains(t.name.as_str())).map(|t| t.name.clone()).collect()
+}
+
+/// A decision is about a step that was begun and is not done.
+fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Decisions) -> Result<(), Vec<Diagnostic>> {
+    let open: BTreeSet<&Address> = plan
+        .nodes
+        .iter()
+        .filter(|node| left.contains(node.id.as_str()) && status.nodes.get(&node.id).is_some_and(|n| n.intent.is_some()))
+        .flat_map(|node| node.members())
+        .map(|member| &member.wish.address)
+        .collect();
+    let problems: Vec<Diagnostic> = decisions
+        .redo
+        .iter()
+        .chain(&decisions.accept)
+        .filter(|address| !open.contains(address))
+        .map(|address| {
+            Diagnostic::error("RW0624", format!("{address} was not left open by the run, so there is nothing to decide about it"))
+                .state("nothing was changed")
+                .next(Next::of(plan).resume())
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+fn nothing(why: &str) -> Diagnostic {
+    Diagnostic::error("RW0623", format!("there is nothing to resume: {why}"))
+        .state("nothing was changed")
+        .next("railwright plan INVENTORY shows what is to be done now")
+}

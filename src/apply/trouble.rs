@@ -1,0 +1,226 @@
+//! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
+
+use crate::base::text::{clean, one_line};
+use crate::base::{Diagnostic, Target};
+use crate::plan::Plan;
+use crate::resource::{Assessment, Plane, Reading};
+use crate::state::Holder;
+
+/// Says which commands go on from here.
+#[derive(Debug, Clone)]
+pub struct Next {
+    inventory: String,
+}
+
+impl Next {
+    /// For the inventory that the plan was made from.
+    pub fn of(plan: &Plan) -> Self {
+        Next { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.path.clone() } }
+    }
+
+    /// The command that goes on with the run.
+    pub fn resume(&self) -> String {
+        format!("railwright resume {}", self.inventory)
+    }
+
+    /// The command that looks at everything anew.
+    pub fn plan(&self) -> String {
+        format!("railwright plan {}", self.inventory)
+    }
+}
+
+/// One reading for a message.
+fn shown(reading: &Reading) -> String {
+    match reading {
+        Reading::Is(serde_json::Value::String(text)) => one_line(text, 80),
+        Reading::Is(value) => one_line(&value.to_string(), 80),
+        Reading::Absent => "absent".to_owned(),
+        Reading::NotApplicable(why) => format!("not applicable ({})", one_line(why, 60)),
+        Reading::Unknown(why) => format!("unknown ({})", one_line(why, 80)),
+    }
+}
+
+/// `mtu (running): wanted 9000, found 1500; ...`, at most a handful.
+pub fn differences(assessment: &Assessment) -> String {
+    let all: Vec<String> = assessment
+        .attributes
+        .iter()
+        .flat_map(|(name, attribute)| {
+            attribute.differences().into_iter().map(move |(plane, wanted, found)| line(name, plane, wanted, found))
+        })
+        .collect();
+    let more = if all.len() > 4 { format!("; and {} more", all.len() - 4) } else { String::new() };
+    format!("{}{more}", all.iter().take(4).cloned().collect::<Vec<_>>().join("; "))
+}
+
+fn line(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
+    format!("{name} ({}): wanted {}, found {}", plane.word(), shown(wanted), shown(found))
+}
+
+/// The host was changed by somebody else since the plan was made.
+pub fn stale(node: &str, reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0610", format!("the host is not as it was when the plan was made: {reason}"))
+        .on(node)
+        .effect("the plan's reasons and previews no longer hold for this host")
+        .state("this step and the rest of this host were left alone")
+        .next(format!("{} shows what is to be done now", next.plan()))
+}
+
+/// The step would need more than the plan announced.
+pub fn unannounced(node: &str, reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0611", format!("the step cannot be done as it was announced: {reason}"))
+        .on(node)
+        .effect("it would disturb the host in a way that nobody saw in the plan")
+        .state("this step and the rest of this host were left alone; earlier steps of it stand")
+        .next(format!("{} shows what is to be done now", next.plan()))
+}
+
+/// An action ended with an error.
+pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &str, next: &Next) -> Diagnostic {
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let tail: Vec<&str> = text.trim().lines().rev().take(6).collect();
+    let tail = clean(&tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+    let said = if tail.is_empty() { "it said nothing".to_owned() } else { format!("it said: {tail}") };
+    Diagnostic::error("RW0612", format!("{word} ended with exit status {code}; {said}"))
+        .on(node)
+        .effect("the host counts as out of service until a later run mends it")
+        .state("this step may be half done; the rest of this host was left alone")
+        .next(format!("mend the cause on the host, then {}", next.resume()))
+}
+
+/// All actions ended well, and the resource is not as wished.
+pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0613", format!("every action ended well, but read again it is not as wished: {what}"))
+        .on(node)
+        .effect("something on the host undoes or overrides the setting; the host counts as out of service")
+        .state("the actions were carried out; the rest of this host was left alone")
+        .next(format!("find what else sets it on the host, then {}", next.resume()))
+}
+
+/// Nobody knows how the step ended.
+pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error("RW0614", format!("how the step ended is not known: {}", one_line(reason, 300)))
+        .on(node)
+        .effect("the host counts as out of service")
+        .state("the step was begun; the rest of this host was left alone")
+        .next(format!("{} looks at the host again", next.resume()));
+    for resource in resources.iter().take(3) {
+        diagnostic = diagnostic.next(format!("or, after looking yourself: {} --redo {resource} (or --accept {resource})", next.resume()));
+    }
+    diagnostic
+}
+
+/// A host cannot be reached.
+pub fn unreachable(host: &str, reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0615", format!("the host cannot be worked on: {}", one_line(reason, 300)))
+        .on(format!("host/{host}"))
+        .effect("it counts as out of service; nothing of the plan is done on it")
+        .state("nothing was begun on it in this step")
+        .next(format!("mend the way to the host, then {}", next.resume()))
+}
+
+/// The host answers, and has not rebooted.
+pub fn not_rebooted(host: &str, minutes: u64, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0616", format!("the host was told to reboot and still runs the same boot after {minutes} min"))
+        .on(format!("host/{host}"))
+        .effect("what waits for the reboot (kernel command line, drivers) is not in effect")
+        .state("the host answers; a service may hold the shutdown up")
+        .next("`systemctl list-jobs` and `journalctl -b` on the host show what holds it up")
+        .next(format!("reboot it by hand, then {}", next.resume()))
+}
+
+/// The host did not come back.
+pub fn not_back(host: &str, minutes: u64, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0617", format!("the host did not come back within {minutes} min after its reboot"))
+        .on(format!("host/{host}"))
+        .effect("it carries no traffic; it keeps its place in the budget")
+        .state("the reboot was begun; what waits for it was not done")
+        .next("look at its console through the BMC (`ipmitool -H BMC sol activate`): boot loader, kernel panic, network")
+        .next(format!("when it is back: {}", next.resume()))
+}
+
+/// The host came back, not as it should be.
+pub fn wrong_after_reboot(host: &str, what: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0618", format!("the host rebooted and is not as wished: {what}"))
+        .on(format!("host/{host}"))
+        .effect("it may have booted another kernel or entry than the one that was configured")
+        .state("the host is up; the rest of it was left alone")
+        .next("compare /proc/cmdline with the boot loader's default entry on the host")
+        .next(next.plan())
+}
+
+/// Somebody else works on the host.
+pub fn host_locked(host: &str, holder: &str) -> Diagnostic {
+    let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
+    Diagnostic::error("RW0608", format!("the host is being changed from elsewhere: {who}"))
+        .on(format!("host/{host}"))
+        .effect("two runs on one host would undo each other's steps")
+        .state("nothing was changed on any host")
+        .next("wait until that run ends, then make a new plan")
+        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, remove /var/lib/railwright/lock on the host")
+}
+
+/// The host's lock could not be taken for another reason.
+pub fn lock_failed(host: &str, reason: &str) -> Diagnostic {
+    Diagnostic::error("RW0609", format!("the host's lock cannot be taken: {}", one_line(reason, 200)))
+        .on(format!("host/{host}"))
+        .effect("without it two runs could work on the host at once")
+        .state("nothing was changed on any host")
+        .next("is /var/lib/railwright on the host writable for root, with space left?")
+}
+
+/// The change would cut our own connection.
+pub fn cuts_connection(node: &str, host: &str, netdev: &str) -> Diagnostic {
+    let netdev = one_line(netdev, 40);
+    Diagnostic::error("RW0606", format!("the step interrupts {netdev}, which carries our own connection to the host"))
+        .on(node)
+        .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
+        .state("nothing was changed on any host")
+        .next(format!("reach {host} over another interface (`ssh.address` in the spec)"))
+        .next(format!("or leave it out: --exclude {node}"))
+}
+
+/// The gate did not pass.
+pub fn gate_failed(node: &str, hosts: &[String], reason: &str, next: &Next) -> Diagnostic {
+    let hosts = crate::base::nodeset::fold(hosts);
+    Diagnostic::error("RW0619", format!("{hosts} did not pass the check: {reason}"))
+        .on(node)
+        .effect("these hosts were changed and do not carry RDMA traffic as they should; they count as out of service")
+        .state("no further host was touched")
+        .next("railwright verify shows every check")
+        .next(format!("mend the cause, then {}", next.resume()))
+}
+
+/// The budget stopped the run.
+pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0620", format!("stopped by the budget: {unavailable} hosts are out of service, {limit} may be"))
+        .effect("one more disruption could leave too few hosts to work with")
+        .state(format!("{skipped} steps were not begun"))
+        .next("mend the hosts named above; rollout.max_unavailable sets the limit")
+        .next(next.resume())
+}
+
+/// The user stopped the run.
+pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0621", "the run was interrupted")
+        .state(format!("{skipped} steps were not begun; what is journalled as done stands"))
+        .next(next.resume())
+}
+
+/// The host's record could not be written.
+pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
+    Diagnostic::warning("RW0622", format!("the record that the host keeps of itself could not be written: {}", one_line(reason, 200)))
+        .on(target.to_string())
+        .effect("somebody who applies from another machine does not see what was applied here")
+        .state("the step is done, and remembered on this side")
+        .next("the next apply writes it again")
+}
+
+/// The journal broke under the run.
+pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0709", format!("the run was ended because {}", one_line(reason, 300)))
+        .effect("without a journal a crash could not be told from success, so nothing more was begun")
+        .state("what was journalled stands; a step that was running is looked at again by resume")
+        .next("make space or mend the disk that holds the state folder")
+        .next(next.resume())
+}

@@ -1,0 +1,133 @@
+//! `railwright apply`.
+
+use super::gate::Gate;
+use super::pipeline::{self, Prepared, Source};
+use super::verification;
+use super::{Exit, Failure};
+use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience};
+use crate::base::Diagnostic;
+use crate::plan::{Plan, Selection};
+use crate::report;
+use crate::spec::Sources;
+use crate::system::{signals, terminal};
+use crate::transport;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Carry out a plan, or plan an inventory and carry that out
+///
+/// A saved plan is carried out exactly as it was reviewed: if the spec, the state or a host moved since, it is refused.
+#[derive(Debug, clap::Args)]
+pub struct Apply {
+    /// A plan file, or an inventory (a folder) to plan and apply in one go
+    pub plan: PathBuf,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// With an inventory: only this target or resource and what it needs
+    #[arg(long, value_name = "ADDRESS")]
+    pub target: Vec<String>,
+    /// With an inventory: not this target or resource, nor what needs it
+    #[arg(long, value_name = "ADDRESS")]
+    pub exclude: Vec<String>,
+    /// Steps at the same time
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub parallel: usize,
+    /// Seconds that a host may take to come back from a reboot
+    #[arg(long, value_name = "S", default_value_t = 1200)]
+    pub reboot_limit: u64,
+}
+
+/// Carries out a plan.
+pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
+    let (prepared, plan) = chosen(arguments).await?;
+    let inventory = prepared.inventory.path.clone();
+    let work = plan.nodes.iter().any(|node| node.held.is_none() && !node.members().is_empty());
+    if !arguments.plan.is_file() || !arguments.yes {
+        report::out::note(&report::plan::screen(&plan, &report::plan::Next::default()));
+    }
+    if !work {
+        let incomplete = !plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some());
+        return Ok(if incomplete { Exit::Incomplete } else { Exit::Done });
+    }
+    if !arguments.yes && !terminal::confirm("Carry this out? Only `yes` does it: ") {
+        return Err(Failure::refused(vec![
+            Diagnostic::error("RW1013", "nobody said yes")
+                .state("nothing was changed")
+                .next("answer `yes` at a terminal, or give --yes where there is none"),
+        ]));
+    }
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit);
+    Ok(follow(&plan, &inventory, |sink| apply::apply(&plan, &context, sink)).await)
+}
+
+/// The plan and the inventory that it belongs to.
+async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
+    if arguments.plan.is_dir() {
+        let prepared = pipeline::prepare(&arguments.plan, &Source::Live)?;
+        let selection = Selection { targets: pipeline::unfold(&arguments.target)?, excludes: pipeline::unfold(&arguments.exclude)? };
+        let (plan, _) = pipeline::plan(&prepared, selection).await?;
+        return Ok((prepared, plan));
+    }
+    let plan = pipeline::read_plan(&arguments.plan)?;
+    let prepared = pipeline::prepare(Path::new(&plan.inventory.path), &Source::Live)?;
+    Ok((prepared, plan))
+}
+
+/// What a run needs besides its plan.
+pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Context {
+    let connector = transport::connector();
+    let hosts = prepared.inventory.loaded.hosts.iter().map(|h| (h.name.clone(), prepared.inventory.access(h))).collect();
+    Context {
+        folder: prepared.folder.clone(),
+        connector: connector.clone(),
+        hosts,
+        gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector)),
+        spec_digest: Some(prepared.inventory.loaded.digest.clone()),
+        patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },
+        interrupts: signals::interrupts(),
+    }
+}
+
+/// Shows a run while it goes on, and what came of it.
+pub async fn follow<F>(plan: &Plan, inventory: &str, start: impl FnOnce(EventSink) -> F) -> Exit
+where
+    F: Future<Output = ApplyOutcome>,
+{
+    let hosts = plan.nodes.iter().filter_map(|n| n.target.as_ref()).collect::<std::collections::BTreeSet<_>>().len();
+    let view = Arc::new(report::apply::View::new(hosts));
+    let ticking = {
+        let view = view.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                view.tick();
+            }
+        })
+    };
+    let sink = {
+        let view = view.clone();
+        Arc::new(move |event| view.show(&event))
+    };
+    let outcome = Box::pin(start(sink)).await;
+    ticking.abort();
+    view.end();
+    if !outcome.problems.is_empty() {
+        let look = report::out::Look::of_stderr();
+        report::out::note(&report::diagnostic::text(&outcome.problems, &Sources::default(), look));
+    }
+    report::out::print(&report::apply::summary(&outcome, inventory));
+    exit(outcome.ending)
+}
+
+fn exit(ending: Ending) -> Exit {
+    match ending {
+        Ending::Interrupted => Exit::Interrupted,
+        Ending::Refused => Exit::Refused,
+        Ending::Stopped => Exit::Stopped,
+        Ending::Failed => Exit::Failed,
+        Ending::Incomplete => Exit::Incomplete,
+        Ending::Done => Exit::Done,
+    }
+}

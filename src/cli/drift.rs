@@ -1,0 +1,48 @@
+//! `railwright drift`.
+
+use super::pipeline::{self, Source};
+use super::{Exit, Failure};
+use crate::drift::findings;
+use crate::report;
+use crate::resource::{Wish, kind_named};
+use std::path::PathBuf;
+
+/// Find what is no longer as the spec wants it, in each plane: on disk, now, after the next boot
+///
+/// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
+#[derive(Debug, clap::Args)]
+pub struct Drift {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// Look at an observation that `facts` recorded instead of the hosts
+    #[arg(long, value_name = "FILE")]
+    pub observations: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Finds drift.
+pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
+    let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?;
+    let (observation, state) = pipeline::observe(&prepared).await?;
+    let assess = |wish: &Wish| {
+        let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
+        match observation.targets.get(&wish.address.target) {
+            None => Err("its target is not in the observation".to_owned()),
+            Some(found) => match &found.problem {
+                Some(problem) => Err(problem.clone()),
+                None => Ok(kind.assess(wish, &found.answers)),
+            },
+        }
+    };
+    let report = findings(&prepared.desired.wishes, &assess, &state.last_applied);
+    let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report, &prepared.inventory.path) };
+    report::out::print(&text);
+    Ok(match (report.has_drift(), report.is_incomplete()) {
+        (true, _) => Exit::Changes,
+        (false, true) => Exit::Incomplete,
+        (false, false) => Exit::Done,
+    })
+}

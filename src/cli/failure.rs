@@ -1,0 +1,62 @@
+//! Why a command could not do its work: diagnostics with the files that they point into, and the exit code.
+
+use super::Exit;
+use crate::base::Diagnostic;
+use crate::module::ModuleProblems;
+use crate::report::diagnostic;
+use crate::report::out::{self, Look};
+use crate::spec::{Problems, Sources};
+
+/// A command that ended early.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files that carets point into.
+    pub sources: Sources,
+}
+
+impl Failure {
+    /// Refused before anything was changed.
+    pub fn refused(diagnostics: Vec<Diagnostic>) -> Self {
+        Failure { exit: Exit::Refused, diagnostics, sources: Sources::default() }
+    }
+
+    /// The same with files to point into.
+    pub fn with_sources(mut self, sources: &Sources) -> Self {
+        self.sources = sources.clone();
+        self
+    }
+
+    /// Shows it on stderr; the exit code comes back.
+    pub fn show(&self) -> Exit {
+        out::note(&diagnostic::text(&self.diagnostics, &self.sources, Look::of_stderr()));
+        self.exit
+    }
+}
+
+impl From<Vec<Diagnostic>> for Failure {
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Failure { exit: Exit::Failed, diagnostics, sources: Sources::default() }
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        vec![diagnostic].into()
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources }
+    }
+}
+
+impl From<ModuleProblems> for Failure {
+    fn from(problems: ModuleProblems) -> Self {
+        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources }
+    }
+}

@@ -1,0 +1,216 @@
+//! The way that most commands share: inventory and modules to wishes, hosts (or a recording) to an observation, both with
+//! the state to a plan.
+
+use super::inventory::{self, Inventory};
+use super::{Failure, recording};
+use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::module::{self, Desired, ModuleFiles, Texts};
+use crate::observe::{self, HostRequest};
+use crate::plan::{self, Header, Inputs, Plan, RolloutPolicy, Selection};
+use crate::report;
+use crate::resource::{Observation, Read, kind_named};
+use crate::state::host_record::{self, HOST_RECORD_PATH};
+use crate::state::{State, StateFolder};
+use crate::system::files;
+use crate::transport;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Plan files beyond this many bytes are not read.
+const PLAN_LIMIT_BYTES: u64 = 1 << 30;
+/// Key files and the like that the spec refers to, in bytes.
+const TEXT_LIMIT_BYTES: u64 = 1 << 20;
+/// Hosts that are read at the same time.
+const READ_AT_ONCE: usize = 64;
+
+/// Where observations come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// From the hosts, now.
+    Live,
+    /// From a file that `facts` wrote.
+    Recorded(PathBuf),
+}
+
+/// An inventory with all that it wishes for.
+pub struct Prepared {
+    /// The inventory.
+    pub inventory: Inventory,
+    /// The wishes of its modules.
+    pub desired: Desired,
+    /// Where railwright remembers.
+    pub folder: StateFolder,
+    /// Every target, in the spec's order.
+    pub targets: Vec<Target>,
+    /// Texts of files that the spec refers to, as they were used.
+    pub texts: Texts,
+    /// What was recorded, if it was.
+    recorded: Option<Observation>,
+}
+
+/// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
+pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
+    let inventory = inventory::read(path)?;
+    if !inventory.warnings.is_empty() && *source == Source::Live {
+        let look = report::out::Look::of_stderr();
+        report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
+    }
+    let recorded = match source {
+        Source::Live => None,
+        Source::Recorded(file) => Some(recording::read(file)?),
+    };
+    let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
+    texts.extend(referenced(&inventory)?);
+    let desired = desired(&inventory, &texts)?;
+    let folder = StateFolder::beside(&inventory.folder);
+    let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
+    Ok(Prepared { inventory, desired, folder, targets, texts, recorded })
+}
+
+/// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
+fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
+    let mut texts = Texts::new();
+    for repository in &inventory.loaded.spec.repositories {
+        let path = PathBuf::from(inventory.absolute(&repository.key));
+        match files::read_limited(&path, TEXT_LIMIT_BYTES) {
+            Ok(bytes) => drop(texts.insert(repository.key.clone(), String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(file_problem(&path, &error).into()),
+        }
+    }
+    Ok(texts)
+}
+
+fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
+    let mut sources = inventory.loaded.sources.clone();
+    let mut own: BTreeMap<String, ModuleFiles> = BTreeMap::new();
+    for (path, text) in &inventory.modules {
+        let Some((name, below)) = path.split_once('/') else { continue };
+        let files = own.entry(name.to_owned()).or_insert_with(|| ModuleFiles {
+            folder: format!("{}/modules/{name}", inventory.path.trim_end_matches('/')),
+            files: BTreeMap::new(),
+        });
+        files.files.insert(below.to_owned(), text.clone());
+    }
+    let modules = module::load(module::shipped().into_iter().chain(own.into_values()).collect())?;
+    sources.join(&modules.sources);
+    module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::from(diagnostics).with_sources(&sources))
+}
+
+/// What the targets say, and what we remember of them: a newer record on a host wins over ours.
+pub async fn observe(prepared: &Prepared) -> Result<(Observation, State), Failure> {
+    let mut state = State::load(&prepared.folder)?;
+    let observation = match &prepared.recorded {
+        Some(recorded) => recorded.clone(),
+        None => live(prepared, &state).await?,
+    };
+    for (target, found) in &observation.targets {
+        let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
+        let Ok((0, text)) = found.answers.output(&record) else { continue };
+        let json = text.split_once('\n').map_or("", |(_, json)| json);
+        match host_record::parse(&target.name, json) {
+            Ok(record) => drop(state.merge(&record)),
+            Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
+        }
+    }
+    Ok((observation, state))
+}
+
+async fn live(prepared: &Prepared, state: &State) -> Result<Observation, Failure> {
+    let connector = transport::connector();
+    let progress = report::progress::Reading::new(prepared.inventory.loaded.hosts.len());
+    let observed = observe::observe(&*connector, requests(prepared, state), READ_AT_ONCE, &|event| progress.show(&event)).await;
+    progress.end();
+    Ok(Observation { texts: prepared.texts.clone(), ..observed })
+}
+
+/// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
+fn requests(prepared: &Prepared, state: &State) -> Vec<HostRequest> {
+    let mut reads: BTreeMap<&str, BTreeSet<Read>> = BTreeMap::new();
+    for wish in &prepared.desired.wishes {
+        let of_host = reads.entry(&wish.address.target.name).or_default();
+        of_host.extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(wish)));
+    }
+    for (address, applied) in &state.last_applied.resources {
+        let wish = applied.wish(address);
+        reads.entry(&address.target.name).or_default().extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(&wish)));
+    }
+    let of = |name: &str| {
+        let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
+        of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
+        of_host
+    };
+    let hosts = &prepared.inventory.loaded.hosts;
+    hosts.iter().map(|host| HostRequest { access: prepared.inventory.access(host), reads: of(&host.name) }).collect()
+}
+
+/// The plan, with the observation and the state that it was made of.
+pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
+    let (observation, state) = observe(prepared).await?;
+    let loaded = &prepared.inventory.loaded;
+    let rollout = &loaded.spec.rollout;
+    let plan = plan::make(&Inputs {
+        header: Header {
+            made_by: env!("CARGO_PKG_VERSION").to_owned(),
+            cluster: loaded.spec.cluster.clone(),
+            inventory: prepared.inventory.origin.clone(),
+            spec_digest: loaded.digest.clone(),
+            modules: prepared.desired.digests.clone(),
+        },
+        wishes: &prepared.desired.wishes,
+        last: &state.last_applied,
+        observation: &observation,
+        kinds: &kind_named,
+        targets: &prepared.targets,
+        rollout: RolloutPolicy {
+            canary: rollout.canary(),
+            max_unavailable: rollout.max_unavailable(loaded.hosts.len()),
+            max_disruption: rollout.max_disruption(),
+        },
+        selection,
+    })
+    .map_err(|diagnostics| Failure::from(diagnostics).with_sources(&loaded.sources))?;
+    Ok((plan, state))
+}
+
+/// Reads a plan file.
+pub fn read_plan(file: &Path) -> Result<Plan, Failure> {
+    let bytes = files::read_limited(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
+    Ok(plan::file::parse(&file.display().to_string(), &bytes)?)
+}
+
+/// Writes a plan file, for its owner alone.
+pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), Failure> {
+    Ok(files::write_atomic(file, &plan::file::bytes(plan), 0o600).map_err(|error| file_problem(file, &error))?)
+}
+
+/// A file of this machine that cannot be read or written.
+pub fn file_problem(file: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("RW1010", format!("{}: {error}", file.display()))
+        .state("no target was changed")
+        .next("check the path and its permissions")
+}
+
+/// `host/gpu-[001-004]/link/ens4` as four addresses; a text that is no address is an error.
+pub fn unfold(patterns: &[String]) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    for pattern in patterns {
+        let wrong = |why: String| {
+            Diagnostic::error("RW1011", format!("{} is no address: {why}", crate::base::text::one_line(pattern, 80)))
+                .state("nothing was planned or changed")
+                .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set")
+        };
+        let mut parts = pattern.splitn(3, '/');
+        let (kind, name, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
+        for name in nodeset::expand(name).map_err(|error| wrong(error.to_string()))? {
+            let address = match rest {
+                Some(rest) => format!("{kind}/{name}/{rest}"),
+                None => format!("{kind}/{name}"),
+            };
+            let fine = if rest.is_some() { address.parse::<Address>().map(|_| ()) } else { address.parse::<Target>().map(|_| ()) };
+            fine.map_err(|error| wrong(error.to_string()))?;
+            out.push(address);
+        }
+    }
+    Ok(out)
+}

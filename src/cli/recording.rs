@@ -1,0 +1,34 @@
+//! Observation files: what `facts` writes and `plan --observations` reads.
+
+use super::{Failure, pipeline};
+use crate::base::Diagnostic;
+use crate::resource::Observation;
+use crate::resource::observation::FORMAT_VERSION;
+use crate::system::files;
+use std::path::Path;
+
+/// Observation files beyond this many bytes are not read.
+const LIMIT_BYTES: u64 = 4 << 30;
+
+/// Reads an observation file.
+pub fn read(file: &Path) -> Result<Observation, Failure> {
+    let bytes = files::read_limited(file, LIMIT_BYTES).map_err(|error| pipeline::file_problem(file, &error))?;
+    let wrong = |why: String| {
+        Diagnostic::error("RW1012", format!("{} is no observation: {}", file.display(), crate::base::text::one_line(&why, 160)))
+            .state("nothing was planned or changed")
+            .next("record one: railwright facts INVENTORY -o FILE")
+    };
+    let observation: Observation = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();
+    if major(&observation.format_version) != major(FORMAT_VERSION) {
+        return Err(wrong(format!("it has format {}, this railwright reads {FORMAT_VERSION}", observation.format_version)).into());
+    }
+    Ok(observation)
+}
+
+/// Writes an observation file, for its owner alone: it holds what files of the hosts say.
+pub fn write(file: &Path, observation: &Observation) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(observation).expect("our own types have string keys and serialise without fail");
+    text.push('\n');
+    Ok(files::write_atomic(file, text.as_bytes(), 0o600).map_err(|error| pipeline::file_problem(file, &error))?)
+}

@@ -1,0 +1,53 @@
+//! `railwright resume`.
+
+use super::apply::{context, follow};
+use super::pipeline::{self, Source};
+use super::{Exit, Failure};
+use crate::apply::{self, Decisions};
+use crate::base::{Address, Diagnostic};
+use std::path::PathBuf;
+
+/// Go on with a run that was interrupted or stopped
+///
+/// Every step without an outcome is looked at first: as wished is done, as before is done again.
+#[derive(Debug, clap::Args)]
+pub struct Resume {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// Do this resource again although nobody knows whether it took effect
+    #[arg(long, value_name = "ADDRESS")]
+    pub redo: Vec<String>,
+    /// Take this resource as done, as it is now
+    #[arg(long, value_name = "ADDRESS")]
+    pub accept: Vec<String>,
+    /// Steps at the same time
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub parallel: usize,
+    /// Seconds that a host may take to come back from a reboot
+    #[arg(long, value_name = "S", default_value_t = 1200)]
+    pub reboot_limit: u64,
+}
+
+/// Goes on with the newest run.
+pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
+    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let decisions = Decisions { redo: addresses(&arguments.redo)?, accept: addresses(&arguments.accept)? };
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit);
+    let Some(run) = prepared.folder.newest_run()? else {
+        return Err(Diagnostic::error("RW1014", "there is no run to resume")
+            .state("nothing was changed")
+            .next(format!("railwright apply {}", prepared.inventory.path))
+            .into());
+    };
+    let plan = prepared.folder.read_plan(&run)?;
+    Ok(follow(&plan, &prepared.inventory.path, |sink| apply::resume(&context, decisions, sink)).await)
+}
+
+fn addresses(texts: &[String]) -> Result<std::collections::BTreeSet<Address>, Failure> {
+    let parse = |text: &String| -> Result<Address, Failure> {
+        text.parse().map_err(|error| {
+            Diagnostic::error("RW1011", format!("{} is no address: {error}", crate::base::text::one_line(text, 80))).into()
+        })
+    };
+    texts.iter().map(parse).collect()
+}

@@ -1,0 +1,191 @@
+//! Reads hosts into an observation.
+
+use super::crowd;
+use super::event::Event;
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
+use crate::resource::observation::FORMAT_VERSION;
+use crate::resource::{Observation, Read, TargetObservation};
+use crate::system::clock;
+use crate::transport::{BoxFuture, Connector, HostAccess, Reader, TransportError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Hosts that are read at the same time, unless the user says otherwise.
+pub const DEFAULT_PARALLEL: usize = 64;
+
+/// A host that is not through after this has hung in a way that no other limit caught.
+const HOST_LIMIT_S: u32 = 600;
+
+/// A host and what to ask it; `Read::Host` is always asked as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRequest {
+    /// How to reach it.
+    pub access: HostAccess,
+    /// What to ask.
+    pub reads: Vec<Read>,
+}
+
+/// Reads all hosts, `parallel` at a time. Never fails: what went wrong with a host is that host's `problem`.
+pub async fn observe(
+    connector: &dyn Connector,
+    requests: Vec<HostRequest>,
+    parallel: usize,
+    on_event: &(dyn Fn(Event) + Sync),
+) -> Observation {
+    let recorded_at = clock::now();
+    on_event(Event::Began { hosts: requests.len() });
+    let hosts = Mutex::new(BTreeMap::new());
+    let work = |request: HostRequest| -> BoxFuture<'_, ()> {
+        let hosts = &hosts;
+        Box::pin(async move {
+            let name = request.access.name.clone();
+            let observed = observe_host(connector, &request, on_event).await;
+            hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(name, observed);
+        })
+    };
+    crowd::each(requests, parallel, &work).await;
+    on_event(Event::Ended);
+    let hosts = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
+    let targets = hosts.into_iter().map(|(name, observed)| (Target::host(name), observed)).collect();
+    Observation { format_version: FORMAT_VERSION.to_owned(), recorded_at, texts: BTreeMap::new(), targets }
+}
+
+async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_event: &(dyn Fn(Event) + Sync)) -> TargetObservation {
+    let host = request.access.name.clone();
+    let limit = Duration::from_secs(HOST_LIMIT_S.into());
+    let answers = match tokio::time::timeout(limit, read_host(connector, request, on_event)).await {
+        Ok(answers) => answers,
+        Err(_) => Err(TransportError::TimedOut { host: host.clone(), limit_s: HOST_LIMIT_S }),
+    };
+    match answers {
+        Ok(answers) => {
+            on_event(Event::Answered { host });
+            TargetObservation { problem: None, answers }
+        }
+        Err(error) => {
+            let problem = error.one_line();
+            on_event(Event::Failed { host, problem: problem.clone() });
+            TargetObservation { problem: Some(problem), ..TargetObservation::default() }
+        }
+    }
+}
+
+async fn read_host(
+    connector: &dyn Connector,
+    request: &HostRequest,
+    on_event: &(dyn Fn(Event) + Sync),
+) -> Result<crate::resource::Answers, TransportError> {
+    on_event(Event::Connecting { host: request.access.name.clone() });
+    let reader = Reader::new(connector.connect(&request.access).await?);
+    on_event(Event::Reading { host: request.access.name.clone() });
+    // Sorted and each once, so that the program does not depend on the order of the wishes.
+    let mut reads: BTreeSet<Read> = request.reads.iter().cloned().collect();
+    reads.insert(Read::Host);
+    reader.read(&reads.into_iter().collect::<Vec<_>>()).await
+}
+
+/// A warning for every host that gave no answer.
+pub fn problems(observation: &Observation) -> Vec<Diagnostic> {
+    let problem = |(target, host): (&Target, &TargetObservation)| {
+        let problem = host.problem.as_ref()?;
+        let name = one_line(&target.name, 80);
+        Some(
+            Diagnostic::warning("RW0501", one_line(problem, 300))
+                .on(format!("host/{name}"))
+                .effect("everything wished for on this host is unknown")
+                .state("nothing was changed on the host")
+                .next(format!("mend the reason, or leave the host out: --exclude host/{name}")),
+        )
+    };
+    observation.targets.iter().filter_map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::probe::Probe;
+    use crate::resource::{Action, Answer, AnswerStatus, Answers};
+    use crate::transport::{HostLink, Performed, Upkeep};
+    use std::sync::Arc;
+
+    /// A connector whose hosts behave as their names say.
+    struct Behaving;
+
+    struct Link(String);
+
+    impl Connector for Behaving {
+        fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+            Box::pin(async move {
+                let host = access.name.clone();
+                match host.as_str() {
+                    "down" => Err(TransportError::Unreachable { host, address: "x".to_owned(), reason: "\u{1b}[31mno\nroute".to_owned() }),
+                    "hung" => std::future::pending().await,
+                    _ => Ok(Arc::new(Link(host)) as Arc<dyn HostLink>),
+                }
+            })
+        }
+    }
+
+    impl HostLink for Link {
+        fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+            Box::pin(async move {
+                // The later host answers first.
+                for _ in 0..(20 - self.0.len().min(20)) {
+                    tokio::task::yield_now().await;
+                }
+                let mut answers = Answers::default();
+                for read in reads {
+                    answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: self.0.clone() });
+                }
+                if self.0 == "cut" { Err(TransportError::Lost { host: self.0.clone(), reason: "gone".to_owned() }) } else { Ok(answers) }
+            })
+        }
+        fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            panic!("a reader cannot act")
+        }
+        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            panic!("a reader cannot probe")
+        }
+        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            panic!("observing does no upkeep")
+        }
+    }
+
+    fn requests(names: &[&str]) -> Vec<HostRequest> {
+        let ssh = crate::spec::model::Ssh::default();
+        let of = |name: &&str| HostRequest {
+            access: HostAccess::from_spec(name, &ssh, &ssh, std::path::Path::new("/inventory"), None),
+            reads: vec![Read::Boot, Read::Boot],
+        };
+        names.iter().map(of).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broken_host_costs_itself_only() {
+        let events = Mutex::new(Vec::new());
+        let note = |event: Event| events.lock().unwrap().push(event);
+        let observation = observe(&Behaving, requests(&["a", "down", "hung", "cut", "b"]), 64, &note).await;
+        let problem = |name: &str| observation.targets[&Target::host(name)].problem.as_deref();
+        assert_eq!((problem("a"), problem("b")), (None, None));
+        assert_eq!(observation.targets[&Target::host("a")].answers.keys().collect::<Vec<_>>(), ["boot", "host"]);
+        assert_eq!(problem("down"), Some("down is not reachable at x: \u{fffd}[31mno route"));
+        assert_eq!(problem("hung"), Some("hung did not answer within 600 s"));
+        assert_eq!(problem("cut"), Some("the connection to cut ended: gone"));
+        let codes: Vec<_> = problems(&observation).iter().map(|found| (found.code, found.subject.clone().unwrap())).collect();
+        assert_eq!(codes, [("RW0501", "host/cut".to_owned()), ("RW0501", "host/down".to_owned()), ("RW0501", "host/hung".to_owned())]);
+        let events = events.into_inner().unwrap();
+        assert_eq!((events.first(), events.last()), (Some(&Event::Began { hosts: 5 }), Some(&Event::Ended)));
+        assert_eq!(events.iter().filter(|event| matches!(event, Event::Answered { .. } | Event::Failed { .. })).count(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_result_does_not_depend_on_order_or_parallelism() {
+        let names = ["a", "bb", "ccc", "dddd", "cut"];
+        let mut backwards = names;
+        backwards.reverse();
+        let hosts = async |names: &[&str], parallel| observe(&Behaving, requests(names), parallel, &|_| {}).await.targets;
+        assert_eq!(hosts(&names, 1).await, hosts(&backwards, 64).await);
+    }
+}

@@ -1,0 +1,322 @@
+//! What runs over a connection, and what is said when it breaks.
+
+use crate::server::{Server, must};
+use crate::{a_read, answers, open, refused};
+use railwright::resource::probe::Probe;
+use railwright::resource::{Action, AnswerStatus, Answers, Read, host};
+use railwright::transport::{Connector as _, HostAccess, LocalConnector, Performed, TransportError, Upkeep};
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn server(lines: &[&str]) -> Option<(Server, HostAccess)> {
+    let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    let server = Server::start(&["ed25519"], &lines)?;
+    let access = server.access(&server.line("ed25519"));
+    Some((server, access))
+}
+
+fn run(script: &str, limit_s: u32) -> Action {
+    Action::RunCommand { script: script.to_owned(), limit_s }
+}
+
+fn command(script: &str) -> Read {
+    Read::Command { script: script.to_owned() }
+}
+
+fn ended(code: i32, stdout: &str, stderr: &str) -> Performed {
+    Performed::Ended { code, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+}
+
+fn status<'a>(answers: &'a Answers, read: &Read) -> &'a AnswerStatus {
+    &answers.get(read).unwrap().status
+}
+
+#[tokio::test]
+async fn a_hundred_reads_travel_as_one_command() {
+    let Some((server, access)) = server(&["LogLevel VERBOSE"]) else { return };
+    let mut reads: Vec<Read> = (0..99).map(|i| Read::File { path: format!("/etc/absent-{i}") }).collect();
+    reads.extend([a_read(), Read::Host]);
+    let link = open(&access).await.unwrap();
+    let answers = link.read(&reads).await.unwrap();
+    assert!(reads.iter().all(|read| answers.output(read).is_ok()));
+    assert_eq!(answers.output(&reads[0]).unwrap().0, 1);
+    assert_eq!(server.log().matches("Starting session").count(), 1, "{}", server.log());
+    let facts = host::facts(&answers).unwrap();
+    assert_eq!((facts.uid, facts.ssh_netdev.as_deref()), (0, facts.tools.contains("ip").then_some("lo")));
+}
+
+#[tokio::test]
+async fn an_action_gives_status_and_both_outputs() {
+    let Some((_server, access)) = server(&[]) else { return };
+    let link = open(&access).await.unwrap();
+    assert_eq!(link.perform(&run("cat; echo out; echo err >&2; exit 7", 20), "t").await.unwrap(), ended(7, "out\n", "err\n"));
+    let path = std::env::temp_dir().join(format!("railwright-test-{}", std::process::id()));
+    let content = "a 'quoted' $HOME `id` \\ line\n\u{e4}\n".repeat(20_000);
+    let write = Action::WriteFile {
+        path: path.display().to_string(),
+        content: content.clone(),
+        mode: "0640".to_owned(),
+        owner: "root".to_owned(),
+        group: "root".to_owned(),
+    };
+    assert_eq!(link.perform(&write, "t").await.unwrap(), ended(0, "", ""));
+    let written = fs::read_to_string(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(written == content, "a megabyte on standard input arrives as it is");
+    // A daemon that keeps our pipes open does not keep us.
+    match link.perform(&run("sleep 100000 & echo $!", 30), "t").await.unwrap() {
+        Performed::Ended { code: 0, stdout, .. } => drop(must("kill", &[stdout.trim()])),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn many_at_once_keep_within_the_servers_sessions() {
+    let Some((_server, access)) = server(&["MaxSessions 3"]) else { return };
+    let link = open(&access).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for i in 0..24 {
+        let link = link.clone();
+        tasks.spawn(async move {
+            link.perform(&run(&format!("sleep 0.2; echo {i}"), 30), "t").await.unwrap() == ended(0, &format!("{i}\n"), "")
+        });
+    }
+    assert!(tasks.join_all().await.into_iter().all(|fine| fine));
+}
+
+#[tokio::test]
+async fn a_hanging_section_and_a_gigabyte_cost_only_themselves() {
+    let Some((_server, access)) = server(&[]) else { return };
+    let reads = [command("head -c 1000000000 /dev/zero"), command("sleep 1000"), a_read()];
+    let answers = open(&access).await.unwrap().read(&reads).await.unwrap();
+    assert_eq!(*status(&answers, &reads[0]), AnswerStatus::TooLong);
+    assert_eq!(*status(&answers, &reads[1]), AnswerStatus::TimedOut);
+    assert_eq!(*status(&answers, &reads[2]), AnswerStatus::Exit(0));
+}
+
+#[tokio::test]
+async fn endless_output_is_let_go() {
+    let Some((_server, access)) = server(&[]) else { return };
+    match open(&access).await.unwrap().perform(&run("cat /dev/zero", 60), "t").await.unwrap() {
+        Performed::Unknown { reason } => assert!(reason.contains("MiB"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Ends the server's side of the connection in the middle.
+async fn cut(server: &Server) {
+    for session in server.sessions() {
+        must("kill", &["-KILL", &session.to_string()]);
+    }
+}
+
+#[tokio::test]
+async fn a_cut_connection_is_unknown_and_what_was_read_counts() {
+    let Some((server, access)) = server(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flag = folder.path().join("begun").display().to_string();
+    let slow = format!("echo half; : >'{flag}'; sleep 3");
+    let begun = async {
+        while fs::remove_file(&flag).is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        cut(&server).await;
+    };
+    let link = open(&access).await.unwrap();
+    let reads = [a_read(), command(&slow), Read::Host];
+    let (answers, ()) = tokio::join!(link.read(&reads), begun);
+    let answers = answers.unwrap();
+    assert!(answers.output(&reads[0]).is_ok());
+    assert_eq!((status(&answers, &reads[1]), status(&answers, &reads[2])), (&AnswerStatus::CutOff, &AnswerStatus::CutOff));
+    assert!(matches!(link.read(&reads).await, Err(TransportError::Lost { .. })), "the link stays dead");
+
+    let begun = async {
+        while fs::remove_file(&flag).is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        cut(&server).await;
+    };
+    let link = open(&access).await.unwrap();
+    let action = run(&slow, 30);
+    let (performed, ()) = tokio::join!(link.perform(&action, "t"), begun);
+    assert!(matches!(performed.unwrap(), Performed::Unknown { .. }), "never failed, never done");
+}
+
+#[tokio::test]
+async fn a_long_step_outlives_its_connection_and_runs_once() {
+    let Some((server, access)) = server(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let token = format!("test-{}", server.port);
+    let action = run(&format!("echo ran >>'{}'; while ! [ -e '{}' ]; do sleep 0.1; done; echo built; exit 5", at("count"), at("go")), 601);
+    assert!(action.is_long());
+    let first = open(&access).await.unwrap();
+    let cut_later = async {
+        while !fs::exists(at("count")).unwrap() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        cut(&server).await;
+        fs::write(at("go"), "").unwrap();
+    };
+    let (performed, ()) = tokio::join!(first.perform(&action, &token), cut_later);
+    match performed.unwrap() {
+        Performed::Unknown { reason } => assert!(reason.contains(&format!("railwright-{token}")), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    let second = open(&access).await.unwrap();
+    assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""));
+    assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""), "and again from the record");
+    let count = fs::read_to_string(at("count")).unwrap();
+    fs::remove_dir_all(format!("/var/lib/railwright/run/{token}")).unwrap();
+    assert_eq!(count, "ran\n");
+}
+
+/// What `ulimit -l` says in a process of this machine: the test's server runs under the same limits.
+fn memlock() -> String {
+    let output = std::process::Command::new("sh").args(["-c", "ulimit -l"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_probe_of_the_login_runs_in_the_login_itself() {
+    let Some((_server, access)) = server(&[]) else { return };
+    let link = open(&access).await.unwrap();
+    let probe = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
+    assert_eq!(link.probe(&probe("cat; echo fine; exit 3")).await.unwrap(), ended(3, "fine\n", ""));
+    assert_eq!(link.probe(&Probe::LoginMemlock).await.unwrap(), ended(0, &memlock(), ""), "the login's own limit, not a unit's");
+}
+
+#[tokio::test]
+async fn a_login_that_is_no_shell_is_told_from_a_chatty_one() {
+    let Some((_server, access)) = server(&["ForceCommand echo not available >&2; exit 1"]) else { return };
+    match open(&access).await.unwrap().read(&[a_read()]).await {
+        Err(TransportError::Unreachable { reason, .. }) => assert!(reason.contains("not available"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    let Some((_server, access)) = server(&["ForceCommand echo Welcome; eval \"$SSH_ORIGINAL_COMMAND\""]) else { return };
+    assert!(answers(&access).await);
+    assert_eq!(open(&access).await.unwrap().perform(&run("echo x", 20), "t").await.unwrap(), ended(0, "x\n", ""));
+}
+
+#[tokio::test]
+async fn a_shell_that_is_killed_gives_no_verdict() {
+    let Some((_server, access)) = server(&[]) else { return };
+    match open(&access).await.unwrap().perform(&run("kill -KILL $$", 20), "t").await.unwrap() {
+        Performed::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_speak_ssh_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for (count, stream) in listener.incoming().enumerate().take(3) {
+            let mut stream = stream.unwrap();
+            match count {
+                0 => silent.push(stream),
+                1 => drop(stream.write_all(b"SSH-2.0-x\r\n\xff\xff\xff\xff garbage garbage garbage")),
+                _ => while stream.write_all(&[b'x'; 4096]).is_ok() {},
+            }
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let known_hosts = folder.path().join("known_hosts");
+    fs::write(&known_hosts, "").unwrap();
+    let access = HostAccess {
+        name: "n1".to_owned(),
+        address: "127.0.0.1".to_owned(),
+        port,
+        user: "root".to_owned(),
+        identities: Vec::new(),
+        known_hosts: known_hosts.display().to_string(),
+        jump: Vec::new(),
+        ssh_config: false,
+        local: false,
+        connect_timeout_s: 2,
+    };
+    for case in ["silent", "garbage", "endless banner"] {
+        assert!(matches!(refused(&access).await, TransportError::Unreachable { .. }), "{case}");
+    }
+}
+
+/// A user of this machine, for the time of the test.
+struct User(String);
+
+impl User {
+    fn add(name: String) -> Option<User> {
+        let made = Command::new("useradd").args(["-M", "-N", "-s", "/bin/sh", "-p", "*", &name]).stderr(Stdio::null()).status();
+        made.is_ok_and(|status| status.success()).then_some(User(name))
+    }
+    fn sudoers(&self) -> String {
+        format!("/etc/sudoers.d/{}", self.0)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.sudoers());
+        let _ = Command::new("userdel").args(["-f", &self.0]).stderr(Stdio::null()).status();
+    }
+}
+
+#[tokio::test]
+async fn another_user_acts_through_sudo_or_is_told_so() {
+    let Some((server, access)) = server(&[]) else { return };
+    let sudo = Command::new("sudo").arg("-V").output().is_ok();
+    let Some(user) = User::add(format!("rwtest{}", server.port)).filter(|_| sudo) else {
+        assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "sudo and useradd are required");
+        println!("SKIPPED: the rig `openssh` has no sudo or useradd here");
+        return;
+    };
+    let access = HostAccess { user: user.0.clone(), ..access };
+    let link = open(&access).await.unwrap();
+    match link.read(&[a_read()]).await {
+        Err(TransportError::SudoRefused { host, user }) => assert_eq!((host, user), ("gpu-001".to_owned(), access.user.clone())),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(link.perform(&run("id", 20), "t").await, Err(TransportError::SudoRefused { .. })), "nothing was begun");
+    fs::write(user.sudoers(), format!("{} ALL=(root) NOPASSWD: /bin/sh\n", user.0)).unwrap();
+    let facts = host::facts(&link.read(&[Read::Host]).await.unwrap()).unwrap();
+    assert_eq!((facts.uid, facts.ssh_netdev.as_deref()), (0, facts.tools.contains("ip").then_some("lo")));
+}
+
+#[tokio::test]
+async fn this_machine_is_a_host_like_any_other() {
+    let access = HostAccess {
+        name: "here".to_owned(),
+        address: "local".to_owned(),
+        port: 0,
+        user: String::new(),
+        identities: Vec::new(),
+        known_hosts: String::new(),
+        jump: Vec::new(),
+        ssh_config: false,
+        local: true,
+        connect_timeout_s: 5,
+    };
+    let link = LocalConnector.connect(&access).await.unwrap();
+    match link.read(&[a_read(), Read::Host]).await {
+        Ok(answers) => {
+            let facts = host::facts(&answers).unwrap();
+            assert_eq!((facts.uid, facts.ssh_netdev), (0, None));
+            assert_eq!(link.perform(&run("cat; echo x; exit 2", 20), "t").await.unwrap(), ended(2, "x\n", ""));
+            assert!(matches!(link.perform(&run("sleep 60", 1), "t").await.unwrap(), Performed::Unknown { .. }));
+        }
+        // On a developer's machine `sudo -n` may say no, and then says so.
+        Err(error) => assert!(matches!(error, TransportError::SudoRefused { .. }), "{error}"),
+    }
+}
+
+#[tokio::test]
+async fn the_record_of_a_host_that_was_never_applied_to_is_absent() {
+    let Some((_server, access)) = server(&[]) else { return };
+    let before = fs::exists("/var/lib/railwright/record.json").unwrap();
+    let performed = open(&access).await.unwrap().upkeep(&Upkeep::ReadRecord).await.unwrap();
+    assert!(matches!(performed, Performed::Ended { code, .. } if code == i32::from(!before)), "{performed:?}");
+}

@@ -1,0 +1,36 @@
+//! The transport against real OpenSSH servers on loopback, which the tests start and end themselves.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests may panic, and name what they skip
+
+mod commands;
+mod host_keys;
+mod identities;
+mod jumps;
+mod server;
+
+use railwright::resource::Read;
+use railwright::transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};
+use std::sync::Arc;
+
+/// Opens one connection.
+async fn open(access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
+    SshConnector::new().connect(access).await
+}
+
+/// Opens one connection that must fail.
+async fn refused(access: &HostAccess) -> TransportError {
+    match open(access).await {
+        Ok(_) => panic!("the connection was made"),
+        Err(error) => error,
+    }
+}
+
+/// A file read that every host answers.
+fn a_read() -> Read {
+    Read::File { path: "/etc/passwd".to_owned() }
+}
+
+/// True when the host answers.
+async fn answers(access: &HostAccess) -> bool {
+    let link = open(access).await.unwrap();
+    link.read(&[a_read()]).await.unwrap().output(&a_read()).unwrap().1.contains("root:")
+}

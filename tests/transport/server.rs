@@ -1,0 +1,159 @@
+//! A real OpenSSH server on loopback, with its own configuration, keys and port.
+
+use railwright::transport::HostAccess;
+use std::fs;
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The server's program, or None when this rig is not here. `RAILWRIGHT_REQUIRE_RIGS=1` makes that a failure.
+pub fn sshd() -> Option<PathBuf> {
+    let found = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].iter().map(PathBuf::from).find(|path| path.exists());
+    let root = Path::new("/root/.").metadata().is_ok() && whoami() == "root";
+    if found.is_none() || !root {
+        let reason = if root { "no sshd here" } else { "it needs root" };
+        assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "the rig `openssh` is required: {reason}");
+        println!("SKIPPED: the rig `openssh` is missing: {reason}");
+        return None;
+    }
+    fs::create_dir_all("/run/sshd").unwrap();
+    found
+}
+
+fn whoami() -> String {
+    String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// Runs a program that must succeed.
+pub fn must(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Makes a key pair without a passphrase, or with one.
+pub fn keygen(path: &Path, algorithm: &str, passphrase: &str) {
+    must("ssh-keygen", &["-q", "-t", algorithm, "-N", passphrase, "-C", "test", "-f", path.to_str().unwrap()]);
+}
+
+/// The key of a `.pub` file, without its comment.
+pub fn public(path: &Path) -> String {
+    let text = fs::read_to_string(format!("{}.pub", path.display())).unwrap();
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+fn listen(sshd: &Path, folder: &Path) -> Child {
+    let config = folder.join("sshd_config");
+    let log = fs::File::create(folder.join("log")).unwrap();
+    Command::new(sshd).arg("-D").arg("-e").arg("-f").arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+}
+
+/// A running server; it ends with the value.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    pub folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// With host keys of these algorithms and further lines of sshd_config. The key `folder/id` may log in as root.
+    pub fn start(algorithms: &[&str], lines: &[String]) -> Option<Server> {
+        let sshd = sshd()?;
+        let folder = tempfile::tempdir().unwrap();
+        // sshd reads the keys of another user as that user.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let at = |name: &str| folder.path().join(name);
+        keygen(&at("id"), "ed25519", "");
+        fs::write(at("authorized"), public(&at("id"))).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n\
+             AuthorizedKeysFile {}\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n",
+            at("authorized").display()
+        );
+        for algorithm in algorithms {
+            keygen(&at(&format!("host_{algorithm}")), algorithm, "");
+            config.push_str(&format!("HostKey {}\n", at(&format!("host_{algorithm}")).display()));
+        }
+        for line in lines {
+            config.push_str(&format!("{}\n", line.replace("{folder}", &folder.path().display().to_string())));
+        }
+        fs::write(at("sshd_config"), config).unwrap();
+        let child = listen(&sshd, folder.path());
+        let server = Server { child, port, folder };
+        server.wait();
+        Some(server)
+    }
+
+    /// Ends the listener and starts it again on the same port, so that it reads its files anew.
+    pub fn restart(mut self) -> Server {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.child = listen(&sshd().unwrap(), self.folder.path());
+        self.wait();
+        self
+    }
+
+    fn wait(&self) {
+        for _ in 0..500 {
+            if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
+                let mut banner = [0; 4];
+                if stream.read_exact(&mut banner).is_ok() {
+                    return;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("sshd does not answer: {}", self.log());
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The processes of sessions on this server: those that sshd started, by the listener's id.
+    pub fn sessions(&self) -> Vec<u32> {
+        let text = Command::new("ps").args(["-o", "pid=", "--ppid", &self.child.id().to_string()]).output().unwrap().stdout;
+        String::from_utf8(text).unwrap().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// A known_hosts line for the host key of this algorithm.
+    pub fn line(&self, algorithm: &str) -> String {
+        format!("[127.0.0.1]:{} {}", self.port, public(&self.path(&format!("host_{algorithm}"))))
+    }
+
+    /// Access with the right key and these known_hosts lines.
+    pub fn access(&self, known_hosts: &str) -> HostAccess {
+        let file = self.path("known_hosts");
+        fs::write(&file, format!("{known_hosts}\n")).unwrap();
+        HostAccess {
+            name: "gpu-001".to_owned(),
+            address: "127.0.0.1".to_owned(),
+            port: self.port,
+            user: "root".to_owned(),
+            identities: vec![self.path("id").display().to_string()],
+            known_hosts: file.display().to_string(),
+            jump: Vec::new(),
+            ssh_config: false,
+            local: false,
+            connect_timeout_s: 20,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for session in self.sessions() {
+            let _ = Command::new("kill").arg(session.to_string()).stderr(Stdio::null()).status();
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
