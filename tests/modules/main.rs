@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod inventories;
 mod lint;
 mod say;
 mod together;
