@@ -1,6 +1,6 @@
 //! The body of a resource: YAML in which every text may be a template.
 
-use super::engine::{Engine, Makes, Origin, Snippet};
+use super::engine::{Engine, Makes, Origin, Rendered, Snippet};
 use super::token;
 use crate::base::Diagnostic;
 use crate::spec::decode::decode;
@@ -136,7 +136,7 @@ impl Body {
     }
 
     /// The body for one context.
-    pub fn render(&self, engine: &Engine, context: &Context, document: &Document) -> Result<Value, Diagnostic> {
+    pub fn render(&self, engine: &Engine, context: &Context, document: &Document) -> Rendered<Value> {
         match self {
             Body::Constant(value) => Ok(value.clone()),
             Body::Rendered(snippet) => engine.value(snippet, context, document),

@@ -3,10 +3,11 @@
 use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
+use super::engine::{self, Rendered};
 use super::merge;
 use super::names::Use;
 use super::order::{Made, MadeWish};
-use super::{engine, parameters};
+use super::parameters;
 use crate::base::{Address, Diagnostic, Digest, Place};
 use crate::resource::{Wish, kind_named};
 use crate::spec::{Host, Loaded};
@@ -72,7 +73,7 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
     if !errors.is_empty() {
         return Err(errors);
     }
-    let mut found = Findings::default();
+    let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let mut out = Desired::default();
     for host in &loaded.hosts {
         let names = context::names(loaded, host, &repositories);
@@ -82,7 +83,8 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
         };
         let context = engine::context(&values);
         let (drafts, made) = (Vec::new(), Vec::new());
-        OfHost { loaded, modules: &modules.modules, host, values: &values, context, found: &mut found, drafts, made }.all(&mut out);
+        OfHost { loaded, modules: &modules.modules, host, values: &values, context, found: &mut found, places: &mut places, drafts, made }
+            .all(&mut out);
     }
     let errors = found.into_diagnostics();
     if !errors.is_empty() {
@@ -112,6 +114,9 @@ impl Findings {
     }
 }
 
+/// Places by group of hosts, module, resource and turn: the same for all hosts of a group.
+type PlacesSeen = BTreeMap<(usize, usize, usize, Option<usize>), Vec<Place>>;
+
 struct OfHost<'a> {
     loaded: &'a Loaded,
     modules: &'a [Module],
@@ -119,6 +124,7 @@ struct OfHost<'a> {
     values: &'a BTreeMap<String, Value>,
     context: Context,
     found: &'a mut Findings,
+    places: &'a mut PlacesSeen,
     drafts: Vec<Draft>,
     made: Vec<Made>,
 }
@@ -161,8 +167,8 @@ impl OfHost<'_> {
         }
     }
 
-    fn note<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
-        result.map_err(|diagnostic| self.found.add(diagnostic, &self.host.name)).ok()
+    fn note<T>(&mut self, result: Rendered<T>) -> Option<T> {
+        result.map_err(|diagnostic| self.found.add(*diagnostic, &self.host.name)).ok()
     }
 
     /// The names of a module on this host, if it applies here.
@@ -234,13 +240,19 @@ impl OfHost<'_> {
                 conditions,
                 facts: self.facts(module, resource, scope),
             };
+            let seen = (self.host.group, at, index, turn);
+            let places = match self.places.get(&seen) {
+                Some(places) => places.clone(),
+                None => self.places(module, resource, turn),
+            };
+            self.places.entry(seen).or_insert_with(|| places.clone());
             let wish = Wish {
                 address: address.clone(),
                 kind: resource.entry.kind.text.clone(),
                 body,
                 after: Vec::new(),
                 module: why.module.clone(),
-                places: self.places(module, resource, turn),
+                places,
             };
             let turn = resource.entry.each.as_ref().zip(turn).map(|(each, turn)| (list_of(&each.text), turn));
             let made = MadeWish { address, turn: turn.clone() };

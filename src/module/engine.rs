@@ -135,6 +135,9 @@ fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range
     }
 }
 
+/// What a template made; boxed, because errors are rare and large.
+pub type Rendered<T> = Result<T, Box<Diagnostic>>;
+
 /// The compiled templates of one module.
 #[derive(Clone)]
 pub struct Engine {
@@ -167,21 +170,21 @@ impl Engine {
     }
 
     /// The text that a template makes.
-    pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<String, Diagnostic> {
-        self.tera.render(&snippet.name, context).map_err(|error| diagnostic(snippet, document, &error))
+    pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<String> {
+        self.tera.render(&snippet.name, context).map_err(|error| Box::new(diagnostic(snippet, document, &error)))
     }
 
     /// The value that a template makes; text where it is not one lone expression.
-    pub fn value(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<Value, Diagnostic> {
+    pub fn value(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<Value> {
         let text = self.text(snippet, context, document)?;
         if snippet.makes != Makes::Value {
             return Ok(Value::String(text));
         }
-        serde_json::from_str(&text).map_err(|error| plain(snippet, document, format!("the value cannot be used: {error}")))
+        serde_json::from_str(&text).map_err(|error| Box::new(plain(snippet, document, format!("the value cannot be used: {error}"))))
     }
 
     /// Whether a condition holds.
-    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &Document) -> Result<bool, Diagnostic> {
+    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<bool> {
         Ok(self.text(snippet, context, document)? == "1")
     }
 }
@@ -282,7 +285,7 @@ mod tests {
     fn errors_point_at_the_authors_own_bytes() {
         for (text, said) in [
             ("{{ x.mtuu }}", r#"" x.mtuu ": the value is not there"#),
-            ("a {{ x.mtu.y.z }}", r#""y": Field `z` is not defined"#),
+            ("a {{ x.mtu.y.z }}", r#""y": Field `y` is not defined."#),
             ("{{ x.mtuu | sh }}", r#""sh": the value is not there"#),
         ] {
             assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");

@@ -5,6 +5,9 @@
 //! and checks), `assessed.txt` (what its kinds make of the facts), or `errors.txt`. With RAILWRIGHT_UPDATE=1 in the
 //! environment the expectations are written anew; read the difference before you commit it.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod inventories;
 mod lint;
 mod say;
 mod together;

@@ -13,9 +13,8 @@ fn shape() -> Shape {
 fn lint(text: &str) -> String {
     let (uses, problems) = check(text, &shape(), &[]);
     let uses = uses.iter().map(|one| one.path.join(".")).collect::<Vec<_>>().join(" ");
-    let problems = problems
-        .iter()
-        .map(|p| format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-")));
+    let problems =
+        problems.iter().map(|p| format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-")));
     format!("{uses}{}", problems.collect::<String>())
 }
 
