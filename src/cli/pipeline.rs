@@ -94,7 +94,24 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
     }
     let modules = module::load(module::shipped().into_iter().chain(own.into_values()).collect())?;
     sources.join(&modules.sources);
-    module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::from(diagnostics).with_sources(&sources))
+    let desired =
+        module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::from(diagnostics).with_sources(&sources))?;
+    refuse_secrets(&desired)?;
+    Ok(desired)
+}
+
+/// References to secrets can be written in a spec and checked, but nothing here resolves them: a resource that holds one
+/// must not be planned, or its mark would be written to the host.
+fn refuse_secrets(desired: &Desired) -> Result<(), Failure> {
+    let holds = |wish: &&crate::resource::Wish| !crate::base::secret::names(&wish.body.to_string()).is_empty();
+    match desired.wishes.iter().find(holds) {
+        None => Ok(()),
+        Some(wish) => Err(Diagnostic::error("RW1016", format!("{} holds a secret, and this version carries none to hosts", wish.address))
+            .on(wish.module.clone())
+            .state("nothing was planned or changed")
+            .next("take `secrets.` out of the module's templates, and bring the secret to the hosts another way for now")
+            .into()),
+    }
 }
 
 /// What the targets say, and what we remember of them: a newer record on a host wins over ours.

@@ -99,7 +99,7 @@ impl World {
             module: "m/r".into(),
             places: vec![],
         };
-        let target = self.observation.targets.entry(address.target.clone()).or_insert_with(TargetObservation::default);
+        let target = self.observation.targets.entry(address.target.clone()).or_default();
         let status = AnswerStatus::Exit(i32::from(found.is_none()));
         target.answers.insert(read(&wish).key(), Answer { status, out: found.unwrap_or_default().into() });
         if !self.targets.contains(&address.target) {

@@ -76,7 +76,7 @@ fn without_target(id: &str) -> String {
 }
 
 fn looked_again(nodes: &[&Node]) -> String {
-    let names: BTreeSet<String> = nodes.iter().flat_map(|n| n.members()).map(|m| shown(m)).collect();
+    let names: BTreeSet<String> = nodes.iter().flat_map(|n| n.members()).map(shown).collect();
     let list = names.into_iter().collect::<Vec<_>>().join(", ");
     let first = &nodes[0].members()[0];
     format!(" = {WHO} looked at again, as it is right now and may be lost\n{}{}", wrapped("", &list), wrapped("because  ", &why(first)))
