@@ -4,8 +4,7 @@ use super::*;
 use crate::base::{Address, Digest, Target};
 use crate::resource::assessment::Attribute;
 use crate::resource::{
-    Action, Answer, AnswerStatus, Answers, Assessment, BodyError, Disruption, Kind, Observation, Plane, Read, Reading, TargetObservation,
-    Wish,
+    Action, Answer, AnswerStatus, Answers, Assessment, BodyError, Disruption, Kind, Observation, Plane, Read, Reading, Wish,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
