@@ -59,7 +59,11 @@ pub fn body(nodes: &[&Node]) -> String {
         NodeKind::Wait { until } => format!(" . {WHO} wait until {until}\n"),
         NodeKind::Gate { .. } | NodeKind::Barrier => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
-        NodeKind::Change { members, .. } => members.iter().enumerate().map(|(n, _)| one_member(nodes, n)).collect(),
+        NodeKind::Change { members, .. } => {
+            let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
+            let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n));
+            packages(nodes, &new_packages) + &rest.collect::<String>()
+        }
     };
     if !node.interrupts.is_empty() && node.held.is_none() {
         out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
@@ -68,6 +72,24 @@ pub fn body(nodes: &[&Node]) -> String {
         out.push_str(&wrapped("held     ", held));
     }
     out
+}
+
+fn is_new_package(member: &Member) -> bool {
+    member.wish.kind == "package" && member.reason == Reason::New && !member.removal
+}
+
+/// New packages of one run are one entry: their names say it all.
+fn packages(nodes: &[&Node], which: &[usize]) -> String {
+    let members: Vec<&Member> = which.iter().map(|n| &nodes[0].members()[*n]).collect();
+    if members.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = members.iter().map(|m| m.wish.address.name()).collect();
+    let modules: BTreeSet<&str> = members.iter().map(|m| m.wish.module.split('/').next().unwrap_or_default()).collect();
+    let list = crate::base::text::clean(&names.join(", "));
+    let word = if names.len() == 1 { "package" } else { "packages, in one run" };
+    let because = format!("new: module {}", modules.into_iter().collect::<Vec<_>>().join(", module "));
+    format!(" + {WHO} {word}\n{}{}", wrapped("", &list), wrapped("because  ", &because))
 }
 
 fn without_target(id: &str) -> String {
@@ -100,7 +122,7 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
         }
     }
     out.push_str(&wrapped("because  ", &why_of(&members)));
-    for residue in &member.residue {
+    for residue in member.residue.iter().filter(|_| member.removal) {
         out.push_str(&wrapped("leaves   ", residue));
     }
     out

@@ -164,7 +164,10 @@ fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     let members = || open.iter().flat_map(|n| n.members());
     let looked = members().filter(|m| matches!(m.reason, crate::plan::Reason::Disturbed { .. })).count();
     let removed = members().filter(|m| m.removal).count();
-    parts.push(plural(members().count() - looked - removed, "resource changes", "resources change"));
+    let changed = members().count() - looked - removed;
+    if changed > 0 {
+        parts.push(plural(changed, "resource changes", "resources change"));
+    }
     for (number, words) in [(removed, "removed"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
