@@ -90,12 +90,12 @@ fn entries(findings: &[&DriftFinding]) -> String {
 
 /// `mtu, running: found 1500, applied 9000, wanted 9000`; what is equal is said once, long values get lines of their own.
 fn row(finding: &DriftFinding) -> String {
-    let found = reading(&finding.found);
-    let wanted = reading(&finding.wanted);
+    let found = reading(&finding.found, 44);
+    let wanted = reading(&finding.wanted, 44);
     let last = match &finding.last_applied {
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
-        Some(last) => format!("applied {}", reading(last)),
+        Some(last) => format!("applied {}", reading(last, 44)),
     };
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());

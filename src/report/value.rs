@@ -4,45 +4,50 @@ use crate::base::text::one_line;
 use crate::resource::Reading;
 use serde_json::Value;
 
-/// The most characters of a value that a line shows.
-const WIDTH: usize = 44;
+/// The most characters of a value on a screen where two of them and a label share a line.
+pub const NARROW: usize = 31;
+/// The most characters of a value where it may wrap.
+pub const WIDE: usize = 400;
 
-/// A reading on one line.
-pub fn reading(reading: &Reading) -> String {
+/// A reading on one line, cut at `width` characters.
+pub fn reading(reading: &Reading, width: usize) -> String {
     match reading {
-        Reading::Is(value) => self::value(value),
+        Reading::Is(value) => self::value(value, width),
         Reading::Absent => "absent".to_owned(),
-        Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, WIDTH)),
-        Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, 2 * WIDTH)),
+        Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, width)),
+        Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, width)),
     }
 }
 
-fn value(value: &Value) -> String {
+fn value(value: &Value, width: usize) -> String {
     match value {
         Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
             let lines = text.lines().count();
             format!("{lines} lines of text")
         }
         Value::String(text) if text.is_empty() => "empty".to_owned(),
-        Value::String(text) => one_line(text, WIDTH),
+        Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => one_line(&items.iter().map(self::value).collect::<Vec<_>>().join(", "), WIDTH),
-        Value::Object(map) => one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::value(v))).collect::<Vec<_>>().join(", "), WIDTH),
+        Value::Array(items) => one_line(&items.iter().map(|v| self::value(v, width)).collect::<Vec<_>>().join(", "), width),
+        Value::Object(map) if map.is_empty() => "none".to_owned(),
+        Value::Object(map) => {
+            one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::value(v, width))).collect::<Vec<_>>().join(", "), width)
+        }
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
-        other => one_line(&other.to_string(), WIDTH),
+        other => one_line(&other.to_string(), width),
     }
 }
 
-/// `found -> wanted`; a text of many lines is shown by what is added and removed.
-pub fn change(found: &Reading, wanted: &Reading) -> String {
+/// `found -> wanted`, each cut at `width` characters; a text of many lines is shown by what is added and removed.
+pub fn change(found: &Reading, wanted: &Reading, width: usize) -> String {
     if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
         && (old.contains('\n') || new.contains('\n'))
     {
         let (added, removed) = counts(old, new);
         return format!("text changes: +{added} -{removed} lines");
     }
-    format!("{} -> {}", self::reading(found), self::reading(wanted))
+    format!("{} -> {}", self::reading(found, width), self::reading(wanted, width))
 }
 
 fn counts(old: &str, new: &str) -> (usize, usize) {

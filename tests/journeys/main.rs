@@ -3,5 +3,6 @@
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used)]
 
+mod plans;
 mod support;
 mod validate;

@@ -53,7 +53,8 @@ pub fn body(nodes: &[&Node]) -> String {
     let node = nodes[0];
     let mut out = match &node.kind {
         NodeKind::Reboot => {
-            format!(" ! {WHO} reboot, once, for {}\n", node.after.iter().map(|id| without_target(id)).collect::<Vec<_>>().join(", "))
+            let first = node.after.iter().map(|id| without_target(id)).collect::<Vec<_>>().join(", ");
+            format!(" ! {WHO} reboot, once\n{}", wrapped("after    ", &first))
         }
         NodeKind::Drain => format!(" ! {WHO} drain\n"),
         NodeKind::Wait { until } => format!(" . {WHO} wait until {until}\n"),
@@ -117,7 +118,7 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
         out.push_str(&new_values(&members));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
-            let texts = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted));
+            let texts = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted, value::NARROW));
             out.push_str(&format!("       {} {}\n", label(difference), several(texts.collect())));
         }
     }
@@ -132,7 +133,8 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
 fn new_values(members: &[&Member]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
-        let texts: BTreeSet<String> = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted)).collect();
+        let texts: BTreeSet<String> =
+            members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();
         let text = several(texts);
         let plain = matches!(text.as_str(), "present" | "in place" | "installed") || difference.attribute == "owner";
         let part = format!("{} {text}", difference.attribute);
@@ -243,7 +245,8 @@ pub fn in_full(node: &Node) -> String {
         out.push_str(&format!("  {} {}\n", symbol(member), crate::base::text::clean(&member.wish.address.to_string())));
         out.push_str(&wrapped("because ", &why(member)));
         for difference in &member.differences {
-            out.push_str(&format!("       {} {}\n", label(difference), value::change(&difference.found, &difference.wanted)));
+            let change = value::change(&difference.found, &difference.wanted, value::WIDE);
+            out.push_str(&wrapped(&label(difference), &change));
             out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
         }
     }

@@ -68,11 +68,11 @@ fn header(plan: &Plan) -> String {
         (None, _) => "not under version control".to_owned(),
     };
     let mut out = format!(
-        "cluster {}   {}   spec {} ({commit})   read {}\n",
+        "cluster {}   {}   read {}\nspec     {} ({commit})\n",
         plan.cluster,
         plan.inventory.path,
+        plan.observed_at,
         plan.spec_digest.short(),
-        plan.observed_at
     );
     if !plan.narrowed.is_empty() {
         out.push_str(&format!("narrowed to a part of the cluster: {}\n", plan.narrowed.join(" ")));
@@ -174,7 +174,24 @@ fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
         }
     }
     let unchanged: usize = plan.unchanged.values().sum();
-    format!("summary  {}; {unchanged} as they should be\n", parts.join(", "))
+    parts.push(format!("{unchanged} as they should be"));
+    format!("summary  {}\n", lines(&parts))
+}
+
+/// Parts joined by commas, on lines of at most 100 columns that begin under the first.
+fn lines(parts: &[String]) -> String {
+    let mut out = String::new();
+    let mut column = 9;
+    for (n, part) in parts.iter().enumerate() {
+        let text = if n + 1 < parts.len() { format!("{part}, ") } else { part.clone() };
+        if n > 0 && column + text.trim_end().chars().count() > 100 {
+            out = format!("{}\n         ", out.trim_end());
+            column = 9;
+        }
+        column += text.chars().count();
+        out.push_str(&text);
+    }
+    out
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
@@ -185,11 +202,11 @@ fn go_on(plan: &Plan, next: &Next) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     match &next.file {
         Some(file) => {
-            format!("digest   {digest}\nnext     railwright apply {file}      one resource in full: railwright show {file} ADDRESS\n")
+            format!("digest   {digest}\nnext     railwright apply {file}\n         one resource in full: railwright show {file} ADDRESS\n")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
         None => format!(
-            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE      or: railwright apply {0}\n",
+            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
             next.inventory
         ),
     }
