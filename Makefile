@@ -5,9 +5,9 @@ SHELL := /bin/bash
 CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-# Real parts that the tests need: OpenSSH, package and network managers, and what the lab's machines are made with.
-TEST_PACKAGES := openssh-server openssh-client sudo busybox dnf createrepo-c rpm network-manager netplan.io ifupdown iproute2 gpg apt-utils iputils-ping
-LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs kmod cpio busybox-static grub-pc-bin grub-common dpkg-dev gpg apt-utils openssh-client libarchive-tools
+# Real parts that the tests need: OpenSSH, what builds package repositories and root folders, and what the lab is made with.
+TEST_PACKAGES := openssh-server openssh-client sudo createrepo-c rpm iproute2 gnupg apt-utils iputils-ping util-linux
+LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs kmod cpio busybox-static grub-pc-bin grub-common dpkg-dev gnupg apt-utils openssh-client util-linux uidmap
 
 .PHONY: help
 help: ## This list
