@@ -37,7 +37,7 @@ test: tools test-packages ## All tests with all rigs, format, lints; a missing r
 
 .PHONY: test-deep
 test-deep: tools test-packages ## The long runs: many more cases of every property
-	@PROPTEST_CASES=10000 RAILWRIGHT_DEEP=1 CARGO="$(CARGO)" tests/run.sh
+	@PROPTEST_CASES=10000 CARGO="$(CARGO)" tests/run.sh
 
 .PHONY: test-packages
 test-packages:

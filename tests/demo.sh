@@ -68,7 +68,6 @@ say "Clear away what an aborted run may have left, then start the machines."
 "$railwright" lab down >/dev/null 2>&1 || true
 rm -rf inventories/lab/.railwright
 tell 0 lab up 2
-"$railwright" lab reset >/dev/null
 
 tell 0 validate "$inventory"
 tell 0 plan "$inventory" -o "$work/lab.plan"
