@@ -130,10 +130,15 @@ fn clock(elapsed: Duration) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A node's id as a person says it.
+/// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
 fn step(node: &str) -> String {
-    let shown = node.strip_prefix("host/").unwrap_or(node).replacen('/', "  ", 1).replace("%2F", "/");
-    one_line(&shown.replace("transaction/", ""), 70).replacen(' ', "  ", 1)
+    let mut parts = node.strip_prefix("host/").unwrap_or(node).splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(host), Some(kind), Some(name)) if kind == "transaction" => format!("{host}  {name}"),
+        (Some(host), Some(kind), Some(name)) => format!("{host}  {kind} {name}"),
+        (Some(host), Some(kind), None) => format!("{host}  {kind}"),
+        _ => one_line(node, 60),
+    }
 }
 
 /// The line of an event; none where it would only be noise.

@@ -204,7 +204,7 @@ async fn a_login_that_is_no_shell_is_told_from_a_chatty_one() {
 #[tokio::test]
 async fn a_shell_that_is_killed_gives_no_verdict() {
     let Some((_server, access)) = server(&[]) else { return };
-    match open(&access).await.unwrap().perform(&run("kill -KILL $$", 20), "t").await.unwrap() {
+    match open(&access).await.unwrap().perform(&run("kill -KILL $PPID", 20), "t").await.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
         other => panic!("{other:?}"),
     }
