@@ -13,7 +13,7 @@ railwright demo: two bare virtual machines become an RDMA pair.
   systemd. Their fast NIC is a make-believe ConnectX-6 (a kernel module of the lab): settings are read and written
   for real, only flow control is not.
 
-  It usually takes about 12 minutes the first time (build, image, boot, installation over emulated CPUs) and 8 afterwards.
+  It usually takes 15 to 25 minutes on two cores without KVM: most of it is installing and building on emulated CPUs.
 
 TEXT
 
