@@ -70,10 +70,10 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
 fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
     let mut texts = Texts::new();
-    for repository in &inventory.loaded.spec.repositories {
-        let path = PathBuf::from(inventory.absolute(&repository.key));
+    for (named, _) in module::context::files(&inventory.loaded) {
+        let path = PathBuf::from(inventory.absolute(&named));
         match files::read_limited(&path, TEXT_LIMIT_BYTES) {
-            Ok(bytes) => drop(texts.insert(repository.key.clone(), String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(bytes) => drop(texts.insert(named, String::from_utf8_lossy(&bytes).into_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(file_problem(&path, &error).into()),
         }
@@ -83,16 +83,8 @@ fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
 
 fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
     let mut sources = inventory.loaded.sources.clone();
-    let mut own: BTreeMap<String, ModuleFiles> = BTreeMap::new();
-    for (path, text) in &inventory.modules {
-        let Some((name, below)) = path.split_once('/') else { continue };
-        let files = own.entry(name.to_owned()).or_insert_with(|| ModuleFiles {
-            folder: format!("{}/modules/{name}", inventory.path.trim_end_matches('/')),
-            files: BTreeMap::new(),
-        });
-        files.files.insert(below.to_owned(), text.clone());
-    }
-    let modules = module::load(module::shipped().into_iter().chain(own.into_values()).collect())?;
+    let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
+    let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
     let desired =
         module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::from(diagnostics).with_sources(&sources))?;

@@ -10,3 +10,4 @@ pub mod plan;
 pub mod progress;
 pub mod value;
 pub mod verify;
+pub mod wrap;

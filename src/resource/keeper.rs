@@ -3,7 +3,7 @@
 //! appears: at boot, after a driver reload, after a PCI re-add. All three are files of one resource, so that
 //! removal takes exactly them.
 
-use super::{Action, Answers, Attribute, Plane, Read, Reading};
+use super::{Action, Answers, Assessment, Attribute, Plane, Read, Reading};
 
 /// What makes the unit run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +118,15 @@ impl Keeper {
     pub fn attribute_gone(&self, kept: &Result<Kept, String>) -> Attribute {
         let found = self.attribute(kept).found.persisted.unwrap_or(Reading::Absent);
         Attribute::in_plane(Plane::Persisted, Reading::Absent, found)
+    }
+
+    /// Puts into an undoing assessment that this keeper should go, and what removes its files.
+    pub fn take_back(&self, assessment: &mut Assessment, answers: &Answers) {
+        let kept = self.kept(answers);
+        assessment.attributes.insert("unit".to_owned(), self.attribute_gone(&kept));
+        if let Ok(kept) = &kept {
+            assessment.actions = self.remove(kept);
+        }
     }
 
     fn wanted(&self) -> Kept {

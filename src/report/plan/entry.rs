@@ -2,7 +2,7 @@
 
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
-use crate::report::value;
+use crate::report::{value, wrap};
 use crate::resource::{Disruption, Plane};
 use std::collections::BTreeSet;
 
@@ -210,26 +210,9 @@ fn place(places: &[Place]) -> Option<String> {
     Some(format!("{} ({first}){more}", first.path))
 }
 
-/// A labelled line, wrapped at 100 columns under its text.
+/// A labelled line below an entry.
 fn wrapped(label: &str, text: &str) -> String {
-    let indent = 7 + label.chars().count();
-    let mut out = format!("       {label}");
-    let mut column = indent;
-    for (n, word) in text.split(' ').enumerate() {
-        let width = word.chars().count();
-        if n > 0 && column + 1 + width > 99 {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if n > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
-    }
-    out.push('\n');
-    out
+    wrap::labelled(&format!("       {label}"), text, 99)
 }
 
 /// A node in full, for `show PLAN ADDRESS`.

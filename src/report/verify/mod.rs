@@ -5,6 +5,7 @@ mod matrix;
 mod subject;
 
 use crate::base::nodeset;
+use crate::report::wrap;
 use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
 use indexmap::IndexMap;
 
@@ -100,25 +101,9 @@ fn measured(members: &[&CheckResult]) -> String {
     }
 }
 
-/// `       found   text`, broken at spaces so that no line is longer than 100 columns.
+/// `       found   text`, below a check.
 fn wrapped(word: &str, text: &str) -> String {
-    const INDENT: usize = 15;
-    let mut out = format!("       {word:<8}");
-    let mut column = INDENT;
-    for (place, piece) in text.split(' ').enumerate() {
-        let width = piece.chars().count();
-        if place > 0 && column + 1 + width > 100 {
-            out.push_str(&format!("\n{}", " ".repeat(INDENT)));
-            column = INDENT;
-        } else if place > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(piece);
-        column += width;
-    }
-    out.push('\n');
-    out
+    wrap::labelled(&format!("       {word:<8}"), text, 100)
 }
 
 /// One line a check; what does not apply says why.

@@ -187,12 +187,7 @@ fn act(wish: &Wish, keeper: &Keeper, kept: &Kept, device: &str, assessment: &mut
 /// What was set before comes back; what the kernel would have had without us is only known again after its reload.
 fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let keeper = keeper(wish);
-    let kept = keeper.kept(answers);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute_gone(&kept));
-    if let Ok(kept) = &kept {
-        assessment.actions = keeper.remove(kept);
-    }
+    keeper(wish).take_back(&mut assessment, answers);
     let device = device_name(wish, answers);
     let found = running(wish, &device, answers);
     let Some(old) = before.get("running").filter(|old| !old.is_null()) else {

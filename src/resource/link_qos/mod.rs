@@ -298,12 +298,7 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         Ok(Found::Runs(running)) => (Some(running.settings), running.tool),
         _ => (None, Tool::Dcb),
     };
-    let keeper = keeper(wish, tool);
-    let kept = keeper.kept(answers);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute_gone(&kept));
-    if let Ok(kept) = &kept {
-        assessment.actions = keeper.remove(kept);
-    }
+    keeper(wish, tool).take_back(&mut assessment, answers);
     let judged = Settings::of(&wish.body);
     let old: Option<Settings> = before.get("running").and_then(|running| serde_json::from_value(running.clone()).ok());
     let (Some(now), Some(old)) = (now, old) else {

@@ -156,12 +156,7 @@ fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
 
 fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let keeper = keeper(wish);
-    let kept = keeper.kept(answers);
-    assessment.attributes.insert("unit".to_owned(), keeper.attribute_gone(&kept));
-    if let Ok(kept) = &kept {
-        assessment.actions = keeper.remove(kept);
-    }
+    keeper(wish).take_back(&mut assessment, answers);
     let was_there = before.get("device").is_some_and(Value::is_string);
     if was_there {
         return assessment;
