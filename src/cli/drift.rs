@@ -2,7 +2,9 @@
 
 use super::pipeline::{self, Source};
 use super::{Exit, Failure};
+use crate::base::Target;
 use crate::drift::findings;
+use crate::plan::UnknownFinding;
 use crate::report;
 use crate::resource::{Wish, kind_named};
 use std::path::PathBuf;
@@ -27,17 +29,18 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
     let (observation, state) = pipeline::observe(&prepared).await?;
+    let silent = |target: &Target| match observation.targets.get(target) {
+        None => Some(UnknownFinding::new(target.to_string(), "it is not in the observation")),
+        Some(found) => found.problem.as_ref().map(|trouble| UnknownFinding::target(target, trouble)),
+    };
+    let targets = prepared.inventory.loaded.hosts.iter().map(|host| Target::host(&host.name));
+    let silent = targets.filter_map(|target| silent(&target).map(|finding| (target, finding))).collect();
     let assess = |wish: &Wish| {
         let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
-        match observation.targets.get(&wish.address.target) {
-            None => Err("its target is not in the observation".to_owned()),
-            Some(found) => match &found.problem {
-                Some(problem) => Err(problem.clone()),
-                None => Ok(kind.assess(wish, &found.answers)),
-            },
-        }
+        let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
+        Ok(kind.assess(wish, &found.answers))
     };
-    let report = findings(&prepared.desired.wishes, &assess, &state.last_applied);
+    let report = findings(&prepared.desired.wishes, &silent, &assess, &state.last_applied);
     let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report, &prepared.inventory.path) };
     report::out::print(&text);
     Ok(match (report.has_drift(), report.is_incomplete()) {

@@ -2,7 +2,10 @@
 
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, recording};
+use crate::base::Target;
+use crate::plan::UnknownFinding;
 use crate::report;
+use crate::resource::TargetObservation;
 use std::path::PathBuf;
 
 /// Record what the hosts say, for a plan without a connection
@@ -21,18 +24,23 @@ pub struct Facts {
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let (observation, _) = pipeline::observe(&prepared).await?;
-    let unread = observation.targets.values().filter(|t| t.problem.is_some()).count();
+    let silent = |(target, found): (&Target, &TargetObservation)| Some(UnknownFinding::target(target, found.problem.as_ref()?));
+    let silent: Vec<UnknownFinding> = observation.targets.iter().filter_map(silent).collect();
     match &arguments.output {
         Some(file) => {
             recording::write(file, &observation)?;
             report::out::note(&format!(
                 "{} of {} hosts recorded in {}",
-                observation.targets.len() - unread,
+                observation.targets.len() - silent.len(),
                 observation.targets.len(),
                 file.display()
             ));
         }
         None => report::out::print(&serde_json::to_string_pretty(&observation).unwrap_or_default()),
     }
-    Ok(if unread > 0 { Exit::Incomplete } else { Exit::Done })
+    if silent.is_empty() {
+        return Ok(Exit::Done);
+    }
+    report::out::note(&format!("These targets gave no answer:\n{}", report::unread::entries(&silent).trim_end()));
+    Ok(Exit::Incomplete)
 }

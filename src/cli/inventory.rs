@@ -6,7 +6,7 @@ use crate::plan::model::InventoryOrigin;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
-use crate::transport::HostAccess;
+use crate::transport::{self, HostAccess};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,6 @@ const BYTES_MAX: u64 = 64 << 20;
 const MODULE_FILES_MAX: usize = 10_000;
 /// Folders inside each other below `modules`.
 const MODULE_DEPTH_MAX: usize = 8;
-/// How long a connection attempt may take.
-const CONNECT_TIMEOUT_S: u32 = 10;
 
 /// An inventory that was read and found valid.
 #[derive(Debug, Clone)]
@@ -44,19 +42,7 @@ impl Inventory {
 
     /// How to reach a host.
     pub fn access(&self, host: &Host) -> HostAccess {
-        let ssh = &host.ssh;
-        HostAccess {
-            name: host.name.clone(),
-            address: ssh.address.clone(),
-            port: ssh.port,
-            user: ssh.user.clone(),
-            identities: ssh.identities.iter().map(|path| self.absolute(path)).collect(),
-            known_hosts: self.absolute(&ssh.host_keys),
-            jump: ssh.jump.clone(),
-            ssh_config: ssh.config,
-            local: ssh.address == "local",
-            connect_timeout_s: CONNECT_TIMEOUT_S,
-        }
+        HostAccess::from_spec(host, &self.folder, environment::home().as_deref())
     }
 }
 
@@ -222,9 +208,5 @@ fn missing_file(loaded: &Loaded, path: &str, file: &str) -> Diagnostic {
 }
 
 fn absolute(folder: &Path, path: &str) -> String {
-    let joined = match path.strip_prefix("~/").zip(environment::home()) {
-        Some((below, home)) => home.join(below),
-        None => folder.join(path),
-    };
-    joined.display().to_string()
+    transport::absolute(path, folder, environment::home().as_deref())
 }

@@ -4,30 +4,31 @@
 //! is what we left behind then. Since every apply ends with a reading that matched, a difference from it was made by
 //! somebody else, unless it still waits for its restart.
 
-use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, NotJudged};
+use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION};
 use crate::base::{Address, Target};
-use crate::plan::LastApplied;
+use crate::plan::{LastApplied, UnknownFinding};
 use crate::resource::{Assessment, Attribute, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
 pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
 
-/// All findings for these wishes.
-pub fn findings(wishes: &[Wish], assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+/// All findings for these wishes; `silent` are the targets that gave no answer, with the reason.
+pub fn findings(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+    let wished = wishes.iter().map(|w| w.address.target.clone());
     let mut report = DriftReport {
         format_version: FORMAT_VERSION,
         findings: Vec::new(),
-        not_judged: Vec::new(),
-        targets: wishes.iter().map(|w| w.address.target.clone()).collect::<BTreeSet<Target>>().into_iter().collect(),
+        not_judged: silent.values().cloned().collect(),
+        targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
         resources: 0,
     };
-    for wish in wishes {
+    for wish in wishes.iter().filter(|wish| !silent.contains_key(&wish.address.target)) {
         match assess(wish) {
-            Err(reason) => report.not_judged.push(NotJudged { subject: wish.address.to_string(), reason }),
+            Err(reason) => report.not_judged.push(UnknownFinding::new(wish.address.to_string(), reason)),
             Ok(Assessment { known_after: Some(step), .. }) => {
                 let reason = format!("cannot be judged before {step} is there");
-                report.not_judged.push(NotJudged { subject: wish.address.to_string(), reason });
+                report.not_judged.push(UnknownFinding::new(wish.address.to_string(), reason));
             }
             Ok(assessment) => {
                 report.resources += 1;
@@ -36,7 +37,6 @@ pub fn findings(wishes: &[Wish], assess: Assess<'_>, last: &LastApplied) -> Drif
             }
         }
     }
-    fold_unreachable(&mut report);
     report.findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
     report
 }
@@ -80,22 +80,6 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
         Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
         Some(_) if plane != Plane::Running && met(Plane::Running) => DriftReason::WillBeLostAtReboot,
         Some(_) => DriftReason::ChangedOutside,
-    }
-}
-
-/// A host that could not be read is one line, not one for each of its resources.
-fn fold_unreachable(report: &mut DriftReport) {
-    let mut by_target: BTreeMap<(String, String), Vec<NotJudged>> = BTreeMap::new();
-    for entry in report.not_judged.drain(..) {
-        let target = entry.subject.parse::<Address>().map_or(entry.subject.clone(), |a| a.target.to_string());
-        by_target.entry((target, entry.reason.clone())).or_default().push(entry);
-    }
-    for ((target, reason), entries) in by_target {
-        if entries.len() > 1 {
-            report.not_judged.push(NotJudged { subject: target, reason });
-        } else {
-            report.not_judged.extend(entries);
-        }
     }
 }
 
@@ -147,7 +131,7 @@ mod tests {
             }
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
         };
-        findings(&[link(9000)], &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
+        findings(&[link(9000)], &BTreeMap::new(), &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
     }
 
     #[test]
@@ -169,13 +153,14 @@ mod tests {
 
     #[test]
     fn a_host_that_does_not_answer_is_one_line_and_no_drift() {
-        let report = findings(
-            &[link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }],
-            &|_| Err("not reachable".into()),
-            &applied(9000),
-        );
-        assert_eq!(report.not_judged, [NotJudged { subject: "host/n1".into(), reason: "not reachable".into() }]);
-        assert!(!report.has_drift() && report.is_incomplete());
+        let silent = UnknownFinding::new("host/n1", "not reachable");
+        let silent_targets = [(Target::host("n1"), silent.clone())].into();
+        let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
+        for wishes in [&wishes[..], &[]] {
+            let report = findings(wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
+            assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
+            assert!(!report.has_drift() && report.is_incomplete());
+        }
     }
 
     #[test]
@@ -184,7 +169,7 @@ mod tests {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
-        let report = findings(&[link(9000)], &assess, &applied(4200));
+        let report = findings(&[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),

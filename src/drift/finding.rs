@@ -1,6 +1,7 @@
 //! A finding of drift, and all of them.
 
 use crate::base::{Address, Place, Target};
+use crate::plan::UnknownFinding;
 use crate::resource::{Plane, Reading};
 use serde::Serialize;
 
@@ -44,15 +45,6 @@ pub struct DriftFinding {
     pub places: Vec<Place>,
 }
 
-/// A target or resource that could not be judged at all.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct NotJudged {
-    /// The resource, or the target alone.
-    pub subject: String,
-    /// Why, in words.
-    pub reason: String,
-}
-
 /// All findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DriftReport {
@@ -61,7 +53,7 @@ pub struct DriftReport {
     /// In the order of reasons, then addresses.
     pub findings: Vec<DriftFinding>,
     /// What could not be judged.
-    pub not_judged: Vec<NotJudged>,
+    pub not_judged: Vec<UnknownFinding>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// Resources that were judged.

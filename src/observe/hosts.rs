@@ -2,8 +2,7 @@
 
 use super::crowd;
 use super::event::Event;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
+use crate::base::Target;
 use crate::resource::observation::FORMAT_VERSION;
 use crate::resource::{Observation, Read, TargetObservation};
 use crate::system::clock;
@@ -65,9 +64,9 @@ async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_event
             TargetObservation { problem: None, answers }
         }
         Err(error) => {
-            let problem = error.one_line();
-            on_event(Event::Failed { host, problem: problem.clone() });
-            TargetObservation { problem: Some(problem), ..TargetObservation::default() }
+            let trouble = error.trouble();
+            on_event(Event::Failed { host, problem: trouble.message.clone() });
+            TargetObservation { problem: Some(trouble), ..TargetObservation::default() }
         }
     }
 }
@@ -84,22 +83,6 @@ async fn read_host(
     let mut reads: BTreeSet<Read> = request.reads.iter().cloned().collect();
     reads.insert(Read::Host);
     reader.read(&reads.into_iter().collect::<Vec<_>>()).await
-}
-
-/// A warning for every host that gave no answer.
-pub fn problems(observation: &Observation) -> Vec<Diagnostic> {
-    let problem = |(target, host): (&Target, &TargetObservation)| {
-        let problem = host.problem.as_ref()?;
-        let name = one_line(&target.name, 80);
-        Some(
-            Diagnostic::warning("RW0501", one_line(problem, 300))
-                .on(format!("host/{name}"))
-                .effect("everything wished for on this host is unknown")
-                .state("nothing was changed on the host")
-                .next(format!("mend the reason, or leave the host out: --exclude host/{name}")),
-        )
-    };
-    observation.targets.iter().filter_map(problem).collect()
 }
 
 #[cfg(test)]
@@ -154,10 +137,11 @@ mod tests {
     }
 
     fn requests(names: &[&str]) -> Vec<HostRequest> {
-        let ssh = crate::spec::model::Ssh::default();
-        let of = |name: &&str| HostRequest {
-            access: HostAccess::from_spec(name, &ssh, &ssh, std::path::Path::new("/inventory"), None),
-            reads: vec![Read::Boot, Read::Boot],
+        let of = |name: &&str| {
+            let ssh = crate::spec::HostSsh { address: (*name).to_owned(), ..Default::default() };
+            let host = crate::spec::Host { name: (*name).to_owned(), index: 1, group: 0, netdevs: Vec::new(), ssh };
+            let access = HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None);
+            HostRequest { access, reads: vec![Read::Boot, Read::Boot] }
         };
         names.iter().map(of).collect()
     }
@@ -167,14 +151,14 @@ mod tests {
         let events = Mutex::new(Vec::new());
         let note = |event: Event| events.lock().unwrap().push(event);
         let observation = observe(&Behaving, requests(&["a", "down", "hung", "cut", "b"]), 64, &note).await;
-        let problem = |name: &str| observation.targets[&Target::host(name)].problem.as_deref();
+        let problem = |name: &str| observation.targets[&Target::host(name)].problem.as_ref().map(|p| p.message.as_str());
         assert_eq!((problem("a"), problem("b")), (None, None));
         assert_eq!(observation.targets[&Target::host("a")].answers.keys().collect::<Vec<_>>(), ["boot", "host"]);
         assert_eq!(problem("down"), Some("down is not reachable at x: \u{fffd}[31mno route"));
         assert_eq!(problem("hung"), Some("hung did not answer within 600 s"));
         assert_eq!(problem("cut"), Some("the connection to cut ended: gone"));
-        let codes: Vec<_> = problems(&observation).iter().map(|found| (found.code, found.subject.clone().unwrap())).collect();
-        assert_eq!(codes, [("RW0501", "host/cut".to_owned()), ("RW0501", "host/down".to_owned()), ("RW0501", "host/hung".to_owned())]);
+        let codes: Vec<_> = observation.targets.values().filter_map(|t| t.problem.as_ref()).map(|p| p.code.as_str()).collect();
+        assert_eq!(codes, ["RW0408", "RW0401", "RW0409"], "of cut, down, hung");
         let events = events.into_inner().unwrap();
         assert_eq!((events.first(), events.last()), (Some(&Event::Began { hosts: 5 }), Some(&Event::Ended)));
         assert_eq!(events.iter().filter(|event| matches!(event, Event::Answered { .. } | Event::Failed { .. })).count(), 5);

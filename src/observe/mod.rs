@@ -6,4 +6,4 @@ mod event;
 mod hosts;
 
 pub use event::Event;
-pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe, problems};
+pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe};

@@ -56,7 +56,7 @@ pub fn judge(
     for target in targets {
         match reached(observation, target) {
             Ok(found) => drop(answers.insert(target, found)),
-            Err(reason) => unknown.push(UnknownFinding { subject: target.to_string(), reason }),
+            Err(finding) => unknown.push(finding),
         }
     }
     let mut sorted: Vec<&Wish> = wishes.iter().collect();
@@ -73,21 +73,20 @@ pub fn judge(
         match answers.get(&address.target) {
             Some(found) => items.extend(judge_removal(address, applied, found, kinds, &mut unknown)),
             None if targets.contains(&address.target) => {}
-            None => unknown.push(UnknownFinding {
-                subject: address.to_string(),
-                reason: "its target is no longer in the spec, so it cannot be taken back; `railwright state forget` drops the memory of it"
-                    .to_owned(),
-            }),
+            None => unknown.push(UnknownFinding::new(
+                address.to_string(),
+                "its target is no longer in the spec, so it cannot be taken back; `railwright state forget` drops the memory of it",
+            )),
         }
     }
     (items, unknown)
 }
 
-fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, String> {
+fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, UnknownFinding> {
     match observation.targets.get(target) {
-        None => Err("it is not in the observation".to_owned()),
+        None => Err(UnknownFinding::new(target.to_string(), "it is not in the observation")),
         Some(found) => match &found.problem {
-            Some(problem) => Err(problem.clone()),
+            Some(trouble) => Err(UnknownFinding::target(target, trouble)),
             None => Ok(&found.answers),
         },
     }
@@ -96,7 +95,7 @@ fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answ
 fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: KindLookup, unknown: &mut Vec<UnknownFinding>) -> Item {
     let Some(kind) = kinds(&wish.kind) else {
         let reason = format!("this railwright has no resource kind `{}`", wish.kind);
-        unknown.push(UnknownFinding { subject: wish.address.to_string(), reason });
+        unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
         return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown };
     };
     let assessment = kind.assess(wish, answers);
@@ -149,7 +148,7 @@ fn judge_removal(
     let wish = applied.wish(address);
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
-        unknown.push(UnknownFinding { subject: address.to_string(), reason });
+        unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
     let assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
@@ -169,7 +168,7 @@ fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<Un
         for (plane, _, found) in attribute.differences() {
             if let crate::resource::Reading::Unknown(reason) = found {
                 let subject = format!("{} ({})", address.with_attribute(name), plane.word());
-                unknown.push(UnknownFinding { subject, reason: reason.clone() });
+                unknown.push(UnknownFinding::new(subject, reason.clone()));
             }
         }
     }

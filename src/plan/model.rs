@@ -1,7 +1,7 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
 use crate::base::{Address, Digest, Place, Target};
-use crate::resource::{Action, Disruption, Plane, Reading, Wish};
+use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -149,6 +149,21 @@ pub struct UnknownFinding {
     pub subject: String,
     /// Why.
     pub reason: String,
+    /// More of it, where the whole target could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+}
+
+impl UnknownFinding {
+    /// One resource, or a target without more to say of it.
+    pub fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
+        UnknownFinding { subject: subject.into(), reason: reason.into(), trouble: None }
+    }
+
+    /// A whole target that gave no answer.
+    pub fn target(target: &Target, trouble: &Trouble) -> Self {
+        UnknownFinding { subject: target.to_string(), reason: trouble.message.clone(), trouble: Some(trouble.clone()) }
+    }
 }
 
 /// Where the spec came from.

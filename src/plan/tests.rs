@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::{Address, Digest, Target};
+use crate::resource::Trouble;
 use crate::resource::assessment::Attribute;
 use crate::resource::{
     Action, Answer, AnswerStatus, Answers, Assessment, BodyError, Disruption, Kind, Observation, Plane, Read, Reading, Wish,
@@ -280,10 +281,14 @@ fn hosts_follow_in_waves_with_a_gate_between() {
 fn a_target_that_cannot_be_read_is_unknown_and_no_more() {
     let mut world =
         World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]).wish("host/n2/a/x", None, json!({"value": "1"}), &[]);
-    world.observation.targets.get_mut(&Target::host("n2")).unwrap().problem = Some("no route".into());
+    world.observation.targets.get_mut(&Target::host("n2")).unwrap().problem = Some(no_route());
     let plan = world.plan();
     assert_eq!(ids(&plan), ["host/n1/a/x", "gate/0"]);
-    assert_eq!(plan.unknown, [UnknownFinding { subject: "host/n2".into(), reason: "no route".into() }]);
+    assert_eq!(plan.unknown, [UnknownFinding::target(&Target::host("n2"), &no_route())]);
+}
+
+fn no_route() -> Trouble {
+    Trouble { code: "RW0401".into(), message: "n2 is not reachable: no route".into(), alike: "no route".into(), next: vec![] }
 }
 
 #[test]

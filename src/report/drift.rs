@@ -1,8 +1,9 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour, and JSON.
 
+use super::unread;
 use super::value::reading;
-use crate::base::{TargetKind, nodeset, text};
+use crate::base::{TargetKind, nodeset};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
 
@@ -19,15 +20,7 @@ pub fn screen(report: &DriftReport, inventory: &str) -> String {
     }
     if !report.not_judged.is_empty() {
         out.push_str(&rule("NOT JUDGED"));
-        let mut folded: IndexMap<(String, &str), Vec<String>> = IndexMap::new();
-        for entry in &report.not_judged {
-            let (host, rest) = host_and_rest(&entry.subject);
-            folded.entry((rest, &entry.reason)).or_default().push(host);
-        }
-        for ((rest, reason), hosts) in folded {
-            let what = if rest.is_empty() { "the whole target".to_owned() } else { rest };
-            out.push_str(&format!(" ? {} {what}\n       {}\n", nodeset::fold(&hosts), text::one_line(reason, 92)));
-        }
+        out.push_str(&unread::entries(&report.not_judged));
     }
     out.push_str(&conclusion(report, inventory));
     out
@@ -58,14 +51,6 @@ fn title(reason: DriftReason) -> &'static str {
         DriftReason::OwedRestart => "OWED RESTART: written down, but not in effect yet",
         DriftReason::SpecNewer => "SPEC NEWER THAN APPLIED: no drift of the target, apply was not run",
         DriftReason::Unknown => "UNKNOWN: could not be found out",
-    }
-}
-
-/// Hosts by their name alone; `host/n1/link/ens4` is `n1` and `link/ens4`.
-fn host_and_rest(subject: &str) -> (String, String) {
-    match subject.strip_prefix("host/").map(|s| s.split_once('/').unwrap_or((s, ""))) {
-        Some((host, rest)) => (host.to_owned(), rest.to_owned()),
-        None => (subject.to_owned(), String::new()),
     }
 }
 
@@ -110,7 +95,7 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
     let drifted = report.findings.iter().filter(|f| f.reason != DriftReason::Unknown).count();
     match (drifted, report.is_incomplete()) {
         (0, false) => "\nNo drift.\n".to_owned(),
-        (0, true) => format!("\nNo drift in what could be read.\nnext: railwright drift {inventory}\n"),
+        (0, true) => format!("\nNo drift in what could be read.\nnext: mend what could not be read, then railwright drift {inventory}\n"),
         (count, _) => format!("\n{} not as the spec wants.\nnext: railwright plan {inventory}\n", counted(count, "attribute")),
     }
 }
@@ -119,7 +104,8 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
 mod tests {
     use super::*;
     use crate::base::Address;
-    use crate::drift::finding::{FORMAT_VERSION, NotJudged};
+    use crate::drift::finding::FORMAT_VERSION;
+    use crate::plan::UnknownFinding;
     use crate::resource::{Plane, Reading};
 
     fn finding(host: &str, kind: &str, name: &str, attribute: &str, plane: Plane, reason: DriftReason, found: Reading) -> DriftFinding {
@@ -149,8 +135,7 @@ mod tests {
             DriftReason::Unknown,
             Reading::Unknown("the read ran past its time limit".into()),
         ));
-        let not_judged =
-            vec![NotJudged { subject: "host/n9".into(), reason: "n9 is not reachable at 192.0.2.9: connection refused".into() }];
+        let not_judged = vec![UnknownFinding::new("host/n9", "n9 is not reachable at 192.0.2.9: connection refused")];
         let targets = ["n1", "n2", "n3", "n9"].map(crate::base::Target::host).into();
         DriftReport { format_version: FORMAT_VERSION, findings, not_judged, targets, resources: 41 }
     }

@@ -8,6 +8,7 @@ pub mod graph;
 pub mod out;
 pub mod plan;
 pub mod progress;
+pub mod unread;
 pub mod value;
 pub mod verify;
 pub mod wrap;

@@ -45,7 +45,7 @@ pub use answers::{Answer, AnswerStatus, Answers};
 pub use assessment::{Assessment, Attribute};
 pub use host::HostFacts;
 pub use kind::{BodyError, Kind, kind_named, kinds};
-pub use observation::{Observation, TargetObservation};
+pub use observation::{Observation, TargetObservation, Trouble};
 pub use plane::{Plane, Planes, Reading};
 pub use read::Read;
 pub use wish::{Disruption, Wish};

@@ -8,12 +8,27 @@ use std::collections::BTreeMap;
 /// The format of observation files; a reader refuses another major.
 pub const FORMAT_VERSION: &str = "1.0";
 
+/// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Trouble {
+    /// A code of `docs/codes`.
+    pub code: String,
+    /// One sentence that names the target.
+    pub message: String,
+    /// The same without what is the target's own (name, address, key): equal on all targets with the same trouble, so
+    /// that a screen can fold them.
+    pub alike: String,
+    /// Edits or commands that go on from here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
+}
+
 /// What one target said, or why it said nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetObservation {
-    /// Why the target could not be read at all (unreachable, refused key), in one sentence.
+    /// Why the target could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub problem: Option<String>,
+    pub problem: Option<Trouble>,
     /// Its answers.
     #[serde(default)]
     pub answers: Answers,

@@ -15,7 +15,7 @@ pub struct Host {
     pub group: usize,
     /// The RDMA netdevs, by rail.
     pub netdevs: Vec<Rail>,
-    /// How it is reached: the cluster's `ssh` with what the group says over it, defaults filled in.
+    /// How it is reached: the cluster's `ssh` with what the group says over it.
     pub ssh: HostSsh,
 }
 
@@ -32,17 +32,18 @@ pub struct Rail {
     pub model: String,
 }
 
-/// How a host is reached; paths are as they stand in the spec.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open here, so that
+/// `~/.ssh/config` can fill it in where that is wished for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostSsh {
     /// The remote user.
-    pub user: String,
+    pub user: Option<String>,
     /// The TCP port.
-    pub port: u16,
-    /// What to connect to; `local` is this machine itself.
+    pub port: Option<u16>,
+    /// What to connect to: the host's own name unless the spec says otherwise; `local` is this machine itself.
     pub address: String,
     /// The known_hosts file with the pinned keys.
-    pub host_keys: String,
+    pub host_keys: Option<String>,
     /// Private key files.
     pub identities: Vec<String>,
     /// Jump hosts, first hop first.
@@ -50,9 +51,6 @@ pub struct HostSsh {
     /// Ask `ssh -G` for what is left open.
     pub config: bool,
 }
-
-/// The known_hosts file where the spec names none.
-pub const HOST_KEYS_DEFAULT: &str = "known_hosts";
 
 /// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
 pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Ssh) -> Result<Vec<Host>, NodeSetError> {
@@ -84,10 +82,10 @@ fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
     let address = group.address.as_ref().or(cluster.address.as_ref());
     let address = address.map_or_else(|| name.to_owned(), |template| fill(template, &[("index", index as u64)]).replace("{name}", name));
     HostSsh {
-        user: group.user.as_ref().or(cluster.user.as_ref()).map_or("root", String::as_str).to_owned(),
-        port: group.port.or(cluster.port).unwrap_or(22),
+        user: group.user.as_ref().or(cluster.user.as_ref()).cloned(),
+        port: group.port.or(cluster.port),
         address,
-        host_keys: group.host_keys.as_ref().or(cluster.host_keys.as_ref()).map_or(HOST_KEYS_DEFAULT, String::as_str).to_owned(),
+        host_keys: group.host_keys.as_ref().or(cluster.host_keys.as_ref()).cloned(),
         identities: list(&group.identities, &cluster.identities),
         jump: list(&group.jump, &cluster.jump),
         config: group.config.or(cluster.config).unwrap_or(false),

@@ -2,38 +2,38 @@
 //! `~/.ssh/config` can fill it in where that is wished for; the inventory always wins.
 
 use super::HostAccess;
-use crate::spec::model::Ssh;
+use crate::spec::Host;
 use std::path::Path;
 
-/// Seconds until a connection attempt is given up.
-const CONNECT_TIMEOUT_S: u32 = 15;
+/// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three
+/// losses in a row still end well.
+const CONNECT_TIMEOUT_S: u32 = 10;
+/// The known_hosts file of an inventory that names none and leaves `~/.ssh/config` aside.
+const HOST_KEYS_DEFAULT: &str = "known_hosts";
 
 impl HostAccess {
-    /// From the cluster's `ssh`, the node's own `ssh` on top, the inventory's folder (absolute) and the user's home.
-    pub fn from_spec(name: &str, cluster: &Ssh, node: &Ssh, inventory: &Path, home: Option<&Path>) -> Self {
-        let pick = |field: fn(&Ssh) -> Option<&String>| field(node).or_else(|| field(cluster)).cloned();
-        let list = |field: fn(&Ssh) -> &Vec<String>| {
-            if field(node).is_empty() { field(cluster).clone() } else { field(node).clone() }
-        };
-        let address = pick(|ssh| ssh.address.as_ref()).unwrap_or_else(|| name.to_owned());
-        let local = address == "local";
+    /// From the host as the spec has it, the inventory's folder (absolute) and the user's home.
+    pub fn from_spec(host: &Host, inventory: &Path, home: Option<&Path>) -> Self {
+        let ssh = &host.ssh;
+        let host_keys = ssh.host_keys.as_deref().or((!ssh.config).then_some(HOST_KEYS_DEFAULT));
         HostAccess {
-            name: name.to_owned(),
-            local,
-            address,
-            port: node.port.or(cluster.port).unwrap_or(0),
-            user: pick(|ssh| ssh.user.as_ref()).unwrap_or_default(),
-            identities: list(|ssh| &ssh.identities).iter().map(|path| absolute(path, inventory, home)).collect(),
-            known_hosts: pick(|ssh| ssh.host_keys.as_ref()).map(|path| absolute(&path, inventory, home)).unwrap_or_default(),
-            jump: list(|ssh| &ssh.jump),
-            ssh_config: node.config.or(cluster.config).unwrap_or(false),
+            name: host.name.clone(),
+            local: ssh.address == "local",
+            address: ssh.address.clone(),
+            port: ssh.port.unwrap_or(0),
+            user: ssh.user.clone().unwrap_or_default(),
+            identities: ssh.identities.iter().map(|path| absolute(path, inventory, home)).collect(),
+            known_hosts: host_keys.map(|path| absolute(path, inventory, home)).unwrap_or_default(),
+            jump: ssh.jump.clone(),
+            ssh_config: ssh.config,
             connect_timeout_s: CONNECT_TIMEOUT_S,
         }
     }
 }
 
-/// `~/` is the home folder; all else is below the inventory, unless it is absolute.
-fn absolute(path: &str, inventory: &Path, home: Option<&Path>) -> String {
+/// A path of the spec as an absolute one: `~/` is the home folder; all else is below the inventory, unless it is
+/// absolute.
+pub fn absolute(path: &str, inventory: &Path, home: Option<&Path>) -> String {
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         _ => inventory.join(path).display().to_string(),
@@ -43,30 +43,35 @@ fn absolute(path: &str, inventory: &Path, home: Option<&Path>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::HostSsh;
+
+    fn access(ssh: HostSsh) -> HostAccess {
+        let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), ssh };
+        HostAccess::from_spec(&host, Path::new("/inv"), Some(Path::new("/home/a")))
+    }
 
     #[test]
-    fn the_node_wins_over_the_cluster_and_open_stays_open() {
-        let cluster = Ssh {
+    fn what_is_stated_counts_and_open_stays_open() {
+        let stated = access(HostSsh {
             user: Some("root".to_owned()),
+            port: Some(2201),
+            address: "10.0.0.7".to_owned(),
             identities: vec!["~/.ssh/id".to_owned(), "keys/id".to_owned(), "/abs/id".to_owned()],
-            host_keys: Some("known_hosts".to_owned()),
-            jump: vec!["bastion".to_owned()],
-            ..Ssh::default()
-        };
-        let node = Ssh { address: Some("10.0.0.7".to_owned()), port: Some(2201), ..Ssh::default() };
-        let access = HostAccess::from_spec("gpu-001", &cluster, &node, Path::new("/inv"), Some(Path::new("/home/a")));
-        assert_eq!((access.address.as_str(), access.port, access.user.as_str()), ("10.0.0.7", 2201, "root"));
-        assert_eq!(access.identities, ["/home/a/.ssh/id", "/inv/keys/id", "/abs/id"]);
-        assert_eq!((access.known_hosts.as_str(), access.jump.len(), access.local), ("/inv/known_hosts", 1, false));
-        let open = HostAccess::from_spec("n1", &Ssh::default(), &Ssh::default(), Path::new("/inv"), None);
-        assert_eq!((open.address.as_str(), open.port, open.user.as_str(), open.known_hosts.as_str()), ("n1", 0, "", ""));
-        let local = HostAccess::from_spec(
-            "n1",
-            &Ssh { address: Some("local".to_owned()), ..Ssh::default() },
-            &Ssh::default(),
-            Path::new("/inv"),
-            None,
-        );
-        assert!(local.local);
+            host_keys: Some("keys".to_owned()),
+            config: true,
+            ..HostSsh::default()
+        });
+        assert_eq!((stated.address.as_str(), stated.port, stated.user.as_str()), ("10.0.0.7", 2201, "root"));
+        assert_eq!(stated.identities, ["/home/a/.ssh/id", "/inv/keys/id", "/abs/id"]);
+        assert_eq!((stated.known_hosts.as_str(), stated.local), ("/inv/keys", false));
+        let open = access(HostSsh { address: "gpu-001".to_owned(), config: true, ..HostSsh::default() });
+        assert_eq!((open.address.as_str(), open.port, open.user.as_str(), open.known_hosts.as_str()), ("gpu-001", 0, "", ""));
+        assert!(access(HostSsh { address: "local".to_owned(), ..HostSsh::default() }).local);
+    }
+
+    #[test]
+    fn without_the_ssh_configuration_the_pinned_keys_lie_beside_the_spec() {
+        let pinned = access(HostSsh { address: "gpu-001".to_owned(), ..HostSsh::default() });
+        assert_eq!(pinned.known_hosts, "/inv/known_hosts");
     }
 }

@@ -3,6 +3,7 @@
 use super::TransportError;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::resource::Trouble;
 
 impl TransportError {
     /// The host that it is about; None for a trouble on this side.
@@ -26,12 +27,30 @@ impl TransportError {
         one_line(&self.to_string(), 300)
     }
 
+    /// For an observation: the words of the diagnostic, and what is the same on all hosts with this trouble.
+    pub fn trouble(&self) -> Trouble {
+        let alike = match self {
+            TransportError::Unreachable { reason, .. } => format!("not reachable: {}", one_line(reason, 120)),
+            TransportError::HostKeyUnknown { .. } => "the host key is not known".to_owned(),
+            TransportError::HostKeyChanged { .. } => "the host key is not the pinned one".to_owned(),
+            TransportError::HostKeyRevoked { .. } => "the host key is revoked".to_owned(),
+            TransportError::HostCertificateRefused { reason, .. } => format!("the host certificate is refused: {}", one_line(reason, 120)),
+            TransportError::AuthenticationFailed { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
+            TransportError::SudoRefused { user, .. } => format!("sudo does not let {} act without a password", one_line(user, 40)),
+            TransportError::Lost { reason, .. } => format!("the connection ended: {}", one_line(reason, 120)),
+            TransportError::TimedOut { limit_s, .. } => format!("no answer within {limit_s} s"),
+            TransportError::Local { .. } => self.one_line(),
+        };
+        let diagnostic = self.diagnostic();
+        Trouble { code: diagnostic.code.to_owned(), message: diagnostic.message, alike, next: diagnostic.next }
+    }
+
     /// As a diagnostic. Its state is that of a connection that was only to be opened or read over: an action whose
     /// outcome is not known is no error of the transport but `Performed::Unknown`.
     pub fn diagnostic(&self) -> Diagnostic {
         let error = |code| Diagnostic::error(code, self.one_line());
         let diagnostic = match self {
-            TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
+            TransportError::Unreachable { host, address, .. } => unreachable(error("RW0401"), host, address),
             TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
             TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
             TransportError::HostKeyRevoked { known_hosts, line, .. } => error("RW0404")
@@ -65,11 +84,11 @@ impl TransportError {
     }
 }
 
-fn unreachable(diagnostic: Diagnostic, address: &str) -> Diagnostic {
+fn unreachable(diagnostic: Diagnostic, host: &str, address: &str) -> Diagnostic {
     diagnostic
         .effect("the host's links and settings are unknown; it counts as unavailable")
         .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))
-        .next("or go on without it: --exclude host/NAME")
+        .next(format!("or go on without it: --exclude host/{}", one_line(host, 80)))
 }
 
 fn unknown_key(diagnostic: Diagnostic, known_hosts: &str, line: &str) -> Diagnostic {

@@ -15,6 +15,7 @@ mod shell;
 mod ssh;
 mod upkeep;
 
+pub use access::absolute;
 pub use connectors::{Connectors, connector};
 pub use local::LocalConnector;
 pub use ssh::SshConnector;

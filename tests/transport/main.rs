@@ -6,6 +6,7 @@ mod host_keys;
 mod identities;
 mod jumps;
 mod server;
+mod ssh_config;
 
 use railwright::resource::Read;
 use railwright::transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};

@@ -89,19 +89,19 @@ fn nothing_that_a_terminal_obeys_is_shown() {
 #[test]
 fn alike_findings_are_one_with_their_hosts_folded() {
     let down = |host: &str| {
-        Diagnostic::error("RW0501", format!("{host} is not reachable")).on(format!("host/{host}")).next(format!("ssh {host} true"))
+        Diagnostic::error("RW0401", format!("{host} is not reachable")).on(format!("host/{host}")).next(format!("ssh {host} true"))
     };
-    let other = Diagnostic::error("RW0501", "gpu-9 is not reachable at all").on("host/gpu-9");
+    let other = Diagnostic::error("RW0401", "gpu-9 is not reachable at all").on("host/gpu-9");
     let unrelated = Diagnostic::warning("RW0105", "no host");
     let diagnostics = [down("gpu-1"), unrelated.clone(), down("gpu-10"), other, down("gpu-2"), unrelated];
     insta::assert_snapshot!(screen(&diagnostics, ""), @r#"
-    error RW0501: gpu-[1-2,10] is not reachable
+    error RW0401: gpu-[1-2,10] is not reachable
       on:     host/gpu-[1-2,10]
       next:   ssh gpu-[1-2,10] true
 
     warning RW0105: no host
 
-    error RW0501: gpu-9 is not reachable at all
+    error RW0401: gpu-9 is not reachable at all
       on:     host/gpu-9
 
     warning RW0105: no host

@@ -2,7 +2,7 @@
 
 use super::entry;
 use crate::base::nodeset;
-use crate::plan::{Node, UnknownFinding};
+use crate::plan::Node;
 use indexmap::IndexMap;
 
 /// Host names as a node-set.
@@ -30,23 +30,4 @@ fn who(names: &[String]) -> String {
     distinct.sort();
     distinct.dedup();
     format!("{:<14}", hosts(&distinct))
-}
-
-/// Unknown findings with the same reason, and the same subject apart from the host, are one line.
-pub fn unknown(findings: &[UnknownFinding]) -> String {
-    let mut folded: IndexMap<(String, &str), Vec<String>> = IndexMap::new();
-    for finding in findings {
-        let (host, rest) = match finding.subject.strip_prefix("host/").map(|s| s.split_once('/').unwrap_or((s, ""))) {
-            Some((host, rest)) => (host.to_owned(), rest.to_owned()),
-            None => (finding.subject.clone(), String::new()),
-        };
-        folded.entry((rest, &finding.reason)).or_default().push(host);
-    }
-    folded
-        .into_iter()
-        .map(|((rest, reason), names)| {
-            let reason = crate::base::text::one_line(reason, 200);
-            format!(" ? {} {}\n       {reason}\n", hosts(&names), if rest.is_empty() { "the whole target" } else { &rest })
-        })
-        .collect()
 }

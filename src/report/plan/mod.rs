@@ -4,6 +4,7 @@
 mod entry;
 mod fold;
 
+use super::unread;
 use crate::base::{Target, TargetKind};
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
@@ -25,6 +26,9 @@ pub fn screen(plan: &Plan, next: &Next) -> String {
     if work.is_empty() {
         out.push_str(&nothing_to_do(plan));
         out.push_str(&unknown(plan));
+        if !plan.unknown.is_empty() {
+            out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {}\n", next.inventory));
+        }
         return out;
     }
     let (held, open): (Vec<&Node>, Vec<&Node>) = work.into_iter().partition(|n| n.held.is_some());
@@ -129,7 +133,7 @@ fn unknown(plan: &Plan) -> String {
     if plan.unknown.is_empty() {
         return String::new();
     }
-    format!("{}{}", rule("UNKNOWN: could not be found out"), fold::unknown(&plan.unknown))
+    format!("{}{}", rule("UNKNOWN: could not be found out"), unread::entries(&plan.unknown))
 }
 
 fn waves(plan: &Plan) -> String {

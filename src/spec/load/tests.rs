@@ -200,10 +200,16 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 },
             ],
             ssh: HostSsh {
-                user: "deploy",
-                port: 2222,
+                user: Some(
+                    "deploy",
+                ),
+                port: Some(
+                    2222,
+                ),
                 address: "n2.mgmt",
-                host_keys: "keys",
+                host_keys: Some(
+                    "keys",
+                ),
                 identities: [
                     "own",
                 ],
@@ -214,10 +220,14 @@ fn hosts_get_their_rails_and_their_way_of_access() {
             },
         },
         HostSsh {
-            user: "deploy",
-            port: 22,
+            user: Some(
+                "deploy",
+            ),
+            port: None,
             address: "login",
-            host_keys: "keys",
+            host_keys: Some(
+                "keys",
+            ),
             identities: [
                 "id",
             ],

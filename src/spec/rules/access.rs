@@ -85,7 +85,7 @@ pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
     // What is left in braces was reported as unknown already.
     for host in hosts.iter().filter(|host| !host.ssh.address.contains('{')) {
-        by_address.entry((&host.ssh.address, host.ssh.port, &host.ssh.jump)).or_default().push(host);
+        by_address.entry((&host.ssh.address, host.ssh.port.unwrap_or(22), &host.ssh.jump)).or_default().push(host);
     }
     for ((address, port, _), hosts) in by_address {
         let [first, second, ..] = hosts.as_slice() else { continue };

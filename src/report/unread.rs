@@ -1,0 +1,95 @@
+//! What could not be found out, of `plan`, `drift` and `facts`: folded by node-set, with the code and what to do.
+
+use super::wrap;
+use crate::base::{nodeset, text};
+use crate::plan::UnknownFinding;
+use indexmap::IndexMap;
+
+/// The indentation of what stands below an entry.
+const BELOW: &str = "       ";
+
+/// One entry for all targets with the same trouble; single resources with the same reason are one entry as well.
+pub fn entries(findings: &[UnknownFinding]) -> String {
+    let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
+    for finding in findings {
+        let (who, what) = who_and_what(&finding.subject);
+        let alike = finding.trouble.as_ref().map_or(finding.reason.as_str(), |trouble| trouble.alike.as_str());
+        folded.entry((what, alike)).or_default().push((who, finding));
+    }
+    folded.into_iter().map(|((what, alike), members)| entry(&what, alike, &members)).collect()
+}
+
+/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`.
+fn who_and_what(subject: &str) -> (String, String) {
+    match subject.strip_prefix("host/").map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
+        Some((host, rest)) => (host.to_owned(), rest.to_owned()),
+        None => (subject.to_owned(), String::new()),
+    }
+}
+
+fn entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
+    let Some((first, finding)) = members.first() else { return String::new() };
+    let names: Vec<&str> = members.iter().map(|(who, _)| who.as_str()).collect();
+    let what = if what.is_empty() { "the whole target" } else { what };
+    let code = finding.trouble.as_ref().map_or(String::new(), |trouble| format!("   {}", trouble.code));
+    let reason = if members.len() == 1 { &finding.reason } else { alike };
+    let mut out = format!(" ? {} {}{code}\n", nodeset::fold(&names), text::clean(what));
+    out.push_str(&wrap::labelled(BELOW, &text::one_line(reason, 300), 100));
+    let next = finding.trouble.as_ref().map_or(&[][..], |trouble| &trouble.next);
+    let same = members.iter().all(|(_, other)| other.trouble.as_ref().is_some_and(|trouble| trouble.next == next));
+    if !next.is_empty() && !same {
+        out.push_str(&format!("{BELOW}on {first}, for example:\n"));
+    }
+    for next in next {
+        // Not broken into lines: it is there to be copied.
+        out.push_str(&format!("{BELOW}next: {}\n", text::one_line(next, 1500)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Target;
+    use crate::transport::TransportError;
+
+    fn silent(host: &str, error: &TransportError) -> UnknownFinding {
+        UnknownFinding::target(&Target::host(host), &error.trouble())
+    }
+
+    #[test]
+    fn a_thousand_hosts_with_one_trouble_are_one_entry() {
+        let down = |host: &str, number: usize| {
+            let address = format!("10.0.{}.{}:22", number / 250, number % 250);
+            silent(
+                host,
+                &TransportError::Unreachable { host: host.to_owned(), address, reason: "Connection refused (os error 111)".into() },
+            )
+        };
+        let names: Vec<String> = (1..=1000).map(|number| format!("gpu-{number:04}")).collect();
+        let mut findings: Vec<UnknownFinding> = names.iter().enumerate().map(|(number, host)| down(host, number)).collect();
+        findings.push(silent(
+            "gpu-2000",
+            &TransportError::HostKeyUnknown {
+                host: "gpu-2000".into(),
+                fingerprint: "SHA256:abc".into(),
+                known_hosts: "inventories/a/known_hosts".into(),
+                line: "10.1.0.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI".into(),
+            },
+        ));
+        findings.push(UnknownFinding::new("host/gpu-2001/sysctl/net.core.rmem_max", "the read ran past its time limit"));
+        insta::assert_snapshot!(entries(&findings), @r"
+         ? gpu-[0001-1000] the whole target   RW0401
+               not reachable: Connection refused (os error 111)
+               on gpu-0001, for example:
+               next: check that it is up and that 10.0.0.0:22 is right in the inventory
+               next: or go on without it: --exclude host/gpu-0001
+         ? gpu-2000 the whole target   RW0402
+               the host key of gpu-2000 is not known: SHA256:abc
+               next: compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+               next: if it is the same, add this line to inventories/a/known_hosts: 10.1.0.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI
+         ? gpu-2001 sysctl/net.core.rmem_max
+               the read ran past its time limit
+        ");
+    }
+}
