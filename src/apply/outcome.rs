@@ -4,7 +4,8 @@ use crate::base::{Diagnostic, Severity};
 use crate::state::{Outcome, Skip};
 
 /// The exit classes of a run, worst first (design: exit codes).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The user stopped it.
     Interrupted,
@@ -35,7 +36,7 @@ impl Ending {
 }
 
 /// How many steps ended how; gates and barriers are not counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Counts {
     /// Changed.
     pub done: usize,
@@ -87,6 +88,12 @@ pub struct ApplyOutcome {
 }
 
 impl ApplyOutcome {
+    /// A plan with nothing to do; incomplete when something was unknown or held.
+    pub fn without_work(incomplete: bool) -> Self {
+        let ending = if incomplete { Ending::Incomplete } else { Ending::Done };
+        ApplyOutcome { ending, ..ApplyOutcome::refused(Vec::new()) }
+    }
+
     /// Refused before anything was changed.
     pub fn refused(problems: Vec<Diagnostic>) -> Self {
         ApplyOutcome { ending: Ending::Refused, run: None, counts: Counts::default(), problems, outcomes: Vec::new() }

@@ -206,6 +206,17 @@ macro_rules! serde_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": "^(host|switch|kube)/" })
+            }
+        }
     };
 }
 serde_as_text!(Target);

@@ -8,6 +8,7 @@ use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience};
 use crate::base::Diagnostic;
 use crate::plan::{Plan, Selection};
 use crate::report;
+use crate::report::document::{self, RunDocument};
 use crate::spec::Sources;
 use crate::system::{signals, terminal};
 use crate::transport;
@@ -37,6 +38,9 @@ pub struct Apply {
     /// Seconds that a host may take to come back from a reboot
     #[arg(long, value_name = "S", default_value_t = 1200)]
     pub reboot_limit: u64,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Carries out a plan.
@@ -48,8 +52,11 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         report::out::note(&report::plan::screen(&plan, &report::plan::Next::default()));
     }
     if !work {
-        let incomplete = !plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some());
-        return Ok(if incomplete { Exit::Incomplete } else { Exit::Done });
+        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some()));
+        if arguments.json {
+            report::out::print(&document::text(&RunDocument::of(&outcome)));
+        }
+        return Ok(exit(outcome.ending));
     }
     if !arguments.yes && !terminal::confirm("Carry this out? Only `yes` does it: ") {
         return Err(Failure::refused(vec![
@@ -59,7 +66,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         ]));
     }
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit);
-    Ok(follow(&plan, &inventory, |sink| apply::apply(&plan, &context, sink)).await)
+    Ok(follow(&plan, &inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
 }
 
 /// The plan and the inventory that it belongs to.
@@ -91,7 +98,7 @@ pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Con
 }
 
 /// Shows a run while it goes on, and what came of it.
-pub async fn follow<F>(plan: &Plan, inventory: &str, start: impl FnOnce(EventSink) -> F) -> Exit
+pub async fn follow<F>(plan: &Plan, inventory: &str, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
 where
     F: Future<Output = ApplyOutcome>,
 {
@@ -117,8 +124,12 @@ where
         let look = report::out::Look::of_stderr();
         report::out::note(&report::diagnostic::text(&outcome.problems, &Sources::default(), look));
     }
-    report::out::print(&report::apply::summary(&outcome, inventory));
+    report::out::print(&shown(&outcome, inventory, json));
     exit(outcome.ending)
+}
+
+fn shown(outcome: &ApplyOutcome, inventory: &str, json: bool) -> String {
+    if json { document::text(&RunDocument::of(outcome)) } else { report::apply::summary(outcome, inventory) }
 }
 
 fn exit(ending: Ending) -> Exit {

@@ -79,7 +79,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::State(arguments) => state::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Explain(arguments) => Ok(explain::run(&arguments)),
-        Command::Schema(_) => Ok(schema::run()),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Lab(arguments) => Ok(lab::run(arguments)),
     }
 }

@@ -67,6 +67,17 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     Ok(Prepared { inventory, desired, folder, targets, texts, recorded })
 }
 
+/// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
+/// to the inventory's warnings: a spec is valid before the lab has made its keys.
+pub fn check(inventory: &Inventory) -> Result<(), Failure> {
+    let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &texts)) {
+        Ok(_) => return Ok(()),
+        Err(found) => found,
+    };
+    found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
+    if found.diagnostics.is_empty() { Ok(()) } else { Err(found) }
+}
+
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
 fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
     let mut texts = Texts::new();

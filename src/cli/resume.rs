@@ -26,6 +26,9 @@ pub struct Resume {
     /// Seconds that a host may take to come back from a reboot
     #[arg(long, value_name = "S", default_value_t = 1200)]
     pub reboot_limit: u64,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Goes on with the newest run.
@@ -40,7 +43,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
             .into());
     };
     let plan = prepared.folder.read_plan(&run)?;
-    Ok(follow(&plan, &prepared.inventory.path, |sink| apply::resume(&context, decisions, sink)).await)
+    Ok(follow(&plan, &prepared.inventory.path, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
 }
 
 fn addresses(texts: &[String]) -> Result<std::collections::BTreeSet<Address>, Failure> {

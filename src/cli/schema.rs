@@ -1,14 +1,31 @@
-//! `railwright schema`: the JSON Schema of the spec, for editors.
+//! `railwright schema`: the JSON Schema of the spec, for editors, and of everything that is printed as JSON.
 
-use super::Exit;
-use crate::report::out;
+use super::{Exit, Failure};
+use crate::base::{Diagnostic, suggest};
+use crate::report::{document, out};
 
-/// Print the JSON Schema of the spec, for editors
+/// Print the JSON Schema of the spec, for editors, or of a document that is printed as JSON
 #[derive(Debug, clap::Args)]
-pub struct Schema {}
+pub struct Schema {
+    /// spec, plan, observation, drift, verify, run, state or validation
+    #[arg(default_value = "spec")]
+    document: String,
+}
 
 /// Prints it.
-pub fn run() -> Exit {
-    out::print(&crate::spec::schema::schema());
-    Exit::Done
+pub fn run(arguments: &Schema) -> Result<Exit, Failure> {
+    let name = arguments.document.as_str();
+    let schema = if name == "spec" { Some(crate::spec::schema::schema()) } else { document::schema(name) };
+    match schema {
+        Some(schema) => out::print(&schema),
+        None => return Err(unknown(name).into()),
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown(name: &str) -> Diagnostic {
+    let names = || std::iter::once("spec").chain(document::NAMES.iter().map(|(name, _)| *name));
+    let near = suggest::nearest(name, names()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Diagnostic::error("RW1017", format!("there is no document `{}`{near}", crate::base::text::one_line(name, 40)))
+        .next(format!("railwright schema NAME, where NAME is one of: {}", names().collect::<Vec<_>>().join(", ")))
 }

@@ -3,6 +3,7 @@
 use super::{Exit, Failure, inventory};
 use crate::base::{Address, Diagnostic};
 use crate::report;
+use crate::report::document::{self, StateDocument};
 use crate::state::{State, StateFolder, listing};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,9 @@ enum Command {
         inventory: PathBuf,
         /// Only below these targets or resources
         under: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show one resource in full, as JSON
     Show {
@@ -42,7 +46,11 @@ enum Command {
 /// Shows or edits the memory.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
-        Command::List { inventory, under } => {
+        Command::List { inventory, under, json: true } => {
+            let state = State::load(&folder(inventory)?)?;
+            report::out::print(&document::text(&StateDocument::of(listing::list(&state, under))));
+        }
+        Command::List { inventory, under, json: false } => {
             let state = State::load(&folder(inventory)?)?;
             let lines: String = listing::list(&state, under)
                 .into_iter()

@@ -1,12 +1,12 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
-use super::{Exit, inventory};
+use super::{Exit, inventory, pipeline};
 use crate::base::nodeset::fold;
 use crate::base::{Diagnostic, Severity};
 use crate::report::diagnostic;
+use crate::report::document::{self, SpecSummary, ValidationDocument};
 use crate::report::out::{self, Look};
 use crate::spec::Sources;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Check an inventory: one line, or every error of its files
@@ -19,31 +19,36 @@ pub struct Validate {
     json: bool,
 }
 
-/// Reads the inventory and says what is wrong with it.
+/// Reads the inventory and its modules, and says what is wrong with them.
 pub fn run(arguments: &Validate) -> Exit {
-    match inventory::read(&arguments.inventory) {
-        Ok(read) => {
-            if arguments.json {
-                out::print(&json_text(&read.path, &read.warnings, &read.loaded.sources, summary_json(&read)));
-            } else {
-                if !read.warnings.is_empty() {
-                    out::note(&diagnostic::text(&read.warnings, &read.loaded.sources, Look::of_stderr()));
-                }
-                out::print(&format!("{}: valid. {}", read.path, summary(&read)));
-            }
-            Exit::Done
-        }
-        Err(problems) => {
-            let shown = arguments.inventory.display().to_string();
-            if arguments.json {
-                out::print(&json_text(&shown, &problems.diagnostics, &problems.sources, Value::Null));
-            } else {
-                out::print(&diagnostic::text(&problems.diagnostics, &problems.sources, Look::of_stdout()));
-                out::print(&format!("\n{shown}: not valid. {}", count(&problems.diagnostics)));
-            }
-            Exit::Failed
-        }
+    let shown = arguments.inventory.display().to_string();
+    let read = match inventory::read(&arguments.inventory) {
+        Ok(read) => read,
+        Err(problems) => return invalid(&shown, &problems.diagnostics, &problems.sources, arguments.json),
+    };
+    if let Err(failure) = pipeline::check(&read) {
+        return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
     }
+    let sources = &read.loaded.sources;
+    if arguments.json {
+        out::print(&document::text(&ValidationDocument::of(&shown, &read.warnings, sources, Some(short(&read)))));
+    } else {
+        if !read.warnings.is_empty() {
+            out::note(&diagnostic::text(&read.warnings, sources, Look::of_stderr()));
+        }
+        out::print(&format!("{}: valid. {}", read.path, summary(&read)));
+    }
+    Exit::Done
+}
+
+fn invalid(inventory: &str, diagnostics: &[Diagnostic], sources: &Sources, json: bool) -> Exit {
+    if json {
+        out::print(&document::text(&ValidationDocument::of(inventory, diagnostics, sources, None)));
+    } else {
+        out::print(&diagnostic::text(diagnostics, sources, Look::of_stdout()));
+        out::print(&format!("\n{inventory}: not valid. {}", count(diagnostics)));
+    }
+    Exit::Failed
 }
 
 fn summary(read: &inventory::Inventory) -> String {
@@ -58,24 +63,13 @@ fn summary(read: &inventory::Inventory) -> String {
     format!("Cluster {}, fabric {fabric}, {hosts}, {}.", loaded.spec.cluster, counted(rails, "rail"))
 }
 
-fn summary_json(read: &inventory::Inventory) -> Value {
-    json!({
-        "cluster": read.loaded.spec.cluster,
-        "hosts": read.loaded.hosts.iter().map(|host| &host.name).collect::<Vec<_>>(),
-        "digest": read.loaded.digest,
-        "origin": read.origin,
-    })
-}
-
-fn json_text(inventory: &str, diagnostics: &[Diagnostic], sources: &Sources, spec: Value) -> String {
-    let document = json!({
-        "format_version": diagnostic::FORMAT_VERSION,
-        "inventory": inventory,
-        "valid": !spec.is_null(),
-        "spec": spec,
-        "diagnostics": diagnostic::json(diagnostics, sources),
-    });
-    format!("{document:#}")
+fn short(read: &inventory::Inventory) -> SpecSummary {
+    SpecSummary {
+        cluster: read.loaded.spec.cluster.clone(),
+        hosts: read.loaded.hosts.iter().map(|host| host.name.clone()).collect(),
+        digest: read.loaded.digest.clone(),
+        origin: read.origin.clone(),
+    }
 }
 
 fn count(diagnostics: &[Diagnostic]) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// Why an attribute is not as the spec wants it. Ordered as on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftReason {
     /// Somebody else changed it since we applied it.
@@ -25,7 +25,7 @@ pub enum DriftReason {
 }
 
 /// One attribute in one plane.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriftFinding {
     /// The resource, with the attribute.
     pub address: Address,
@@ -46,7 +46,7 @@ pub struct DriftFinding {
 }
 
 /// All findings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriftReport {
     /// `FORMAT_VERSION`.
     pub format_version: &'static str,

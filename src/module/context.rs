@@ -116,6 +116,9 @@ pub fn shape() -> Shape {
     Shape::of_schema(schemars::schema_for!(Names).as_value())
 }
 
+/// The code for a signing key that the spec names and that is not there.
+pub const KEY_IS_ABSENT: &str = "RW0214";
+
 /// The files outside of the YAML whose texts the templates need, with where the spec names them.
 pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
     let keys = loaded.spec.repositories.iter().enumerate();
@@ -144,7 +147,7 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
 }
 
 fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error("RW0214", format!("the signing key `{path}` is not there"))
+    let mut diagnostic = Diagnostic::error(KEY_IS_ABSENT, format!("the signing key `{path}` is not there"))
         .effect("packages of a repository whose key nobody knows would be installed unchecked, so no host is planned")
         .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
         .next("or plan from an observation: it holds the text that was read when it was recorded");

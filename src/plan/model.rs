@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// Why a change is in the plan.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
     /// Never applied, and not there.
@@ -44,7 +44,7 @@ pub enum Reason {
 }
 
 /// One attribute in one plane that is not as wished.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The attribute's name.
     pub attribute: String,
@@ -57,7 +57,7 @@ pub struct Difference {
 }
 
 /// One resource in a change node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Member {
     /// What is wanted; for a removal the wish that was applied last.
     pub wish: Wish,
@@ -76,7 +76,7 @@ pub struct Member {
 }
 
 /// What a node does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NodeKind {
     /// Changes of one target that go out together.
@@ -111,7 +111,7 @@ pub enum NodeKind {
 }
 
 /// One node of the plan's graph.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Node {
     /// Unique in the plan and stable between plans of the same content: `host/n1/reboot`, `change host/n1/file/...`.
     pub id: String,
@@ -143,7 +143,7 @@ impl Node {
 }
 
 /// Something that could not be found out.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnknownFinding {
     /// Resource, or the whole target when it could not be read at all.
     pub subject: String,
@@ -167,7 +167,7 @@ impl UnknownFinding {
 }
 
 /// Where the spec came from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InventoryOrigin {
     /// The folder, as given.
     pub path: String,
@@ -178,7 +178,7 @@ pub struct InventoryOrigin {
 }
 
 /// How hosts are taken in turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RolloutPolicy {
     /// Hosts in the first wave.
     pub canary: usize,
@@ -189,7 +189,7 @@ pub struct RolloutPolicy {
 }
 
 /// A whole plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// `FORMAT_VERSION`.
     pub format_version: String,

@@ -10,13 +10,12 @@ use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::Sources;
 use anstyle::{AnsiColor, Style};
 use excerpt::Excerpt;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 /// The most findings on one screen.
 const SHOWN_MAX: usize = 20;
-/// The major grows when a key of the JSON changes its meaning; readers ignore unknown keys.
-pub const FORMAT_VERSION: &str = "1.0";
 
 /// All findings as text, at most twenty, then how many more there are.
 pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String {
@@ -28,40 +27,71 @@ pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String
     parts.join("\n")
 }
 
-/// All findings as a list of JSON objects, each with its code, its first place as file, line and column, and every label.
-pub fn json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
-    diagnostics.iter().map(|diagnostic| one_json(diagnostic, sources)).collect()
+/// A finding in JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Finding {
+    /// A code of `docs/codes`.
+    code: &'static str,
+    severity: Severity,
+    /// One sentence.
+    message: String,
+    /// The file of the first label.
+    file: Option<String>,
+    /// Its line, from 1.
+    line: Option<u32>,
+    /// Its column in characters, from 1.
+    column: Option<u32>,
+    /// Places in files.
+    labels: Vec<FindingLabel>,
+    /// Target and step.
+    subject: Option<String>,
+    /// What it means for the fabric.
+    effect: Option<String>,
+    /// The state that things are in now.
+    state: Option<String>,
+    /// Edits or commands that go on from here.
+    next: Vec<String>,
 }
 
-fn one_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let labels: Vec<Value> = diagnostic.labels.iter().map(|label| label_json(label, sources)).collect();
-    let first = |key: &str| labels.first().map_or(Value::Null, |label| label[key].clone());
-    json!({
-        "code": diagnostic.code,
-        "severity": diagnostic.severity,
-        "message": diagnostic.message,
-        "file": first("file"),
-        "line": first("line"),
-        "column": first("column"),
-        "labels": labels,
-        "subject": diagnostic.subject,
-        "effect": diagnostic.effect,
-        "state": diagnostic.state,
-        "next": diagnostic.next,
-    })
+/// A place in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FindingLabel {
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    end_line: Option<u32>,
+    end_column: Option<u32>,
+    /// What is to be said there.
+    text: String,
 }
 
-fn label_json(label: &Label, sources: &Sources) -> Value {
+/// All findings for JSON, each with its code, its first place as file, line and column, and every label.
+pub fn findings(diagnostics: &[Diagnostic], sources: &Sources) -> Vec<Finding> {
+    diagnostics.iter().map(|diagnostic| finding(diagnostic, sources)).collect()
+}
+
+fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
+    let labels: Vec<FindingLabel> = diagnostic.labels.iter().map(|label| finding_label(label, sources)).collect();
+    let first = labels.first();
+    Finding {
+        code: diagnostic.code,
+        severity: diagnostic.severity,
+        message: diagnostic.message.clone(),
+        file: first.map(|label| label.file.clone()),
+        line: first.and_then(|label| label.line),
+        column: first.and_then(|label| label.column),
+        subject: diagnostic.subject.clone(),
+        effect: diagnostic.effect.clone(),
+        state: diagnostic.state.clone(),
+        next: diagnostic.next.clone(),
+        labels,
+    }
+}
+
+fn finding_label(label: &Label, sources: &Sources) -> FindingLabel {
     let place = |offset: usize| sources.get(&label.file).map(|source| source.line_column(offset)).unzip();
     let ((line, column), (end_line, end_column)) = (place(label.span.start), place(label.span.end));
-    json!({
-        "file": label.file,
-        "line": line,
-        "column": column,
-        "end_line": end_line,
-        "end_column": end_column,
-        "text": label.text,
-    })
+    FindingLabel { file: label.file.clone(), line, column, end_line, end_column, text: label.text.clone() }
 }
 
 fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {

@@ -1,6 +1,7 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour, and JSON.
 
+use super::document::{self, DriftDocument};
 use super::unread;
 use super::value::reading;
 use crate::base::{TargetKind, nodeset};
@@ -28,12 +29,7 @@ pub fn screen(report: &DriftReport, inventory: &str) -> String {
 
 /// The same as JSON.
 pub fn json(report: &DriftReport) -> String {
-    let mut value = serde_json::to_value(report).unwrap_or_default();
-    if let Some(map) = value.as_object_mut() {
-        map.insert("drift".to_owned(), report.has_drift().into());
-        map.insert("incomplete".to_owned(), report.is_incomplete().into());
-    }
-    format!("{value:#}\n")
+    document::text(&DriftDocument::of(report))
 }
 
 fn counted(count: usize, word: &str) -> String {

@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod diagnostic;
+pub mod document;
 pub mod drift;
 pub mod graph;
 pub mod out;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trouble {
     /// A code of `docs/codes`.
     pub code: String,
@@ -24,7 +24,7 @@ pub struct Trouble {
 }
 
 /// What one target said, or why it said nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetObservation {
     /// Why the target could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -35,7 +35,7 @@ pub struct TargetObservation {
 }
 
 /// What all targets said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Observation {
     /// `FORMAT_VERSION` of the writer.
     pub format_version: String,

@@ -44,7 +44,7 @@ impl Disruption {
 }
 
 /// One typed wish on one target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wish {
     /// Target, kind and name.
     pub address: Address,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Why a node was not begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum Skip {
     /// A prerequisite is not done.
@@ -28,7 +28,7 @@ pub enum Skip {
 }
 
 /// How a node ended. Only `Done` is success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// As wished, read again after the last action.

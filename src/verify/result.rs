@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// How a check ended. Ordered from worst to best, which is the order on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Found out, and not as it must be.
@@ -69,6 +69,15 @@ impl Check {
             Check::Counters => "counters".to_owned(),
             Check::Module(id) => format!("module {id}"),
         }
+    }
+}
+
+impl schemars::JsonSchema for Check {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Check".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path mtu`, `module memlock/limit`." })
     }
 }
 
@@ -164,7 +173,7 @@ impl Judgement {
 }
 
 /// One check of one subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CheckResult {
     /// One host; for a pair sender and receiver.
     pub hosts: Vec<String>,
@@ -187,7 +196,7 @@ pub struct CheckResult {
 }
 
 /// One cell of the matrix.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Measurement {
     /// The rail.
     pub rail: u32,
@@ -204,7 +213,7 @@ pub struct Measurement {
 }
 
 /// All results of one go.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct VerifyReport {
     /// `FORMAT_VERSION`.
     pub format_version: &'static str,

@@ -3,6 +3,7 @@
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used)]
 
+mod documents;
 mod plans;
 mod support;
 mod validate;

@@ -126,7 +126,7 @@ fn colours_only_where_asked_for() {
 #[test]
 fn json_has_lines_and_columns() {
     let finding = Diagnostic::error("RW0112", "out of range").at("a.yaml", 15..20, "68 to 9978").on("host/n1").next("write 9000");
-    insta::assert_snapshot!(format!("{:#}", json(&[finding], &sources("fabric:\n  mtu: 90000\n"))), @r#"
+    insta::assert_snapshot!(serde_json::to_value(findings(&[finding], &sources("fabric:\n  mtu: 90000\n"))).map(|value| format!("{value:#}")).unwrap(), @r#"
     [
       {
         "code": "RW0112",

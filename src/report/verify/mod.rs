@@ -5,6 +5,7 @@ mod matrix;
 mod subject;
 
 use crate::base::nodeset;
+use crate::report::document::{self, VerifyDocument};
 use crate::report::wrap;
 use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
 use indexmap::IndexMap;
@@ -30,11 +31,7 @@ pub fn screen(report: &VerifyReport) -> String {
 
 /// The same as JSON, with the verdict of the whole.
 pub fn json(report: &VerifyReport) -> String {
-    let mut value = serde_json::to_value(report).unwrap_or_default();
-    if let Some(map) = value.as_object_mut() {
-        map.insert("verdict".to_owned(), serde_json::to_value(report.verdict()).unwrap_or_default());
-    }
-    format!("{value:#}\n")
+    document::text(&VerifyDocument::of(report))
 }
 
 fn header(report: &VerifyReport) -> String {

@@ -1,0 +1,183 @@
+//! Everything that can be printed as JSON, each kind of document with a name, a version and a schema. Readers ignore
+//! keys that they do not know; the major of `format_version` grows when a key changes its meaning.
+
+use crate::apply::{ApplyOutcome, Counts, Ending};
+use crate::drift::DriftReport;
+use crate::plan::{Applied, LastApplied, Plan};
+use crate::report::diagnostic::{self, Finding};
+use crate::resource::Observation;
+use crate::spec::Sources;
+use crate::state::Outcome;
+use crate::verify::{Verdict, VerifyReport};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the documents that are defined here.
+const FORMAT_VERSION: &str = "1.0";
+
+/// `drift --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DriftDocument<'a> {
+    #[serde(flatten)]
+    report: &'a DriftReport,
+    /// Something is not as wished (exit code 2).
+    drift: bool,
+    /// Something could not be found out.
+    incomplete: bool,
+}
+
+impl<'a> DriftDocument<'a> {
+    /// Of a report.
+    pub fn of(report: &'a DriftReport) -> Self {
+        DriftDocument { report, drift: report.has_drift(), incomplete: report.is_incomplete() }
+    }
+}
+
+/// `verify --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerifyDocument<'a> {
+    #[serde(flatten)]
+    report: &'a VerifyReport,
+    /// The worst verdict of all.
+    verdict: Verdict,
+}
+
+impl<'a> VerifyDocument<'a> {
+    /// Of a report.
+    pub fn of(report: &'a VerifyReport) -> Self {
+        VerifyDocument { report, verdict: report.verdict() }
+    }
+}
+
+/// `apply --json` and `resume --json`: a run that is over.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunDocument {
+    format_version: &'static str,
+    /// The run's name, as the journal's file has it; nothing when it was refused before it began.
+    run: Option<String>,
+    /// How it ended as a whole.
+    ending: Ending,
+    /// How many steps ended how; gates and barriers are not counted.
+    counts: Counts,
+    /// Every node of the plan, in the plan's order.
+    steps: Vec<StepDocument>,
+    /// What went wrong.
+    problems: Vec<Finding>,
+}
+
+/// One node of a run's plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StepDocument {
+    /// Its id in the plan.
+    node: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+impl RunDocument {
+    /// Of a run.
+    pub fn of(outcome: &ApplyOutcome) -> Self {
+        let step = |(node, outcome): &(String, Outcome)| StepDocument { node: node.clone(), outcome: outcome.clone() };
+        RunDocument {
+            format_version: FORMAT_VERSION,
+            run: outcome.run.clone(),
+            ending: outcome.ending,
+            counts: outcome.counts,
+            steps: outcome.outcomes.iter().map(step).collect(),
+            problems: diagnostic::findings(&outcome.problems, &Sources::default()),
+        }
+    }
+}
+
+/// `state list --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StateDocument {
+    format_version: &'static str,
+    /// What was last applied, by address.
+    resources: LastApplied,
+}
+
+impl StateDocument {
+    /// Of these resources.
+    pub fn of<'a>(resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>) -> Self {
+        let resources: BTreeMap<_, _> = resources.into_iter().map(|(address, applied)| (address.clone(), applied.clone())).collect();
+        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources } }
+    }
+}
+
+/// `validate --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ValidationDocument {
+    format_version: &'static str,
+    /// The inventory, as the user named it.
+    inventory: String,
+    /// True when nothing is an error.
+    valid: bool,
+    /// What the spec says in short; nothing when it is not valid.
+    spec: Option<SpecSummary>,
+    /// What was found.
+    diagnostics: Vec<Finding>,
+}
+
+/// A valid spec in short.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SpecSummary {
+    /// The cluster's name.
+    pub cluster: String,
+    /// All hosts.
+    pub hosts: Vec<String>,
+    /// Digest of the spec's files.
+    pub digest: crate::base::Digest,
+    /// Where it came from.
+    pub origin: crate::plan::InventoryOrigin,
+}
+
+impl ValidationDocument {
+    /// Of an inventory; `spec` is there when it is valid.
+    pub fn of(inventory: &str, diagnostics: &[crate::base::Diagnostic], sources: &Sources, spec: Option<SpecSummary>) -> Self {
+        ValidationDocument {
+            format_version: FORMAT_VERSION,
+            inventory: inventory.to_owned(),
+            valid: spec.is_some(),
+            spec,
+            diagnostics: diagnostic::findings(diagnostics, sources),
+        }
+    }
+}
+
+/// A document with a line break at its end.
+pub fn text(document: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
+    text.push('\n');
+    text
+}
+
+/// The documents by the name that `railwright schema NAME` knows, and what prints them.
+pub const NAMES: [(&str, &str); 7] = [
+    ("plan", "plan --json, show --json, and a plan file"),
+    ("observation", "facts"),
+    ("drift", "drift --json"),
+    ("verify", "verify --json"),
+    ("run", "apply --json, resume --json"),
+    ("state", "state list --json"),
+    ("validation", "validate --json"),
+];
+
+/// The JSON Schema of a document; nothing for an unknown name.
+pub fn schema(name: &str) -> Option<String> {
+    let mut schema = match name {
+        "plan" => schemars::schema_for!(Plan),
+        "observation" => schemars::schema_for!(Observation),
+        "drift" => schemars::schema_for!(DriftDocument<'_>),
+        "verify" => schemars::schema_for!(VerifyDocument<'_>),
+        "run" => schemars::schema_for!(RunDocument),
+        "state" => schemars::schema_for!(StateDocument),
+        "validation" => schemars::schema_for!(ValidationDocument),
+        _ => return None,
+    };
+    schema.insert("$id".to_owned(), format!("urn:railwright:{name}").into());
+    schema.insert("title".to_owned(), format!("railwright {name}").into());
+    schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    Some(text(&schema))
+}
