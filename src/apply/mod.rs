@@ -21,6 +21,7 @@ pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
 mod shared;
+pub mod signal;
 pub mod steps;
 #[cfg(test)]
 mod tests;

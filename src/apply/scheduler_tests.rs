@@ -1,6 +1,7 @@
 //! The scheduler against tables and random plans.
 
-use super::scheduler::{Command, History, Limits, Scheduler, Signal};
+use super::scheduler::Scheduler;
+use super::signal::{Command, History, Limits, Signal};
 use super::steps::{Role, Step};
 use crate::base::Target;
 use crate::state::{Outcome, Skip};
