@@ -1,0 +1,79 @@
+//! What the scheduler is told, what it wants done, and the limits that it keeps to.
+
+use crate::base::Target;
+use crate::state::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the scheduler is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Signal {
+    /// Begin; these targets cannot be reached, for these reasons.
+    Begin {
+        /// By target.
+        unreachable: BTreeMap<Target, String>,
+    },
+    /// A step ended.
+    Finished {
+        /// Its number.
+        step: usize,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A gate was checked for these hosts.
+    GateAnswered {
+        /// Its number.
+        step: usize,
+        /// The hosts that were checked.
+        hosts: BTreeSet<Target>,
+        /// Why it did not pass.
+        problem: Option<String>,
+    },
+    /// First Ctrl-C: start nothing new.
+    Interrupt,
+    /// Second Ctrl-C: wait for nothing.
+    Abandon,
+}
+
+/// What the scheduler wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Carry out this step.
+    Run {
+        /// Its number.
+        step: usize,
+    },
+    /// Check these hosts for this gate.
+    Check {
+        /// The gate's number.
+        step: usize,
+        /// The hosts.
+        hosts: BTreeSet<Target>,
+    },
+    /// Record the fate of a step that was never started, or was given up.
+    Settle {
+        /// Its number.
+        step: usize,
+        /// The fate.
+        outcome: Outcome,
+    },
+    /// All is over.
+    End,
+}
+
+/// The rollout's limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Steps at the same time.
+    pub parallel: usize,
+    /// Hosts out of service at the same time.
+    pub max_unavailable: usize,
+}
+
+/// What an earlier part of the run already did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// Steps that are done, by id.
+    pub done: BTreeSet<String>,
+    /// Hosts that are out of service still: begun, and no gate passed since.
+    pub out_of_service: BTreeSet<Target>,
+}
