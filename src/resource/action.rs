@@ -236,12 +236,6 @@ impl Action {
             Action::ForgetPackageLists { manager, name, url, suite } => {
                 super::package_repository::script::forget_script(*manager, name, url, suite)
             }
-            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
-            Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
-            Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
-            Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
-            Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
-            Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
             _ => String::from("exit 70\n"),
         }
     }
