@@ -40,8 +40,8 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
         Ok(kind.assess(wish, &found.answers))
     };
-    let report = findings(&prepared.desired.wishes, &silent, &assess, &state.last_applied);
-    let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report, &prepared.inventory.path) };
+    let report = findings(&prepared.inventory.origin, &prepared.desired.wishes, &silent, &assess, &state.last_applied);
+    let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report) };
     report::out::print(&text);
     Ok(match (report.has_drift(), report.is_incomplete()) {
         (true, _) => Exit::Changes,

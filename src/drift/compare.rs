@@ -6,18 +6,25 @@
 
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION};
 use crate::base::{Address, Target};
-use crate::plan::{LastApplied, UnknownFinding};
+use crate::plan::{InventoryOrigin, LastApplied, UnknownFinding};
 use crate::resource::{Assessment, Attribute, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
 pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
 
-/// All findings for these wishes; `silent` are the targets that gave no answer, with the reason.
-pub fn findings(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+/// All findings for the wishes of this inventory; `silent` are the targets that gave no answer, with the reason.
+pub fn findings(
+    inventory: &InventoryOrigin,
+    wishes: &[Wish],
+    silent: &BTreeMap<Target, UnknownFinding>,
+    assess: Assess<'_>,
+    last: &LastApplied,
+) -> DriftReport {
     let wished = wishes.iter().map(|w| w.address.target.clone());
     let mut report = DriftReport {
         format_version: FORMAT_VERSION,
+        inventory: inventory.clone(),
         findings: Vec::new(),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
@@ -131,7 +138,11 @@ mod tests {
             }
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
         };
-        findings(&[link(9000)], &BTreeMap::new(), &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
+        findings(&InventoryOrigin::default(), &[link(9000)], &BTreeMap::new(), &assess, last)
+            .findings
+            .into_iter()
+            .map(|f| (f.plane, f.reason))
+            .collect()
     }
 
     #[test]
@@ -157,7 +168,7 @@ mod tests {
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
         let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
         for wishes in [&wishes[..], &[]] {
-            let report = findings(wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
+            let report = findings(&InventoryOrigin::default(), wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
             assert!(!report.has_drift() && report.is_incomplete());
         }
@@ -169,7 +180,7 @@ mod tests {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
-        let report = findings(&[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
+        let report = findings(&InventoryOrigin::default(), &[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),

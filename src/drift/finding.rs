@@ -1,7 +1,7 @@
 //! A finding of drift, and all of them.
 
 use crate::base::{Address, Place, Target};
-use crate::plan::UnknownFinding;
+use crate::plan::{InventoryOrigin, UnknownFinding};
 use crate::resource::{Plane, Reading};
 use serde::Serialize;
 
@@ -50,6 +50,8 @@ pub struct DriftFinding {
 pub struct DriftReport {
     /// `FORMAT_VERSION`.
     pub format_version: &'static str,
+    /// Where the spec came from.
+    pub inventory: InventoryOrigin,
     /// In the order of reasons, then addresses.
     pub findings: Vec<DriftFinding>,
     /// What could not be judged.

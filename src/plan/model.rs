@@ -177,6 +177,18 @@ pub struct InventoryOrigin {
     pub dirty: bool,
 }
 
+impl InventoryOrigin {
+    /// The state of version control, in words for a screen.
+    pub fn words(&self) -> String {
+        let short = |commit: &str| commit.chars().take(9).collect::<String>();
+        match (&self.commit, self.dirty) {
+            (Some(commit), false) => format!("commit {}", short(commit)),
+            (Some(commit), true) => format!("commit {} with uncommitted changes", short(commit)),
+            (None, _) => "not under version control".to_owned(),
+        }
+    }
+}
+
 /// How hosts are taken in turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RolloutPolicy {

@@ -9,8 +9,10 @@ use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
 
 /// The whole screen.
-pub fn screen(report: &DriftReport, inventory: &str) -> String {
-    let mut out = format!("drift {inventory}   {} resources on {}\n", report.resources, counted(report.targets.len(), "target"));
+pub fn screen(report: &DriftReport) -> String {
+    let inventory = &report.inventory.path;
+    let targets = counted(report.targets.len(), "target");
+    let mut out = format!("drift {inventory}   {} resources on {targets}   {}\n", report.resources, report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
     for finding in &report.findings {
         groups.entry(finding.reason).or_default().push(finding);
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
     use crate::base::Address;
     use crate::drift::finding::FORMAT_VERSION;
-    use crate::plan::UnknownFinding;
+    use crate::plan::{InventoryOrigin, UnknownFinding};
     use crate::resource::{Plane, Reading};
 
     fn finding(host: &str, kind: &str, name: &str, attribute: &str, plane: Plane, reason: DriftReason, found: Reading) -> DriftFinding {
@@ -133,15 +135,16 @@ mod tests {
         ));
         let not_judged = vec![UnknownFinding::new("host/n9", "n9 is not reachable at 192.0.2.9: connection refused")];
         let targets = ["n1", "n2", "n3", "n9"].map(crate::base::Target::host).into();
-        DriftReport { format_version: FORMAT_VERSION, findings, not_judged, targets, resources: 41 }
+        let inventory = InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() };
+        DriftReport { format_version: FORMAT_VERSION, inventory, findings, not_judged, targets, resources: 41 }
     }
 
     #[test]
     fn folded_and_grouped_within_100_columns() {
-        let text = screen(&report(), "inventories/lab");
+        let text = screen(&report());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         insta::assert_snapshot!(text, @r"
-        drift inventories/lab   41 resources on 4 targets
+        drift inventories/lab   41 resources on 4 targets   not under version control
 
         CHANGED OUTSIDE: somebody else changed it since it was applied ----------------------------------
          ~ n[1-3]         link/ens4
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn nothing_found_is_one_line_and_json_says_whether_it_drifted() {
         let none = DriftReport { findings: vec![], not_judged: vec![], ..report() };
-        assert!(screen(&none, "i").ends_with("\nNo drift.\n"));
+        assert!(screen(&none).ends_with("\nNo drift.\n"));
         let value: serde_json::Value = serde_json::from_str(&json(&report())).unwrap();
         assert_eq!((value["drift"].as_bool(), value["incomplete"].as_bool()), (Some(true), Some(true)));
         assert_eq!(value["findings"][0]["found"]["is"], 1500);

@@ -66,17 +66,13 @@ pub fn details(plan: &Plan, subject: &str) -> Option<String> {
 }
 
 fn header(plan: &Plan) -> String {
-    let commit = match (&plan.inventory.commit, plan.inventory.dirty) {
-        (Some(commit), false) => format!("commit {}", commit.chars().take(9).collect::<String>()),
-        (Some(commit), true) => format!("commit {} with uncommitted changes", commit.chars().take(9).collect::<String>()),
-        (None, _) => "not under version control".to_owned(),
-    };
     let mut out = format!(
-        "cluster {}   {}   read {}\nspec     {} ({commit})\n",
+        "cluster {}   {}   read {}\nspec     {} ({})\n",
         plan.cluster,
         plan.inventory.path,
         plan.observed_at,
         plan.spec_digest.short(),
+        plan.inventory.words(),
     );
     if !plan.narrowed.is_empty() {
         out.push_str(&format!("narrowed to a part of the cluster: {}\n", plan.narrowed.join(" ")));
