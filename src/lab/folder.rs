@@ -1,9 +1,9 @@
 //! Where everything of a lab lies, and which ports it takes. Inventories refer to these names: they do not change.
 
 use super::Result;
-use crate::base::Diagnostic;
-use crate::system::{files, process};
-use std::fs::File;
+use crate::base::{Diagnostic, text};
+use crate::system::lock_file::{LockFile, Tried};
+use crate::system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
 /// The first port of a lab: machine N listens at this plus N, the repository at this plus 80.
@@ -83,16 +83,28 @@ impl Folder {
     }
 
     /// Only one command at a time works on a lab.
-    pub fn lock(&self) -> Result<File> {
+    pub fn lock(&self) -> Result<LockFile> {
         let path = self.path("lock");
-        let held = files::lock(&path).map_err(|error| trouble(&path, &error))?;
-        held.ok_or_else(|| {
-            Diagnostic::error("RW0907", format!("another command is at work on the lab in {}", self.root.display()))
-                .state("nothing was changed by this command")
-                .next("wait for it, or end it; then run the command again")
-                .into()
-        })
+        match LockFile::try_take(&path, &holder()).map_err(|error| trouble(&path, &error))? {
+            Tried::Taken(lock) => Ok(lock),
+            Tried::Held(other) => {
+                Err(Diagnostic::error("RW0907", format!("{} is at work on the lab in {}", who(&other), self.root.display()))
+                    .state("nothing was changed by this command")
+                    .next("wait for it, or end it; then run the command again")
+                    .into())
+            }
+        }
     }
+}
+
+/// What a lock of the lab says of who holds it.
+pub fn holder() -> String {
+    format!("process {} of {}", identity::process(), identity::user())
+}
+
+/// Who holds a lock, by what it says.
+pub fn who(held: &str) -> String {
+    if held.is_empty() { "another command".to_owned() } else { format!("another command ({})", text::one_line(held, 80)) }
 }
 
 /// `node1` for 1.

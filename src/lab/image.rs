@@ -1,11 +1,12 @@
 //! The disk of the machines and what belongs to it, built once for a recipe by mmdebstrap and kept in the cache.
 
 use super::event::{Event, Listener, Step, timed};
-use super::folder::{Folder, trouble};
+use super::folder::{self, Folder, trouble};
 use super::recipe::{self, Network};
 use super::sources::{self, Source};
 use super::{Result, assets};
 use crate::base::{Diagnostic, text};
+use crate::system::lock_file::{LockFile, Tried};
 use crate::system::process::{self, Ending, Program};
 use crate::system::{clock, files};
 use std::path::{Path, PathBuf};
@@ -48,23 +49,24 @@ fn built(target: &Path) -> Option<Image> {
 }
 
 /// Labs may share a cache: one builds, the others wait for it and then find what they need.
-fn lock_cache(folder: &Folder, listener: Listener<'_>) -> Result<std::fs::File> {
+fn lock_cache(folder: &Folder, listener: Listener<'_>) -> Result<LockFile> {
     let path = folder.cache().join("lock");
     files::make_folder(&folder.cache()).map_err(|error| trouble(&folder.cache(), &error))?;
     let watch = clock::Stopwatch::start();
     let mut said = false;
     loop {
-        if let Some(lock) = files::lock(&path).map_err(|error| trouble(&path, &error))? {
-            return Ok(lock);
-        }
+        let other = match LockFile::try_take(&path, &folder::holder()).map_err(|error| trouble(&path, &error))? {
+            Tried::Taken(lock) => return Ok(lock),
+            Tried::Held(other) => folder::who(&other),
+        };
         if watch.elapsed() > Step::Image.limit() {
-            return Err(Diagnostic::error("RW0907", format!("another lab has been building in {} for too long", folder.cache().display()))
+            return Err(Diagnostic::error("RW0907", format!("{other} has been building in {} for too long", folder.cache().display()))
                 .state("nothing was changed by this command")
                 .next("end that command, then run this one again")
                 .into());
         }
         if !std::mem::replace(&mut said, true) {
-            listener(Event::Note("another lab builds in this cache; waiting for it".to_owned()));
+            listener(Event::Note(format!("{other} builds in this cache; waiting for it")));
         }
         clock::block_for(500);
     }

@@ -119,7 +119,10 @@ impl State {
         if let Some((node, (word, since))) = longest {
             let waited = since.map_or(String::new(), |at| format!(" {}", clock(at.elapsed())));
             let more = if self.active.len() > 1 { format!(", and {} more", self.active.len() - 1) } else { String::new() };
-            text.push_str(&format!("; {} {word}{waited}{more}", step(node)));
+            let step = step(node);
+            // the reboot's only action has the step's own name
+            let word = if step.ends_with(word.as_str()) { String::new() } else { format!(" {word}") };
+            text.push_str(&format!("; {step}{word}{waited}{more}"));
         }
         text
     }

@@ -104,16 +104,6 @@ pub fn resolve(path: &Path) -> io::Result<std::path::PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Takes an exclusive lock on a file, made if need be; `None` while another process holds it. Dropping it lets go.
-pub fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Ok(None),
-        Err(fs::TryLockError::Error(error)) => Err(error),
-    }
-}
-
 /// A fresh folder of this process alone, 0700, in the system's folder for temporary files; the caller removes it.
 pub fn temporary_folder(prefix: &str) -> io::Result<std::path::PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
