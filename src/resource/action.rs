@@ -154,6 +154,12 @@ impl Action {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
+            (Action::HoldPackages { manager, names, hold }, Action::HoldPackages { manager: other, names: more, hold: also })
+                if manager == other && hold == also =>
+            {
+                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
+                true
+            }
             (this, next) => *this == *next,
         }
     }

@@ -145,6 +145,8 @@ fn a_locked_apt_names_who_holds_it() {
 
 fn dnf_host(story: &str) -> Option<Host> {
     let host = Host::start(story, &[(&repositories().rpm, "srv/rpm")])?;
+    // Debian has all plugins in one package; a host of RHEL has versionlock alone, and not `local`, which copies packages
+    host.must("cd /usr/lib/python3/dist-packages/dnf-plugins && mv versionlock.py /root/ && rm -rf * && mv /root/versionlock.py .");
     host.must("rm -rf /var/lib/dpkg /usr/bin/dpkg-query /usr/bin/apt-get /var/lib/apt; mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg; printf '[main]\\ngpgcheck=1\\n' >/etc/dnf/dnf.conf");
     Some(host)
 }
@@ -173,6 +175,40 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
 }
 
 #[test]
+fn dnf_pins_through_an_upgrade_and_lets_go_again() {
+    let Some(host) = dnf_host("package dnf pin") else { return };
+    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    let version = || host.must("rpm -q --qf '%{VERSION}' rw-alpha");
+    let upgrade = || {
+        host.must("dnf -y -q upgrade </dev/null");
+        version()
+    };
+    // brought with its pin, and taken away with it
+    let pinned = package(json!({ "name": "rw-alpha", "version": "1.0-1", "hold": true }));
+    live(&host, &pinned);
+    // one that is there is taken back to an older version and stays there, although the repository has a newer one
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    assert_eq!(version(), "2.0");
+    let fresh = live(&host, &pinned);
+    assert_eq!(version(), "2.0", "what was there before comes back");
+    host.perform(&fresh.actions);
+    assert_eq!(upgrade(), "1.0");
+    assert!(host.assess(&pinned).is_met());
+    // another version, asked for without a word about the pin, is refused before anything is done
+    let other = host.assess(&package(json!({ "name": "rw-alpha", "version": "2.0-1" })));
+    assert!(other.refusal.unwrap().contains("rw-alpha is held at 1.0-1 by somebody else"));
+    // with the word, the pin moves along
+    let moved = package(json!({ "name": "rw-alpha", "version": "2.0-1", "hold": true }));
+    host.perform(&host.assess(&moved).actions);
+    assert!(host.assess(&moved).is_met());
+    host.perform(&host.assess(&pinned).actions);
+    assert_eq!(upgrade(), "1.0");
+    // the pin taken out, the next upgrade takes the newer one
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "hold": false }))).actions);
+    assert_eq!(upgrade(), "2.0");
+}
+
+#[test]
 fn dnf_refuses_packages_that_another_key_signed() {
     let Some(host) = dnf_host("package dnf wrong key") else { return };
     host.perform(&host.assess(&dnf_repository(&repositories().other_key)).actions);
@@ -188,6 +224,7 @@ fn a_manager_that_is_not_there_is_a_refusal_and_not_a_failure() {
     let refused = host.assess(&apt_repository(&repositories().key));
     assert!(refused.refusal.unwrap().contains("apt does not keep the packages"));
     let action = Action::HoldPackages { manager: PackageManager::Dnf, names: vec!["rw-alpha".into()], hold: true };
+    host.must("rm /usr/lib/python3/dist-packages/dnf-plugins/versionlock.py");
     let (code, _, err) = host.sh(&action.script());
     assert!(code == 69 && complaint(&err).unwrap().contains("versionlock"), "{code} {err}");
 }

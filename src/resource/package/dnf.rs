@@ -63,7 +63,7 @@ pub fn refresh_script(repository: Option<&str>) -> String {
 pub fn hold_script(names: &[String], hold: bool) -> String {
     let verb = if hold { "add" } else { "delete" };
     format!(
-        "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock plugin of dnf is not on this host; install python3-dnf-plugin-versionlock'\n\
+        "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on Debian dnf-plugins-core)'\n\
          d versionlock {verb} {} || verdict\n",
         prelude(),
         sh_words(names.iter().map(String::as_str))
