@@ -117,7 +117,7 @@ impl<'a> Step<'a> {
     /// host that moved is left alone before anything of it is changed.
     async fn look(&mut self) -> Result<Answers, Halt> {
         let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
-        let ahead = if self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
+        let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
         let mut wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
         wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
         let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
@@ -137,15 +137,14 @@ impl<'a> Step<'a> {
         let untouched = |m: &usize| {
             let node = &shared.plan.nodes[*m];
             let begun = shared.earlier.nodes.get(&node.id).is_some_and(|status| status.intent.is_some() || status.outcome.is_some());
-            *m != self.n && node.held.is_none() && !begun && !shared.may_have_moved(*m)
+            *m != self.n && node.is_change() && node.held.is_none() && !begun && !shared.may_have_moved(*m)
         };
         let nodes = shared.on_target(self.node.target.as_ref()).iter().copied().filter(untouched).map(|m| &shared.plan.nodes[m]);
         nodes.flat_map(|node| node.members().iter().map(move |member| (node, member))).filter(|(_, m)| !moves_by_plan(m)).collect()
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
-        let reason = error.to_string();
-        over(Outcome::Unreachable { reason: reason.clone() }, trouble::unreachable(self.host, &reason, &self.shared.next))
+        over(Outcome::Unreachable { reason: error.one_line() }, trouble::not_reached(self.host, error, &self.shared.next))
     }
 
     fn refused(&self, verdict: Verdict) -> Halt {

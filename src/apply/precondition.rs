@@ -126,7 +126,9 @@ pub fn judge(node: &NodeKind, seen: &[Seen]) -> Verdict {
     if seen.iter().all(Seen::is_settled) {
         return Verdict::Met;
     }
-    let moved = |s: &&Seen| !s.may_have_moved && !s.is_settled() && !s.is_as_planned();
+    // What is only written down has no action that could mend it.
+    let adopts = matches!(node, NodeKind::Adopt { .. });
+    let moved = |s: &&Seen| (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned();
     if let Some(moved) = seen.iter().find(moved) {
         return Verdict::Stale(format!("{} (when planned: {})", moved.what_differs(), planned(moved.member)));
     }

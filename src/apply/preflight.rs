@@ -2,6 +2,7 @@
 
 use super::context::{Context, Event, EventSink};
 use super::trouble::{self, Next};
+use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target};
 use crate::plan::{NodeKind, Plan};
 use crate::resource::host::facts;
@@ -28,8 +29,8 @@ pub struct HostNow {
 pub struct Preflight {
     /// Locked and ready.
     pub ready: BTreeMap<String, HostNow>,
-    /// Not to be reached, with the reason.
-    pub unreachable: BTreeMap<Target, String>,
+    /// Not to be worked on, with the reason.
+    pub unready: BTreeMap<Target, Unready>,
     /// What the hosts remember of themselves.
     pub records: Vec<HostRecord>,
     /// Told, and no obstacle.
@@ -48,8 +49,41 @@ struct Ready {
 
 enum One {
     Ready(Box<Ready>),
-    Unreachable(String),
+    Unready(Unready),
     Refused(Box<Diagnostic>),
+}
+
+/// Why a host cannot be worked on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unready {
+    /// It cannot be reached.
+    NotReached(TransportError),
+    /// It can, and is not fit for it.
+    Unfit(String),
+}
+
+impl From<TransportError> for Unready {
+    fn from(error: TransportError) -> Self {
+        Unready::NotReached(error)
+    }
+}
+
+impl Unready {
+    /// In one line.
+    pub fn reason(&self) -> String {
+        match self {
+            Unready::NotReached(error) => error.one_line(),
+            Unready::Unfit(reason) => one_line(reason, 300),
+        }
+    }
+
+    /// For the person on call.
+    pub fn told(&self, host: &str, next: &Next) -> Diagnostic {
+        match self {
+            Unready::NotReached(error) => trouble::not_reached(host, error, next),
+            Unready::Unfit(reason) => trouble::not_workable(host, reason, next),
+        }
+    }
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
@@ -90,9 +124,9 @@ fn take(found: &mut Preflight, host: String, one: One, sink: &EventSink) {
             found.warnings.extend(warning);
             found.ready.insert(host, now);
         }
-        One::Unreachable(reason) => {
-            sink(Event::HostUnreachable { host: host.clone(), reason: reason.clone() });
-            found.unreachable.insert(Target::host(host), reason);
+        One::Unready(unready) => {
+            sink(Event::HostUnreachable { host: host.clone(), reason: unready.reason() });
+            found.unready.insert(Target::host(host), unready);
         }
         One::Refused(diagnostic) => found.refusals.push(*diagnostic),
     }
@@ -141,11 +175,11 @@ pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportE
 
 async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64) -> One {
     match reach(host, context).await {
-        Err(error) => One::Unreachable(error.to_string()),
+        Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
             let now = match host_now(&answers) {
                 Ok(now) => now,
-                Err(reason) => return One::Unreachable(format!("who it is could not be read: {reason}")),
+                Err(reason) => return One::Unready(Unready::Unfit(format!("who it is could not be read: {reason}"))),
             };
             if let Err(refusal) = take_lock(host, &writer, holder, fence).await {
                 return refusal;
@@ -179,7 +213,7 @@ pub fn host_now(answers: &Answers) -> Result<HostNow, String> {
 /// Takes the host's lock. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
 /// so that run is dead. A higher fencing number on the host only means that ours has to go beyond it.
 async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
-    let unreachable = |error: TransportError| One::Unreachable(error.to_string());
+    let unreachable = |error: TransportError| One::Unready(error.into());
     let mut taken_over = false;
     for _ in 0..4 {
         let number = fence.load(Ordering::SeqCst);
@@ -201,7 +235,9 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
             Performed::Ended { code, stderr, .. } => {
                 return Err(One::Refused(Box::new(trouble::lock_failed(host, &format!("exit status {code}: {stderr}")))));
             }
-            Performed::Unknown { reason } => return Err(One::Unreachable(reason)),
+            Performed::Unknown { reason } => {
+                return Err(One::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}"))));
+            }
         }
     }
     Err(One::Refused(Box::new(trouble::lock_failed(host, "it is taken and let go by others all the time"))))
@@ -217,7 +253,14 @@ fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagno
     plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(cuts).collect()
 }
 
-/// What is told of a host that could not be reached.
-pub fn told(unreachable: &BTreeMap<Target, String>, next: &Next) -> Vec<Diagnostic> {
-    unreachable.iter().map(|(target, reason)| trouble::unreachable(&target.name, reason, next)).collect()
+impl Preflight {
+    /// What is told of the hosts that cannot be worked on.
+    pub fn told(&self, next: &Next) -> Vec<Diagnostic> {
+        self.unready.iter().map(|(target, unready)| unready.told(&target.name, next)).collect()
+    }
+
+    /// The same for the scheduler.
+    pub fn reasons(&self) -> BTreeMap<Target, String> {
+        self.unready.iter().map(|(target, unready)| (target.clone(), unready.reason())).collect()
+    }
 }

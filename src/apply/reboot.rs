@@ -3,7 +3,7 @@
 use super::change::Finish;
 use super::context::Event;
 use super::precondition::{reads, see};
-use super::preflight::host_now;
+use super::preflight::{Unready, host_now};
 use super::shared::Shared;
 use super::trouble;
 use crate::base::Digest;
@@ -27,8 +27,9 @@ pub(super) async fn reboot(shared: &Shared, n: usize) -> Result<Finish, JournalE
 async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, JournalError> {
     let (writer, now) = match boot_id(shared, host).await {
         Ok(found) => found,
-        Err(reason) => {
-            return Ok(Finish::told(Outcome::Unreachable { reason: reason.clone() }, trouble::unreachable(host, &reason, &shared.next)));
+        Err(unready) => {
+            let outcome = Outcome::Unreachable { reason: unready.reason() };
+            return Ok(Finish::told(outcome, unready.told(host, &shared.next)));
         }
     };
     let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
@@ -114,14 +115,15 @@ async fn come_back(shared: &Shared, host: &str, before: &str, answered: &mut boo
     }
 }
 
-async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), String> {
+async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unready> {
     let look = async {
         let writer = shared.connect(host).await?;
         let answers = writer.reader().read(&[Read::Host]).await?;
         Ok::<_, TransportError>((writer, answers))
     };
-    let (writer, answers) = look.await.map_err(|error| error.to_string())?;
-    let boot = host_now(&answers)?.boot_id.ok_or_else(|| "it does not say which boot it is in".to_owned())?;
+    let (writer, answers) = look.await?;
+    let now = host_now(&answers).map_err(Unready::Unfit)?;
+    let boot = now.boot_id.ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
     Ok((writer, boot))
 }
 

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Event, EventSink};
 use super::outcome::{ApplyOutcome, Counts, Ending};
-use super::preflight::{Preflight, preflight, release, told};
+use super::preflight::{Preflight, preflight, release};
 use super::refusal;
 use super::resume::Decisions;
 use super::scheduler::Scheduler;
@@ -133,10 +133,11 @@ impl Begun {
         }
         let left = scheduler.outcomes().filter(|(step, outcome)| step.role == Role::Work && outcome.is_none()).count();
         (shared.sink)(Event::RunStarted { run: shared.run.clone(), steps: left });
-        let mut problems = told(&found.unreachable, &shared.next);
+        let mut problems = found.told(&shared.next);
+        let unreachable = found.reasons();
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
-        let broken = turn.run(found.unreachable).await.err();
+        let broken = turn.run(unreachable).await.err();
         if broken.is_none() {
             release(ready, &shared.context, &lock.holder).await;
         }

@@ -87,7 +87,7 @@ fn step(node: &Node, after: Vec<usize>) -> Step {
     let role = match &node.kind {
         NodeKind::Gate { hosts } => Role::Gate(hosts.iter().map(Target::host).collect()),
         NodeKind::Barrier => Role::Barrier,
-        NodeKind::Change { .. } | NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Role::Work,
+        NodeKind::Change { .. } | NodeKind::Adopt { .. } | NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Role::Work,
     };
     Step {
         id: node.id.clone(),

@@ -4,7 +4,7 @@ use super::fleet_for_tests::{Fault, Host, Room};
 use super::outcome::{ApplyOutcome, Counts, Ending};
 use super::resume::{Decisions, resume, resume_through};
 use super::run::{apply, apply_through};
-use crate::plan::{NodeKind, Plan, file};
+use crate::plan::{NodeKind, Plan, Reason, file};
 use crate::resource::Disruption;
 use crate::state::journal_writer::JournalStore;
 use crate::state::{ClusterLock, Outcome, State};
@@ -94,6 +94,33 @@ async fn what_is_so_already_is_done_without_an_action_and_never_taken_away() {
 }
 
 #[tokio::test]
+async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() {
+    let mut room = two_files(&["a"]);
+    let put = |room: &Room, text: &str| room.fleet.with("a", |host| drop(host.files.insert("/etc/x".into(), text.into())));
+    room.fleet.with("a", |host| drop(host.files.insert("/etc/y".into(), "two\n".into())));
+    put(&room, "one\n");
+    // moved after the plan: nothing is taken for so
+    let plan = room.plan();
+    put(&room, "else\n");
+    let moved = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((moved.ending, codes(&moved), moved.counts.stale), (Ending::Incomplete, vec!["RW0610"], 1));
+    assert!(room.state().last_applied.resources.is_empty());
+    put(&room, "one\n");
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, outcome.counts), (Ending::Done, Counts { already: 1, ..Counts::default() }));
+    room.fleet.with("a", |host| assert!(host.told.is_empty() && host.record.as_ref().unwrap().contains("/etc/x")));
+    assert!(room.state().last_applied.resources.values().all(|applied| applied.adopted));
+    assert_eq!((room.plan().nodes, room.gate.checked.lock().unwrap().len()), (vec![], 0));
+    put(&room, "drifted\n");
+    assert_eq!(room.plan().nodes[0].members()[0].reason, Reason::Drifted);
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    room.wishes.clear();
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    room.fleet.with("a", |host| assert_eq!(format!("{}{}", host.files["/etc/x"], host.files["/etc/y"]), "one\ntwo\n"));
+    assert!(room.state().last_applied.resources.is_empty());
+}
+
+#[tokio::test]
 async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let room = two_files(&["a"]);
@@ -151,7 +178,7 @@ async fn hosts_that_are_down_take_the_budget() {
     room.fleet.with("b", |host| host.down_for = u32::MAX);
     let outcome = apply(&plan, &room.context, room.sink()).await;
     assert_eq!(outcome.ending, Ending::Stopped);
-    assert_eq!(codes(&outcome), ["RW0615", "RW0620"]);
+    assert_eq!(codes(&outcome), ["RW0401", "RW0620"]);
     room.fleet.with("a", |host| assert_eq!(host.boot, 0));
 }
 

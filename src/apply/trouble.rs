@@ -3,8 +3,10 @@
 use crate::base::text::{clean, one_line};
 use crate::base::{Diagnostic, Target};
 use crate::plan::Plan;
+use crate::resource::complaint::{LOCKED, complaint, status_word};
 use crate::resource::{Assessment, Plane, Reading};
 use crate::state::Holder;
+use crate::transport::TransportError;
 
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]
@@ -80,12 +82,24 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
     let tail: Vec<&str> = text.trim().lines().rev().take(6).collect();
     let tail = clean(&tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
-    let said = if tail.is_empty() { "it said nothing".to_owned() } else { format!("it said: {tail}") };
-    Diagnostic::error("RW0612", format!("{word} ended with exit status {code}; {said}"))
+    let said = match (complaint(stderr), tail.is_empty()) {
+        (Some(sentence), _) => sentence,
+        (None, false) => format!("it said: {tail}"),
+        (None, true) => "it said nothing".to_owned(),
+    };
+    let status = status_word(code).map_or_else(String::new, |word| format!(" ({word})"));
+    Diagnostic::error("RW0612", format!("{} ended with exit status {code}{status}; {said}", word.replace('_', " ")))
         .on(node)
         .effect("the host counts as out of service until a later run mends it")
-        .state("this step may be half done; the rest of this host was left alone")
-        .next(format!("mend the cause on the host, then {}", next.resume()))
+        .state(match code {
+            LOCKED => "this action changed nothing; what was done before it stands, and the rest of this host was left alone",
+            _ => "this step may be half done; the rest of this host was left alone",
+        })
+        .next(match code {
+            LOCKED => format!("when that program has ended: {}", next.resume()),
+            _ => format!("mend the cause on the host, then {}", next.resume()),
+        })
+        .next(format!("where the spec is wrong: correct it, then {}", next.plan()))
 }
 
 /// All actions ended well, and the resource is not as wished.
@@ -110,13 +124,21 @@ pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> D
     diagnostic
 }
 
-/// A host cannot be reached.
-pub fn unreachable(host: &str, reason: &str, next: &Next) -> Diagnostic {
+/// What is said of a host on which a step could not begin.
+const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and the rest of the plan on it is left";
+
+/// A host cannot be reached: what the transport has to say about it, and the command that goes on with the run.
+pub fn not_reached(host: &str, error: &TransportError, next: &Next) -> Diagnostic {
+    error.told(NOT_BEGUN, &format!("then {}", next.resume())).on(format!("host/{host}"))
+}
+
+/// A host answers, and cannot be worked on.
+pub fn not_workable(host: &str, reason: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0615", format!("the host cannot be worked on: {}", one_line(reason, 300)))
         .on(format!("host/{host}"))
         .effect("it counts as out of service; nothing of the plan is done on it")
-        .state("nothing was begun on it in this step")
-        .next(format!("mend the way to the host, then {}", next.resume()))
+        .state(NOT_BEGUN)
+        .next(format!("mend the cause on the host, then {}", next.resume()))
 }
 
 /// The host answers, and has not rebooted.

@@ -58,7 +58,9 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         }
         return Ok(exit(outcome.ending));
     }
-    if !arguments.yes && !terminal::confirm("Carry this out? Only `yes` does it: ") {
+    // What is only written down is no change that somebody would have to agree to.
+    let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_change());
+    if changes && !arguments.yes && !terminal::confirm("Carry this out? Only `yes` does it: ") {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1013", "nobody said yes")
                 .state("nothing was changed")

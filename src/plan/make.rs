@@ -58,6 +58,8 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     let mut nodes = draft.nodes();
     hold_dependants(&mut nodes);
     waves::roll_out(&mut nodes, inputs.targets, &inputs.rollout);
+    // After the rollout: what only is written down needs neither a turn nor a gate.
+    nodes.extend(draft.adopted(inputs.last));
     let mut plan = Plan {
         format_version: FORMAT_VERSION.to_owned(),
         made_by: inputs.header.made_by.clone(),
@@ -266,6 +268,26 @@ impl Draft {
         }
     }
 
+    /// One node a target for all that is as wished and not remembered so.
+    fn adopted(&self, last: &LastApplied) -> Vec<Node> {
+        let remembered = |wish: &Wish| last.resources.get(&wish.address).is_some_and(|applied| applied.digest == wish.digest());
+        let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
+        for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == Status::Met && !remembered(&item.wish)) {
+            found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..member(item) });
+        }
+        let node = |(target, members): (&Target, Vec<Member>)| Node {
+            id: format!("{target}/found"),
+            kind: NodeKind::Adopt { members },
+            target: Some(target.clone()),
+            disruption: Disruption::None,
+            interrupts: Vec::new(),
+            after: Vec::new(),
+            wave: 0,
+            held: None,
+        };
+        found.into_iter().map(node).collect()
+    }
+
     fn unchanged(&self) -> BTreeMap<Target, usize> {
         let mut counts = BTreeMap::new();
         for n in self.kept.iter().filter(|n| self.items[**n].status == Status::Met) {
@@ -310,6 +332,12 @@ pub(crate) fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec
             joined.push(action.clone());
         }
     }
+    // A hold that is let go makes room for the one install of all, and a new hold keeps what that install brought.
+    joined.sort_by_key(|action| match action {
+        Action::HoldPackages { hold: false, .. } => 0,
+        Action::HoldPackages { hold: true, .. } => 2,
+        _ => 1,
+    });
     joined
 }
 

@@ -41,6 +41,8 @@ pub enum Reason {
     },
     /// Could not be found out, so it is applied again.
     Unknown,
+    /// As wished, and not remembered so: it is recorded as it was found, and nothing is done.
+    AsWished,
 }
 
 /// One attribute in one plane that is not as wished.
@@ -92,6 +94,12 @@ pub enum NodeKind {
         /// The netdev whose traffic is interrupted.
         interrupts_netdev: Option<String>,
     },
+    /// Resources that are as wished and not remembered so. They are looked at once more and recorded, so that a later
+    /// change of them is told as drift; what was not our doing stays when the wish goes.
+    Adopt {
+        /// The resources.
+        members: Vec<Member>,
+    },
     /// The host reboots; proven by another boot id.
     Reboot,
     /// The node is emptied.
@@ -133,12 +141,17 @@ pub struct Node {
 }
 
 impl Node {
-    /// The members of a change; nothing for other nodes.
+    /// The resources of a change, or those that are recorded as they are; nothing for other nodes.
     pub fn members(&self) -> &[Member] {
         match &self.kind {
-            NodeKind::Change { members, .. } => members,
+            NodeKind::Change { members, .. } | NodeKind::Adopt { members } => members,
             _ => &[],
         }
+    }
+
+    /// True when it changes something on its target.
+    pub fn is_change(&self) -> bool {
+        matches!(self.kind, NodeKind::Change { .. })
     }
 }
 

@@ -66,6 +66,7 @@ fn label(node: &Node) -> String {
             let more = if members.len() > 6 { format!("\nand {} more", members.len() - 6) } else { String::new() };
             format!("{}{more}", names.join("\n"))
         }
+        NodeKind::Adopt { members } => format!("record {} as found", members.len()),
         NodeKind::Reboot => "reboot".to_owned(),
         NodeKind::Drain => "drain".to_owned(),
         NodeKind::Wait { until } => format!("wait until {until}"),

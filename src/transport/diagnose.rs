@@ -45,11 +45,25 @@ impl TransportError {
         Trouble { code: diagnostic.code.to_owned(), message: diagnostic.message, alike, next: diagnostic.next }
     }
 
-    /// As a diagnostic. Its state is that of a connection that was only to be opened or read over: an action whose
+    /// As a diagnostic of a command that only reads: nothing was changed, and the same command goes on. An action whose
     /// outcome is not known is no error of the transport but `Performed::Unknown`.
     pub fn diagnostic(&self) -> Diagnostic {
+        self.told("nothing was changed on the host", "then run the same command again")
+    }
+
+    /// As a diagnostic that says what state things are in and, after what mends the cause, what to run.
+    pub fn told(&self, state: &str, then: &str) -> Diagnostic {
+        let diagnostic = self.cause().state(state).next(then);
+        match self.host() {
+            Some(host) => diagnostic.on(format!("host/{}", one_line(host, 80))),
+            None => diagnostic,
+        }
+    }
+
+    /// What it is, what it means, and what mends it.
+    fn cause(&self) -> Diagnostic {
         let error = |code| Diagnostic::error(code, self.one_line());
-        let diagnostic = match self {
+        match self {
             TransportError::Unreachable { host, address, .. } => unreachable(error("RW0401"), host, address),
             TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
             TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
@@ -66,20 +80,13 @@ impl TransportError {
                 .effect(format!("{user} may log in but cannot read or change the system"))
                 .next(format!("on the host, with visudo: {user} ALL=(root) NOPASSWD: /bin/sh"))
                 .next("or set `ssh: { user: root }` in the inventory"),
-            TransportError::Lost { .. } => error("RW0408")
-                .effect("what the host was asked last has no answer")
-                .next("run the same command again; after an apply: railwright resume"),
+            TransportError::Lost { .. } => {
+                error("RW0408").effect("what the host was asked last has no answer").next("see that the host and the way to it are up")
+            }
             TransportError::TimedOut { .. } => error("RW0409")
                 .effect("something on the host hangs: a dead network file system, a driver that waits, no memory")
-                .next("look at the host (uptime, dmesg), then run the same command again"),
-            TransportError::Local { .. } => {
-                error("RW0410").next("mend this on the machine that runs railwright, then run the same command again")
-            }
-        };
-        let diagnostic = diagnostic.state("nothing was changed on the host");
-        match self.host() {
-            Some(host) => diagnostic.on(format!("host/{}", one_line(host, 80))),
-            None => diagnostic,
+                .next("look at the host (uptime, dmesg)"),
+            TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }
 }
@@ -88,7 +95,7 @@ fn unreachable(diagnostic: Diagnostic, host: &str, address: &str) -> Diagnostic 
     diagnostic
         .effect("the host's links and settings are unknown; it counts as unavailable")
         .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))
-        .next(format!("or go on without it: --exclude host/{}", one_line(host, 80)))
+        .next(format!("or plan without it: --exclude host/{}", one_line(host, 80)))
 }
 
 fn unknown_key(diagnostic: Diagnostic, known_hosts: &str, line: &str) -> Diagnostic {

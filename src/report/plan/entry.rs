@@ -41,6 +41,7 @@ fn kind_word(node: &Node) -> &'static str {
         NodeKind::Wait { .. } => "wait",
         NodeKind::Gate { .. } => "gate",
         NodeKind::Barrier => "barrier",
+        NodeKind::Adopt { .. } => "adopt",
     }
 }
 
@@ -58,7 +59,7 @@ pub fn body(nodes: &[&Node]) -> String {
         }
         NodeKind::Drain => format!(" ! {WHO} drain\n"),
         NodeKind::Wait { until } => format!(" . {WHO} wait until {until}\n"),
-        NodeKind::Gate { .. } | NodeKind::Barrier => String::new(),
+        NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
         NodeKind::Change { members, .. } => {
             let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
@@ -174,6 +175,7 @@ fn symbol(member: &Member) -> char {
         (_, true) => '-',
         (Reason::New, _) => '+',
         (Reason::KnownAfter { .. } | Reason::Unknown, _) => '?',
+        (Reason::AsWished, _) => '=',
         _ => '~',
     }
 }
@@ -201,6 +203,7 @@ fn reason(member: &Member, place: Option<String>) -> String {
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
         Reason::KnownAfter { step } => format!("known after {}", crate::base::text::clean(&step.path.join(" "))),
         Reason::Unknown => "could not be read, so it is applied again".to_owned(),
+        Reason::AsWished => "as wished already: recorded as it is, and left as it is when the wish goes".to_owned(),
     }
 }
 

@@ -22,9 +22,11 @@ pub struct Next {
 /// The whole screen.
 pub fn screen(plan: &Plan, next: &Next) -> String {
     let mut out = header(plan);
-    let work: Vec<&Node> = plan.nodes.iter().filter(|n| !matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier)).collect();
+    let no_work = |n: &Node| matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. });
+    let work: Vec<&Node> = plan.nodes.iter().filter(|n| !no_work(n)).collect();
     if work.is_empty() {
         out.push_str(&nothing_to_do(plan));
+        out.push_str(&not_recorded(plan, next));
         out.push_str(&unknown(plan));
         if !plan.unknown.is_empty() {
             out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {}\n", next.inventory));
@@ -107,6 +109,23 @@ fn nothing_to_do(plan: &Plan) -> String {
     }
 }
 
+/// How many resources are as wished and not remembered so.
+fn adopted(plan: &Plan) -> usize {
+    plan.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Adopt { .. })).map(|node| node.members().len()).sum()
+}
+
+fn not_recorded(plan: &Plan, next: &Next) -> String {
+    let command = match (&next.file, next.inventory.as_str()) {
+        (Some(file), _) => format!("railwright apply {file}"),
+        (None, "") => "this run".to_owned(),
+        (None, inventory) => format!("railwright apply {inventory}"),
+    };
+    match adopted(plan) {
+        0 => String::new(),
+        count => format!("{count} of them are not recorded yet: {command} writes down that they are so, and changes nothing.\n"),
+    }
+}
+
 fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
     let mut hosts = BTreeSet::new();
     let mut others = 0;
@@ -174,7 +193,9 @@ fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
         }
     }
     let unchanged: usize = plan.unchanged.values().sum();
-    parts.push(format!("{unchanged} as they should be"));
+    let noted = adopted(plan);
+    let noted = if noted > 0 { format!(" ({noted} recorded so for the first time)") } else { String::new() };
+    parts.push(format!("{unchanged} as they should be{noted}"));
     format!("summary  {}\n", lines(&parts))
 }
 
