@@ -2,13 +2,16 @@
 //!
 //! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`, the answers of its hosts
 //! as in an observation file. What the module under test must make of them lies beside it: `desired.txt` (its wishes
-//! and checks), `assessed.txt` (what its kinds make of the facts), or `errors.txt`. With RAILWRIGHT_UPDATE=1 in the
-//! environment the expectations are written anew; read the difference before you commit it.
+//! and checks), `assessed.txt` (what its kinds make of the facts) and `plan.txt` (the plan of it, with its reasons), or
+//! `errors.txt`. Where the case also holds `applied.json`, what the same hosts said after that plan was carried out, the
+//! next plan must be empty. With RAILWRIGHT_UPDATE=1 in the environment the expectations are written anew; read the
+//! difference before you commit it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod inventories;
 mod lint;
+mod planned;
 mod say;
 mod together;
 
@@ -49,7 +52,7 @@ fn every_case_gives_what_it_must() {
             wrong.push(format!("{}: a module has at least two cases", name(folder)));
         }
         for case in cases {
-            for (file, made) in outcome(&modules, &name(folder), &case) {
+            for (file, made) in outcome(&modules, &name(folder), &case, &mut wrong) {
                 wrong.extend(compare(&case.join(file), made));
             }
         }
@@ -58,7 +61,7 @@ fn every_case_gives_what_it_must() {
 }
 
 /// A file of the case and what it must hold; `None` is no such file.
-fn outcome(modules: &Modules, module: &str, case: &Path) -> Vec<(&'static str, Option<String>)> {
+fn outcome(modules: &Modules, module: &str, case: &Path, wrong: &mut Vec<String>) -> Vec<(&'static str, Option<String>)> {
     let text = fs::read_to_string(case.join("spec.yaml")).unwrap_or_else(|error| panic!("{}/spec.yaml: {error}", case.display()));
     let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{}: {}", case.display(), say::all(&problems.diagnostics, &[&problems.sources])));
@@ -67,8 +70,15 @@ fn outcome(modules: &Modules, module: &str, case: &Path) -> Vec<(&'static str, O
     match module::desired(&loaded, modules, &texts) {
         Err(errors) => vec![("desired.txt", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
         Ok(desired) => {
-            let assessed = fs::read_to_string(case.join("facts.json")).ok().map(|facts| assessed(&desired, module, &facts));
-            vec![("errors.txt", None), ("desired.txt", Some(wishes(&desired, module))), ("assessed.txt", assessed)]
+            let read = |file: &str| fs::read_to_string(case.join(file)).ok().map(|text| serde_json::from_str(&text).unwrap());
+            let facts: Option<Observation> = read("facts.json");
+            let assessed = facts.as_ref().map(|facts| assessed(&desired, module, facts));
+            let plan = facts.as_ref().map(|facts| planned::plan(&loaded, &desired, module, facts));
+            if let (Some(facts), Some(applied)) = (&facts, &read("applied.json")) {
+                wrong.extend(planned::second(&loaded, &desired, module, facts, applied).map(|what| format!("{}: {what}", case.display())));
+            }
+            let screen = plan.as_ref().map(planned::screen);
+            vec![("errors.txt", None), ("desired.txt", Some(wishes(&desired, module))), ("assessed.txt", assessed), ("plan.txt", screen)]
         }
     }
 }
@@ -128,8 +138,7 @@ fn wishes(desired: &Desired, module: &str) -> String {
 }
 
 /// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
-fn assessed(desired: &Desired, module: &str, facts: &str) -> String {
-    let observation: Observation = serde_json::from_str(facts).unwrap();
+fn assessed(desired: &Desired, module: &str, observation: &Observation) -> String {
     let mut out = String::new();
     for wish in desired.wishes.iter().filter(|wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module))) {
         let kind = kind_named(&wish.kind).unwrap();

@@ -1,0 +1,78 @@
+//! The plan of a case: facts in, plan out, and nothing left to do for the facts of after it.
+
+use crate::is_of;
+use railwright::base::{Digest, Target};
+use railwright::module::Desired;
+use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Plan, RolloutPolicy, Selection, make};
+use railwright::report;
+use railwright::resource::{Observation, Wish, kind_named};
+use railwright::spec::Loaded;
+use std::collections::BTreeMap;
+
+/// The wishes of one module.
+fn wishes(desired: &Desired, module: &str) -> Vec<Wish> {
+    let of_module = |wish: &&Wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module));
+    desired.wishes.iter().filter(of_module).cloned().collect()
+}
+
+/// The first plan that the facts give.
+pub fn plan(loaded: &Loaded, desired: &Desired, module: &str, facts: &Observation) -> Plan {
+    planned(loaded, &wishes(desired, module), &LastApplied::default(), facts)
+}
+
+/// The screen without the lines that name files and digests.
+pub fn screen(plan: &Plan) -> String {
+    let screen = report::plan::screen(plan, &report::plan::Next::default());
+    let lines = screen.lines().filter(|line| !["cluster ", "spec ", "digest "].iter().any(|word| line.starts_with(word)));
+    lines.map(|line| format!("{line}\n")).collect::<String>().trim_start().to_owned()
+}
+
+/// What is left to do once the first plan was carried out and its hosts say what they then said; nothing is right.
+pub fn second(loaded: &Loaded, desired: &Desired, module: &str, facts: &Observation, applied: &Observation) -> Option<String> {
+    let wishes = wishes(desired, module);
+    let first = planned(loaded, &wishes, &LastApplied::default(), facts);
+    let resources = first.nodes.iter().flat_map(Node::members).map(|member| {
+        let wish = &member.wish;
+        let applied = Applied {
+            kind: wish.kind.clone(),
+            body: wish.body.clone(),
+            digest: wish.digest(),
+            module: wish.module.clone(),
+            places: wish.places.clone(),
+            after: wish.after.clone(),
+            before: member.before.clone(),
+            adopted: false,
+            run: "r0001".to_owned(),
+            at: "2026-01-01T00:00:00Z".to_owned(),
+        };
+        (wish.address.clone(), applied)
+    });
+    let second = planned(loaded, &wishes, &LastApplied { resources: resources.collect() }, applied);
+    let left = !second.nodes.is_empty() || !second.unknown.is_empty();
+    left.then(|| format!("the second plan is not empty\n{}", screen(&second)))
+}
+
+fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observation) -> Plan {
+    let (rollout, hosts) = (&loaded.spec.rollout, &loaded.hosts);
+    let inputs = Inputs {
+        header: Header {
+            made_by: String::new(),
+            cluster: loaded.spec.cluster.clone(),
+            inventory: InventoryOrigin::default(),
+            spec_digest: Digest::of_bytes(b""),
+            modules: BTreeMap::new(),
+        },
+        wishes,
+        last,
+        observation: facts,
+        kinds: &kind_named,
+        targets: &hosts.iter().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
+        rollout: RolloutPolicy {
+            canary: rollout.canary(),
+            max_unavailable: rollout.max_unavailable(hosts.len()),
+            max_disruption: rollout.max_disruption(),
+        },
+        selection: Selection::default(),
+    };
+    make(&inputs).unwrap()
+}
