@@ -178,7 +178,9 @@ impl<'a> Step<'a> {
             match acted {
                 Acted::All => return self.confirm(&seen, begun).await,
                 Acted::Failed { word, code, stdout, stderr } => {
-                    let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next);
+                    let untouched = self.is_untouched(&seen).await;
+                    let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
+                        .state(trouble::after_failure(untouched));
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::Lost(reason) => {
@@ -299,6 +301,14 @@ impl<'a> Step<'a> {
             return Ok(answers);
         }
         Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
+    }
+
+    /// After a failure: reads once more, so that the one on call knows whether the step is half done.
+    async fn is_untouched(&self, before: &[Seen<'a>]) -> bool {
+        let wanted = self.node.members().iter().flat_map(reads).collect();
+        let Some(writer) = &self.writer else { return false };
+        let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
+        now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
     }
 
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.

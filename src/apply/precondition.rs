@@ -83,11 +83,12 @@ impl Seen<'_> {
             && self.assessment.attributes.values().flat_map(|a| a.differences()).all(|(plane, ..)| plane == Plane::Running)
     }
 
-    /// For messages.
+    /// For messages: `file /etc/x: what differs`.
     pub fn what_differs(&self) -> String {
+        let name = self.address().path.join(" ");
         match &self.assessment.known_after {
-            Some(step) => format!("{}: it cannot be judged before {step} is there", self.address().within_target()),
-            None => format!("{}: {}", self.address().within_target(), differences(&self.assessment)),
+            Some(step) => format!("{name}: it cannot be judged before {step} is there"),
+            None => format!("{name}: {}", differences(&self.assessment)),
         }
     }
 

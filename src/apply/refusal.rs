@@ -17,7 +17,7 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
             Diagnostic::error("RW0602", "the plan does not have the digest that it carries: it was changed after it was made")
                 .effect("what would be applied is not what was planned and reviewed")
                 .state("nothing was changed")
-                .next(Next::of(plan).plan()),
+                .next(Next::of(plan).anew()),
         );
     }
     if context.spec_digest.as_ref().is_some_and(|now| *now != plan.spec_digest) {
@@ -26,7 +26,7 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
                 .on(plan.inventory.path.clone())
                 .effect("the plan would bring the cluster to what the spec said then")
                 .state("nothing was changed")
-                .next(Next::of(plan).plan()),
+                .next(Next::of(plan).anew()),
         );
     }
     problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context)));
@@ -39,7 +39,7 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
         Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
             .effect("what the plan calls new, changed or removed may no longer be so")
             .state("nothing was changed")
-            .next(Next::of(plan).plan())
+            .next(Next::of(plan).anew())
     })
 }
 

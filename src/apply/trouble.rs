@@ -25,6 +25,11 @@ impl Next {
         format!("railwright resume {}", self.inventory)
     }
 
+    /// The commands that replace a plan which may not be applied.
+    pub fn anew(&self) -> String {
+        format!("railwright plan {0} -o FILE, look at it, then railwright apply FILE", self.inventory)
+    }
+
     /// The command that looks at everything anew.
     pub fn plan(&self) -> String {
         format!("railwright plan {}", self.inventory)
@@ -91,15 +96,20 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
     Diagnostic::error("RW0612", format!("{} ended with exit status {code}{status}; {said}", word.replace('_', " ")))
         .on(node)
         .effect("the host counts as out of service until a later run mends it")
-        .state(match code {
-            LOCKED => "this action changed nothing; what was done before it stands, and the rest of this host was left alone",
-            _ => "this step may be half done; the rest of this host was left alone",
-        })
+        .state(after_failure(false))
         .next(match code {
             LOCKED => format!("when that program has ended: {}", next.resume()),
-            _ => format!("mend the cause on the host, then {}", next.resume()),
+            _ => format!("mend the cause on the host, then {}; or correct the spec, then {}", next.resume(), next.plan()),
         })
-        .next(format!("where the spec is wrong: correct it, then {}", next.plan()))
+}
+
+/// The state that a failed step leaves, by another look at its resources.
+pub fn after_failure(untouched: bool) -> &'static str {
+    if untouched {
+        "read again, everything of this step is as it was before; the rest of this host was left alone"
+    } else {
+        "this step may be half done; the rest of this host was left alone"
+    }
 }
 
 /// All actions ended well, and the resource is not as wished.
@@ -188,7 +198,7 @@ pub fn lock_failed(host: &str, reason: &str) -> Diagnostic {
         .on(format!("host/{host}"))
         .effect("without it two runs could work on the host at once")
         .state("nothing was changed on any host")
-        .next("is /var/lib/railwright on the host writable for root, with space left?")
+        .next("see that /var/lib/railwright on the host is writable for root, with space left; then run the same command again")
 }
 
 /// The change would cut our own connection.

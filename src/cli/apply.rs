@@ -6,7 +6,7 @@ use super::verification;
 use super::{Exit, Failure};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience};
 use crate::base::Diagnostic;
-use crate::plan::{Plan, Selection};
+use crate::plan::{Node, Plan, Selection};
 use crate::report;
 use crate::report::document::{self, RunDocument};
 use crate::spec::Sources;
@@ -79,7 +79,8 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
         return Ok((prepared, plan));
     }
-    let plan = pipeline::read_plan(&arguments.plan)?;
+    // A plan that cannot be trusted is refused like a stale one.
+    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
     let prepared = pipeline::prepare(Path::new(&plan.inventory.path), &Source::Live)?;
     Ok((prepared, plan))
 }
@@ -126,12 +127,23 @@ where
         let look = report::out::Look::of_stderr();
         report::out::note(&report::diagnostic::text(&outcome.problems, &Sources::default(), look));
     }
-    report::out::print(&shown(&outcome, inventory, json));
-    exit(outcome.ending)
+    let unknown = not_looked_at(plan);
+    report::out::print(&shown(&outcome, inventory, unknown, json));
+    match outcome.ending {
+        Ending::Done if unknown > 0 => Exit::Incomplete,
+        ending => exit(ending),
+    }
 }
 
-fn shown(outcome: &ApplyOutcome, inventory: &str, json: bool) -> String {
-    if json { document::text(&RunDocument::of(outcome)) } else { report::apply::summary(outcome, inventory) }
+/// How much the plan could not find out and no step of it looks at again.
+fn not_looked_at(plan: &Plan) -> usize {
+    let planned: Vec<String> = plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.to_string()).collect();
+    let open = |subject: &str| !planned.iter().any(|address| subject.starts_with(&format!("{address}#")));
+    plan.unknown.iter().filter(|finding| open(&finding.subject)).count()
+}
+
+fn shown(outcome: &ApplyOutcome, inventory: &str, unknown: usize, json: bool) -> String {
+    if json { document::text(&RunDocument::of(outcome)) } else { report::apply::summary(outcome, inventory, unknown) }
 }
 
 fn exit(ending: Ending) -> Exit {

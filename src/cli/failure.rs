@@ -16,12 +16,14 @@ pub struct Failure {
     pub diagnostics: Vec<Diagnostic>,
     /// The files that carets point into.
     pub sources: Sources,
+    /// The inventory's own files are wrong.
+    pub input: bool,
 }
 
 impl Failure {
     /// Refused before anything was changed.
     pub fn refused(diagnostics: Vec<Diagnostic>) -> Self {
-        Failure { exit: Exit::Refused, diagnostics, sources: Sources::default() }
+        Failure { exit: Exit::Refused, diagnostics, sources: Sources::default(), input: false }
     }
 
     /// The same with files to point into.
@@ -30,16 +32,26 @@ impl Failure {
         self
     }
 
+    /// Wrong files of the inventory, with what carets point into.
+    pub fn of_input(diagnostics: Vec<Diagnostic>, sources: &Sources) -> Self {
+        Failure { input: true, ..Failure::from(diagnostics).with_sources(sources) }
+    }
+
     /// Shows it on stderr; the exit code comes back.
     pub fn show(&self) -> Exit {
         out::note(&diagnostic::text(&self.diagnostics, &self.sources, Look::of_stderr()));
+        if self.input {
+            out::note(
+                "\nNo host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.",
+            );
+        }
         self.exit
     }
 }
 
 impl From<Vec<Diagnostic>> for Failure {
     fn from(diagnostics: Vec<Diagnostic>) -> Self {
-        Failure { exit: Exit::Failed, diagnostics, sources: Sources::default() }
+        Failure { exit: Exit::Failed, diagnostics, sources: Sources::default(), input: false }
     }
 }
 
@@ -51,12 +63,12 @@ impl From<Diagnostic> for Failure {
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources }
+        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
     }
 }
 
 impl From<ModuleProblems> for Failure {
     fn from(problems: ModuleProblems) -> Self {
-        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources }
+        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
     }
 }

@@ -97,8 +97,7 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
     let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
     let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
-    let desired =
-        module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::from(diagnostics).with_sources(&sources))?;
+    let desired = module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::of_input(diagnostics, &sources))?;
     refuse_secrets(&desired)?;
     Ok(desired)
 }

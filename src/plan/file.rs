@@ -28,7 +28,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
             format!("{name} has plan format {}; this railwright reads {FORMAT_VERSION}", crate::base::text::one_line(version, 20)),
         )
         .state("nothing was changed")
-        .next("make the plan again with this railwright: railwright plan INVENTORY -o FILE"));
+        .next(format!("make the plan again with this railwright: railwright plan INVENTORY -o {name}")));
     }
     let plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
     if digest(&plan).as_str() != plan.digest {
@@ -38,7 +38,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         )
         .effect("what would be applied is not what was planned and reviewed")
         .state("nothing was changed")
-        .next("make the plan again: railwright plan INVENTORY -o FILE"));
+        .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
     }
     Ok(plan)
 }

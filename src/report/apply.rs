@@ -178,8 +178,12 @@ fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
     Some(format!("{}  {words}", step(node)))
 }
 
-/// The last lines of a run: what came of it, and what to run next.
-pub fn summary(outcome: &ApplyOutcome, inventory: &str) -> String {
+/// The last lines of a run: what came of it, and what to run next. `unknown` is how much the plan could not find out.
+pub fn summary(outcome: &ApplyOutcome, inventory: &str, unknown: usize) -> String {
+    use crate::apply::Ending;
+    if outcome.ending == Ending::Refused {
+        return "refused: nothing was changed\n".to_owned();
+    }
     let counts = &outcome.counts;
     let mut parts = Vec::new();
     for (number, words) in [
@@ -191,6 +195,7 @@ pub fn summary(outcome: &ApplyOutcome, inventory: &str) -> String {
         (counts.stale, "stale"),
         (counts.held, "held"),
         (counts.skipped, "not begun"),
+        (unknown, "could not be found out"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
@@ -198,11 +203,15 @@ pub fn summary(outcome: &ApplyOutcome, inventory: &str) -> String {
     }
     let steps = if parts.is_empty() { "no steps".to_owned() } else { parts.join(", ") };
     let run = outcome.run.as_deref().map_or(String::new(), |run| format!("run {run} "));
+    let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
     let next = match outcome.ending {
-        crate::apply::Ending::Done => format!("next: railwright verify {inventory}"),
-        crate::apply::Ending::Refused => String::new(),
-        crate::apply::Ending::Interrupted => format!("next: railwright resume {inventory}"),
+        Ending::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
+        Ending::Done => format!("next: railwright verify {inventory}"),
+        Ending::Interrupted => format!("next: railwright resume {inventory}"),
+        // what was refused as stale would be refused again
+        Ending::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
-    format!("{run}{}: {steps}\n{next}\n", outcome.ending.word())
+    let ending = if outcome.ending == Ending::Done && unknown > 0 { Ending::Incomplete } else { outcome.ending };
+    format!("{run}{}: {steps}\n{next}\n", ending.word())
 }

@@ -100,7 +100,9 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
         Severity::Warning => ("warning", AnsiColor::Yellow),
     };
     let style = if look.color { Style::new().bold().fg_color(Some(color.into())) } else { Style::new() };
-    let mut out = format!("{style}{word} {}{style:#}: {}\n", diagnostic.code, clean(&diagnostic.message));
+    let begin = word.len() + diagnostic.code.len() + 3;
+    let message = clean(&diagnostic.message).lines().map(|line| wrapped(line, begin, look.width)).collect::<Vec<_>>().join("\n");
+    let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {
         out.push_str(&excerpt.render(diagnostic.severity, look));
@@ -120,12 +122,19 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
 
 /// `  effect: text`, wrapped at words, further lines under the text.
 fn labelled_line(label: &str, text: &str, look: Look) -> String {
-    const TEXT_COLUMN: usize = 10;
     let style = if look.color { Style::new().bold() } else { Style::new() };
-    let mut out = format!("  {style}{label}{style:#}:{}", " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3)));
-    let mut column = TEXT_COLUMN;
+    let blank = " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3));
+    format!("  {style}{label}{style:#}:{blank}{}\n", wrapped(text, TEXT_COLUMN, look.width))
+}
+
+/// Where text begins below a message.
+const TEXT_COLUMN: usize = 10;
+
+/// Words from this column on, broken before the width; further lines begin under the texts of the labels.
+fn wrapped(text: &str, begin: usize, width: usize) -> String {
+    let (mut out, mut column) = (String::new(), begin);
     for (index, word) in text.split_whitespace().enumerate() {
-        if index > 0 && column + 1 + word.width() > look.width {
+        if index > 0 && column + 1 + word.width() > width {
             out.push('\n');
             out.push_str(&" ".repeat(TEXT_COLUMN));
             column = TEXT_COLUMN;
@@ -136,7 +145,6 @@ fn labelled_line(label: &str, text: &str, look: Look) -> String {
         out.push_str(word);
         column += word.width();
     }
-    out.push('\n');
     out
 }
 

@@ -53,7 +53,10 @@ impl TransportError {
 
     /// As a diagnostic that says what state things are in and, after what mends the cause, what to run.
     pub fn told(&self, state: &str, then: &str) -> Diagnostic {
-        let diagnostic = self.cause().state(state).next(then);
+        let mut diagnostic = self.cause().state(state).next(then);
+        if let TransportError::Unreachable { host, .. } = self {
+            diagnostic = diagnostic.next(format!("or plan without it: --exclude host/{}", one_line(host, 80)));
+        }
         match self.host() {
             Some(host) => diagnostic.on(format!("host/{}", one_line(host, 80))),
             None => diagnostic,
@@ -64,7 +67,7 @@ impl TransportError {
     fn cause(&self) -> Diagnostic {
         let error = |code| Diagnostic::error(code, self.one_line());
         match self {
-            TransportError::Unreachable { host, address, .. } => unreachable(error("RW0401"), host, address),
+            TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
             TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
             TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
             TransportError::HostKeyRevoked { known_hosts, line, .. } => error("RW0404")
@@ -91,11 +94,10 @@ impl TransportError {
     }
 }
 
-fn unreachable(diagnostic: Diagnostic, host: &str, address: &str) -> Diagnostic {
+fn unreachable(diagnostic: Diagnostic, address: &str) -> Diagnostic {
     diagnostic
         .effect("the host's links and settings are unknown; it counts as unavailable")
         .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))
-        .next(format!("or plan without it: --exclude host/{}", one_line(host, 80)))
 }
 
 fn unknown_key(diagnostic: Diagnostic, known_hosts: &str, line: &str) -> Diagnostic {

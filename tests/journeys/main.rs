@@ -1,9 +1,19 @@
 //! Journeys at the seam of the command line, as transcripts. One binary for all of them: linking is what costs.
 
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod connections;
 mod documents;
+mod hosts;
+mod machine;
+mod moved;
 mod plans;
+#[path = "../kinds/rig.rs"]
+#[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
+mod rig;
+#[path = "../transport/server.rs"]
+#[allow(dead_code, reason = "the stories of the transport use the rest of it")]
+mod server;
 mod support;
 mod validate;

@@ -37,10 +37,14 @@ fn a_file_too_large_to_keep_is_named_and_a_link_is_refused() {
 #[test]
 fn a_read_only_file_system_leaves_the_old_file() {
     let Some(host) = Host::start("file read-only", &[]) else { return };
-    let wish = wish("file", json!({ "path": "/proc/sys/none", "content": "x" }));
+    host.must("mkdir /etc/rails");
+    host.mount(&["-t", "tmpfs", "none"], "/etc/rails");
+    host.must("echo old >/etc/rails/note");
+    host.mount(&["-o", "remount,ro"], "/etc/rails");
+    let wish = wish("file", json!({ "path": "/etc/rails/note", "content": "x" }));
     let fresh = host.assess(&wish);
     let (code, _, err) = host.sh(&fresh.actions[0].script());
-    assert!(code != 0 && !err.is_empty());
+    assert!(code != 0 && err.contains("Read-only file system"), "{code} {err}");
     assert_eq!(host.assess(&wish).fingerprint(), fresh.fingerprint());
 }
 

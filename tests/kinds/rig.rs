@@ -135,6 +135,19 @@ impl Host {
         command
     }
 
+    /// Mounts in the host with this machine's `mount`, at a place of the host.
+    pub fn mount(&self, words: &[&str], at: &str) {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.pid.to_string(), "--mount", "--", "mount"]).args(words);
+        must(command.arg(self.root.join(at.trim_start_matches('/'))));
+    }
+
+    /// The command line that enters the host, for a program that is to run in it.
+    #[allow(dead_code, reason = "the journeys use it")]
+    pub fn entry(&self) -> String {
+        format!("nsenter --target {} --mount --net --pid --uts -- chroot {}", self.pid, self.root.display())
+    }
+
     /// A script on the standard input of a shell, as the transport does it: status, stdout, stderr.
     pub fn sh(&self, script: &str) -> (i32, String, String) {
         let mut child =

@@ -1,0 +1,241 @@
+//! Hosts that cannot be reached or read, as the person on call sees them.
+
+use crate::machine::Machine;
+use crate::server::{keygen, public};
+use std::io::Write as _;
+use std::net::TcpListener;
+
+const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n";
+
+#[test]
+fn a_host_key_that_is_unknown_wrong_or_revoked() {
+    let Some(machine) = Machine::start("host keys", NOTE, &[]) else { return };
+    let key = public(&machine.server.path("host_ed25519"));
+    keygen(&machine.server.path("other"), "ed25519", "");
+    let other = public(&machine.server.path("other"));
+    let (port, pinned) = (machine.server.port, machine.server.line("ed25519"));
+    let mut screens = String::new();
+    for lines in [String::new(), format!("[127.0.0.1]:{port} {other}"), format!("{pinned}\n@revoked * {key}")] {
+        machine.pin(&lines);
+        screens.push_str(&machine.run(&["plan", "inv"]).replace(&key, "KEY"));
+    }
+    insta::assert_snapshot!(screens, @r##"
+    $ railwright plan inv
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 the whole target
+           the host key of n1 is not known: ssh-ed25519 SHA256:FINGERPRINT
+    --- stderr ---
+    error RW0402: the host key of n1 is not known: ssh-ed25519
+              SHA256:FINGERPRINT
+      on:     host/n1
+      effect: nobody has said yet that this key is the host's, so whoever answers there could be anyone
+      state:  nothing was changed on the host
+      next:   compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+      next:   if it is the same, add this line to [place]/inv/known_hosts: [127.0.0.1]:PORT
+              KEY
+      next:   then run the same command again
+    --- exit 3 ---
+    $ railwright plan inv
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 the whole target
+           the host key of n1 is not the pinned one: ssh-ed25519 SHA256:FINGERPRINT
+    --- stderr ---
+    error RW0403: the host key of n1 is not the pinned one: ssh-ed25519
+              SHA256:FINGERPRINT
+      on:     host/n1
+      effect: the host was installed anew, or somebody else answers at its address
+      state:  nothing was changed on the host
+      next:   compare it on the console of n1: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+      next:   if the host has a new key, replace line 1 of [place]/inv/known_hosts
+      next:   then run the same command again
+    --- exit 3 ---
+    $ railwright plan inv
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 the whole target
+           the host key of n1 is revoked: ssh-ed25519 SHA256:FINGERPRINT
+    --- stderr ---
+    error RW0404: the host key of n1 is revoked: ssh-ed25519
+              SHA256:FINGERPRINT
+      on:     host/n1
+      effect: whoever answers there holds a key that was declared stolen or retired
+      state:  nothing was changed on the host
+      next:   give the host new keys (ssh-keygen -A), then pin them beside line 2 of
+              [place]/inv/known_hosts
+      next:   then run the same command again
+    --- exit 3 ---
+    "##);
+    // The plan was made while the key held: nothing is done behind another one.
+    machine.pin(&pinned);
+    assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
+    machine.pin(&format!("[127.0.0.1]:{port} {other}"));
+    insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r##"
+    $ railwright apply a.plan --yes
+    run RUN incomplete: 1 not reached
+    next: mend what is said above, then railwright resume inv, or make a new plan
+    --- stderr ---
+    CLOCK  n1  NOT REACHED: the host key of n1 is not the pinned one: ssh-ed25519 SHA256:FINGERPRINT
+    CLOCK  run RUN: 1 steps
+    CLOCK  n1  file /etc/note.conf  UNREACHABLE
+    error RW0403: the host key of n1 is not the pinned one: ssh-ed25519
+              SHA256:FINGERPRINT
+      on:     host/n1
+      effect: the host was installed anew, or somebody else answers at its address
+      state:  nothing was begun on it in this step; it counts as out of service, and the rest of the
+              plan on it is left
+      next:   compare it on the console of n1: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+      next:   if the host has a new key, replace line 1 of [place]/inv/known_hosts
+      next:   then railwright resume inv
+    --- exit 3 ---
+    "##);
+    assert_eq!(machine.file("/etc/note.conf"), None);
+    machine.pin(&pinned);
+    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
+}
+
+#[test]
+fn a_host_that_is_down_or_is_no_ssh_server() {
+    let Some(machine) = Machine::start("host down", NOTE, &[]) else { return };
+    assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let garbage = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.unwrap().write_all(b"HTTP/1.0 400 \xff\xfe\x1b[31m garbage\r\n");
+        }
+    });
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let spec = std::fs::read_to_string(machine.place.path().join("inv/cluster.yaml")).unwrap();
+    let mut screens = String::new();
+    for port in [nobody, garbage] {
+        machine.place.write("inv/cluster.yaml", spec.replace(&machine.server.port.to_string(), &port.to_string()));
+        for command in [&["plan", "inv"][..], &["drift", "inv"]] {
+            screens.push_str(&machine.run(command).replace(&port.to_string(), "PORT"));
+        }
+    }
+    insta::assert_snapshot!(screens, @r##"
+    $ railwright plan inv
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 the whole target
+           n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
+    --- stderr ---
+    error RW0401: n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
+      on:     host/n1
+      effect: the host's links and settings are unknown; it counts as unavailable
+      state:  nothing was changed on the host
+      next:   check that it is up and that 127.0.0.1:PORT is right in the inventory
+      next:   then run the same command again
+      next:   or plan without it: --exclude host/n1
+    --- exit 3 ---
+    $ railwright drift inv
+    drift inv   0 resources on 1 target
+
+    NOT JUDGED --------------------------------------------------------------------------------------
+     ? n1 file/%2Fetc%2Fnote.conf
+           n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
+
+    No drift in what could be read.
+    next: railwright drift inv
+    --- stderr ---
+    error RW0401: n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
+      on:     host/n1
+      effect: the host's links and settings are unknown; it counts as unavailable
+      state:  nothing was changed on the host
+      next:   check that it is up and that 127.0.0.1:PORT is right in the inventory
+      next:   then run the same command again
+      next:   or plan without it: --exclude host/n1
+    --- exit 3 ---
+    $ railwright plan inv
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 the whole target
+           n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
+    --- stderr ---
+    error RW0401: n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
+      on:     host/n1
+      effect: the host's links and settings are unknown; it counts as unavailable
+      state:  nothing was changed on the host
+      next:   check that it is up and that 127.0.0.1:PORT is right in the inventory
+      next:   then run the same command again
+      next:   or plan without it: --exclude host/n1
+    --- exit 3 ---
+    $ railwright drift inv
+    drift inv   0 resources on 1 target
+
+    NOT JUDGED --------------------------------------------------------------------------------------
+     ? n1 file/%2Fetc%2Fnote.conf
+           n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
+
+    No drift in what could be read.
+    next: railwright drift inv
+    --- stderr ---
+    error RW0401: n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
+      on:     host/n1
+      effect: the host's links and settings are unknown; it counts as unavailable
+      state:  nothing was changed on the host
+      next:   check that it is up and that 127.0.0.1:PORT is right in the inventory
+      next:   then run the same command again
+      next:   or plan without it: --exclude host/n1
+    --- exit 3 ---
+    "##);
+    assert_eq!(machine.file("/etc/note.conf"), None);
+}
+
+#[test]
+fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
+    let command = |name: &str, probe: &str| {
+        format!("  - id: {name}\n    command: {{ name: {name}, run: \"touch /etc/{name}\", read: {{ probe: \"{probe}\" }} }}\n")
+    };
+    let wishes = [NOTE.to_owned(), command("hangs", "sleep 1000"), command("floods", "head -c 1000000000 /dev/zero")].concat();
+    let Some(machine) = Machine::start("a section hangs", &wishes, &[]) else { return };
+    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
+    $ railwright apply inv --yes
+    run RUN incomplete: 1 changed, 2 could not be found out
+    next: railwright plan inv
+    --- stderr ---
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+
+    LIVE: nobody notices ----------------------------------------------------------------------------
+     + n1             file /etc/note.conf
+           content rails, mode 0644
+           because  new: module story/note, nodes[0] (inv/cluster.yaml:4)
+
+    UNKNOWN: could not be found out -----------------------------------------------------------------
+     ? n1 command/floods#probe (running)
+           the answer was longer than the limit
+     ? n1 command/hangs#probe (running)
+           the read ran past its time limit
+
+    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    summary  1 resource changes, 2 unknown, 0 as they should be
+    digest   DIGEST
+    CLOCK  n1  reached and locked
+    CLOCK  run RUN: 1 steps
+    CLOCK  n1  file /etc/note.conf  done
+    CLOCK  n1  gate: links, GIDs, path MTU, marks, RDMA traffic
+    CLOCK  n1  gate passed
+    --- exit 3 ---
+    "##);
+    assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"), "what could be read was done");
+    assert_eq!((machine.file("/etc/hangs"), machine.file("/etc/floods")), (None, None));
+}

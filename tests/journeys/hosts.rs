@@ -1,0 +1,161 @@
+//! Hosts that refuse what they are told, as the person on call sees them.
+
+use crate::machine::Machine;
+use std::io::{BufRead as _, BufReader};
+
+const PACKAGE: &str = "  - id: package\n    package: { name: no-such-thing }\n";
+
+fn without_sources(story: &str) -> Option<Machine> {
+    let machine = Machine::start(story, PACKAGE, &[])?;
+    machine.host.must("rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*");
+    Some(machine)
+}
+
+#[test]
+fn a_package_that_nobody_has() {
+    let Some(machine) = without_sources("package missing") else { return };
+    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
+    $ railwright apply inv --yes
+    run RUN failed: 1 failed
+    next: mend what is said above, then railwright resume inv, or make a new plan
+    --- stderr ---
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+
+    LIVE: nobody notices ----------------------------------------------------------------------------
+     + n1             package
+           no-such-thing
+           because  new: module story
+
+    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    summary  1 resource changes, 0 as they should be
+    digest   DIGEST
+    CLOCK  n1  reached and locked
+    CLOCK  run RUN: 1 steps
+    CLOCK  n1  packages  FAILED
+    error RW0612: install packages ended with exit status 66 (something that it needs is not there); no
+              package no-such-thing in the repositories of this host
+      on:     host/n1/transaction/packages
+      effect: the host counts as out of service until a later run mends it
+      state:  this step may be half done; the rest of this host was left alone
+      next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
+              railwright plan inv
+    --- exit 1 ---
+    "##);
+}
+
+#[test]
+fn a_package_manager_that_another_holds() {
+    let Some(machine) = without_sources("package manager locked") else { return };
+    // one second instead of a minute: of two settings apt takes the later
+    machine.host.must("mv /usr/bin/apt-get /usr/bin/apt-get.real; printf '#!/bin/sh\\nexec apt-get.real \"$@\" -o DPkg::Lock::Timeout=1\\n' >/usr/bin/apt-get; chmod +x /usr/bin/apt-get");
+    // fcntl locks, as apt takes them
+    let perl = "use Fcntl; open(F,'+>','/var/lib/dpkg/lock-frontend'); my \\$l=pack('s s l! l! i',F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,\\$l) or die; \\$|=1; print qq(locked\\n); sleep 300";
+    let mut holder = machine.host.start_shell(&format!("exec perl -e \"{perl}\""));
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "locked\n");
+    let screen = machine.run(&["apply", "inv", "--yes"]);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    insta::assert_snapshot!(screen, @r##"
+    $ railwright apply inv --yes
+    run RUN failed: 1 failed
+    next: mend what is said above, then railwright resume inv, or make a new plan
+    --- stderr ---
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+
+    LIVE: nobody notices ----------------------------------------------------------------------------
+     + n1             package
+           no-such-thing
+           because  new: module story
+
+    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    summary  1 resource changes, 0 as they should be
+    digest   DIGEST
+    CLOCK  n1  reached and locked
+    CLOCK  run RUN: 1 steps
+    CLOCK  n1  packages  FAILED
+    error RW0612: install packages ended with exit status 75 (another program holds the lock); the
+              package manager is locked by pid PROCESS (perl); nothing was changed
+      on:     host/n1/transaction/packages
+      effect: the host counts as out of service until a later run mends it
+      state:  this action changed nothing; what was done before it stands, and the rest of this host was
+              left alone
+      next:   when that program has ended: railwright resume inv
+    --- exit 1 ---
+    "##);
+}
+
+#[test]
+fn a_file_system_that_is_read_only() {
+    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  - id: after\n    after: [note]\n    file: { path: /etc/after.conf, content: x }\n";
+    let Some(machine) = Machine::start("read-only", wishes, &[]) else { return };
+    machine.host.must("mkdir /etc/rails");
+    machine.host.mount(&["-t", "tmpfs", "none"], "/etc/rails");
+    machine.host.must("echo old >/etc/rails/note.conf");
+    machine.host.mount(&["-o", "remount,ro"], "/etc/rails");
+    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
+    $ railwright apply inv --yes
+    run RUN failed: 1 failed, 1 not begun
+    next: mend what is said above, then railwright resume inv, or make a new plan
+    --- stderr ---
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+
+    LIVE: nobody notices ----------------------------------------------------------------------------
+     ~ n1             file /etc/rails/note.conf
+           content (on disk)      text changes: +1 -1 lines
+           because  not ours so far, and other than the spec wants it: module story/note
+     + n1             file /etc/after.conf
+           content x, mode 0644
+           because  new: module story/after, nodes[0] (inv/cluster.yaml:4)
+
+    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    summary  2 resources change, 0 as they should be
+    digest   DIGEST
+    CLOCK  n1  reached and locked
+    CLOCK  run RUN: 2 steps
+    CLOCK  n1  file /etc/rails/note.conf  FAILED
+    error RW0612: write file ended with exit status 1; it said: mktemp: failed to create file via
+              template '/etc/rails/note.conf.rwXXXXXX': Read-only file system
+      on:     host/n1/file/%2Fetc%2Frails%2Fnote.conf
+      effect: the host counts as out of service until a later run mends it
+      state:  this step may be half done; the rest of this host was left alone
+      next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
+              railwright plan inv
+    --- exit 1 ---
+    "##);
+    assert_eq!((machine.file("/etc/rails/note.conf").as_deref(), machine.file("/etc/after.conf")), (Some("old\n"), None));
+    machine.host.mount(&["-o", "remount,rw"], "/etc/rails");
+    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert_eq!((machine.file("/etc/rails/note.conf").as_deref(), machine.file("/etc/after.conf").as_deref()), (Some("rails\n"), Some("x")));
+    // Where the host cannot even keep its lock, nothing is begun.
+    machine.wish(&wishes.replace("rails\\n", "other\\n"));
+    machine.host.mount(&["-t", "tmpfs", "-o", "ro", "none"], "/var/lib/railwright");
+    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
+    $ railwright apply inv --yes
+    refused: nothing was changed
+    --- stderr ---
+    cluster night   inv   read 2026-01-01T00:00:00Z
+    spec     DIGEST (not under version control)
+
+    LIVE: nobody notices ----------------------------------------------------------------------------
+     ~ n1             file /etc/rails/note.conf
+           content (on disk)      text changes: +1 -1 lines
+           because  spec changed: nodes[0] (inv/cluster.yaml:4)
+
+    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    summary  1 resource changes, 1 as they should be
+    digest   DIGEST
+    error RW0609: the host's lock cannot be taken: exit status 74: chmod: changing permissions of
+              '/var/lib/railwright': Read-only file system
+      on:     host/n1
+      effect: without it two runs could work on the host at once
+      state:  nothing was changed on any host
+      next:   is /var/lib/railwright on the host writable for root, with space left?
+    --- exit 4 ---
+    "##);
+    assert_eq!(machine.file("/etc/rails/note.conf").as_deref(), Some("rails\n"));
+}
