@@ -96,3 +96,96 @@ fn what_is_missing_is_named() {
     host.perform(&half.actions);
     assert!(host.undo(&wish, &json!({ "tree": false })).is_met());
 }
+
+/// The layout of Mellanox/nv_peer_memory at tag 1.0-9 as its public files have it, in words of ours: `all` first takes the
+/// symbol versions of the NVIDIA driver's module by a script beside it, then the header of the driver or one of its own, then
+/// the symbols of MLNX_OFED; `PWD`, `KVER` and `KDIR` are set in the Makefile; its DKMS configuration names version 1.0 and
+/// builds for the kernel that runs.
+const LAYOUT: &str = r##"mkdir -p /srv/nv_peer_memory && cd /srv/nv_peer_memory
+cat >Makefile <<'END'
+obj-m += nv_peer_mem.o
+OFA_KERNEL ?= $(shell test -d /usr/src/ofa_kernel/default && echo /usr/src/ofa_kernel/default)
+ccflags-y += -I$(OFA_KERNEL)/include
+PWD := $(shell pwd)
+KVER := $(shell uname -r)
+KDIR := /lib/modules/$(KVER)/build
+all: symvers
+	cp -f $(PWD)/compat_nv-p2p.h $(PWD)/nv-p2p.h
+	cp -rf $(OFA_KERNEL)/Module.symvers .
+	cat nv.symvers >> Module.symvers
+	make -C $(KDIR) M=$(PWD) modules
+clean:
+	make -C $(KDIR) M=$(PWD) clean
+install:
+	false
+symvers:
+	$(PWD)/create_nv.symvers.sh $(KVER)
+END
+cat >create_nv.symvers.sh <<'END'
+#!/bin/bash
+f=$(/sbin/modinfo -k "$1" -F filename nvidia 2>/dev/null)
+[ -n "$f" ] || { echo '-E- Cannot locate nvidia modules!' >&2; echo 'CUDA driver must be installed before installing this package!' >&2; exit 1; }
+nm "$f" | awk '/ T nvidia_p2p_/ { printf "0x00000000\t%s\tnvidia\tEXPORT_SYMBOL\t\n", $3 }' >nv.symvers
+END
+chmod +x create_nv.symvers.sh
+echo 'int nvidia_p2p_get_pages(void);' >compat_nv-p2p.h
+cat >nv_peer_mem.c <<'END'
+#include <linux/module.h>
+#include <rdma/peer_mem.h>
+#include "nv-p2p.h"
+static int __init begin(void) { return nvidia_p2p_get_pages() + ib_register_peer_memory_client(); }
+module_init(begin);
+MODULE_LICENSE("Dual BSD/GPL");
+END
+printf 'PACKAGE_NAME="nv_peer_mem"\nPACKAGE_VERSION="1.0"\nBUILT_MODULE_NAME[0]="nv_peer_mem"\nDEST_MODULE_LOCATION[0]="/kernel/../updates/"\nMAKE="make all && make install"\n' >dkms.conf
+git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm one && git tag 1.0-9
+"##;
+
+/// A stand-in of the NVIDIA driver's module, which has the symbols and nothing behind them, built by the kernel's own make.
+const DRIVER: &str = r##"mkdir -p /root/nvidia && cd /root/nvidia && k=$(uname -r)
+printf '#include <linux/module.h>\nint nvidia_p2p_get_pages(void);\nint nvidia_p2p_get_pages(void) { return 0; }\nEXPORT_SYMBOL(nvidia_p2p_get_pages);\nMODULE_LICENSE("GPL");\n' >nvidia.c
+echo 'obj-m := nvidia.o' >Makefile && make -C /lib/modules/$k/build M=$PWD modules >/dev/null
+mkdir -p /lib/modules/$k/updates/dkms && cp nvidia.ko /lib/modules/$k/updates/dkms/ && depmod -a $k
+"##;
+
+/// A stand-in of MLNX_OFED's sources: the header and the symbol of its peer memory interface.
+const OFED: &str = r##"mkdir -p /usr/src/ofa_kernel/default/include/rdma && cd /usr/src/ofa_kernel/default
+echo 'int ib_register_peer_memory_client(void);' >include/rdma/peer_mem.h
+printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_core\tEXPORT_SYMBOL\t\n' >Module.symvers
+"##;
+
+/// What the shipped module wishes of a source.
+fn of_module(source: &str) -> Wish {
+    let text = format!(
+        "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
+    );
+    let loaded = railwright::spec::load(vec![railwright::spec::SourceFile { name: "a.yaml".into(), text }]);
+    let loaded = loaded.unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let desired = railwright::module::desired(&loaded, &modules, &std::collections::BTreeMap::new()).unwrap();
+    desired.wishes.into_iter().find(|wish| wish.kind == "kernel_module_build").unwrap()
+}
+
+#[test]
+fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
+    let Some(host) = host("kernel_module_build nv_peer_mem") else { return };
+    host.must(LAYOUT);
+    let wish = of_module("file:///srv/nv_peer_memory#1.0-9");
+    let actions = host.assess(&wish).actions;
+    host.perform(&actions[..1]);
+    let why = || {
+        let (code, _, err) = host.sh(&actions[1].script());
+        assert_eq!(code, 1, "{err}");
+        complaint(&err).unwrap()
+    };
+    assert!(why().ends_with("CUDA driver must be installed before installing this package!"), "{}", why());
+    host.must(DRIVER);
+    assert!(why().contains("cannot stat '/Module.symvers'"), "{}", why());
+    host.must(OFED);
+    host.perform(&actions[1..]);
+    assert!(host.assess(&wish).is_met());
+    let kept = host.must("modinfo -k $(uname -r) -F filename nv_peer_mem; modinfo -k $(uname -r) -F depends nv_peer_mem; dkms status");
+    assert!(kept.contains("/updates/dkms/nv_peer_mem.ko") && kept.contains("nv_peer_mem/1.0-9") && kept.contains("nvidia"), "{kept}");
+    host.perform(&host.undo(&wish, &json!({ "tree": false })).actions);
+    assert!(host.must("dkms status; ls /usr/src").lines().all(|line| !line.contains("nv_peer_mem")));
+}

@@ -94,6 +94,10 @@ fn archive_script(location: &str, sha256: &str) -> String {
     )
 }
 
+/// The line of a build's log that says why it failed: the compiler's own error, or else what was said right before make
+/// gave up (`cp: cannot stat ...`, a script that misses a driver).
+const CAUSE: &str = "awk '/error:/ { print; exit } /[*][*][*].*Error / { print before; exit } { before = $0 }'";
+
 /// Builds and installs for the running kernel.
 pub fn build_script(name: &str, version: &str, module: &str, builder: Builder) -> String {
     let build = match builder {
@@ -117,7 +121,7 @@ fn dkms_script(name: &str, version: &str) -> String {
          [ -n \"$(d status)\" ] || d add || say 1 \"dkms did not take the source of $n $v\"\n\
          if ! d build --force -k \"$k\"; then\n\
          l=\"/var/lib/dkms/$n/$v/build/make.log\"; tail -n 40 \"$l\" >&2\n\
-         say 1 \"$n $v does not build for $k: $(grep -m 1 -e 'error:' -e 'Error ' \"$l\" 2>/dev/null)\"\n\
+         say 1 \"$n $v does not build for $k: $({CAUSE} \"$l\" 2>/dev/null)\"\n\
          fi\n\
          d install --force -k \"$k\" || say 1 \"$n $v was built but not installed for $k\"\n",
         name = sh(name),
@@ -130,7 +134,7 @@ fn make_script(name: &str, version: &str, module: &str) -> String {
         "s={folder}\n\
          make -C \"/lib/modules/$k/build\" M=\"$s\" modules </dev/null >\"$s/railwright.log\" 2>&1 || {{\n\
          tail -n 40 \"$s/railwright.log\" >&2\n\
-         say 1 \"the module does not build for $k: $(grep -m 1 -e 'error:' -e 'Error ' \"$s/railwright.log\")\"\n\
+         say 1 \"the module does not build for $k: $({CAUSE} \"$s/railwright.log\")\"\n\
          }}\n\
          f=$(find \"$s\" -name {file} | head -n 1); [ -n \"$f\" ] || say 1 \"the build made no \"{file}\n\
          p=\"/lib/modules/$k/\"{place}; mkdir -p \"${{p%/*}}\" && cp \"$f\" \"$p\" && depmod -a \"$k\"\n",
