@@ -224,7 +224,7 @@ fn holds_are_let_go_before_the_one_install_and_taken_after_it() {
     };
     let hold = |name: &str, hold| Action::HoldPackages { manager, names: vec![name.into()], hold };
     let of = |name: &str| [hold(name, false), install(name), hold(name, true)];
-    let joined = make::join_actions([of("a"), of("b")].concat().iter());
+    let joined = make::join_actions([vec![hold("held", true)], of("a").to_vec(), of("b").to_vec()].concat().iter());
     let words: Vec<String> = joined.iter().map(Action::word).collect();
     assert_eq!(words, ["hold_packages", "install_packages", "hold_packages"]);
     assert!(joined.iter().all(|action| serde_json::to_string(action).unwrap().contains("\"b\"")), "{joined:?}");
