@@ -37,7 +37,8 @@ fn a_package_that_nobody_has() {
               package no-such-thing in the repositories of this host
       on:     host/n1/transaction/packages
       effect: the host counts as out of service until a later run mends it
-      state:  this step may be half done; the rest of this host was left alone
+      state:  read again, everything of this step is as it was before; the rest of this host was left
+              alone
       next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
               railwright plan inv
     --- exit 1 ---
@@ -81,8 +82,8 @@ fn a_package_manager_that_another_holds() {
               package manager is locked by pid PROCESS (perl); nothing was changed
       on:     host/n1/transaction/packages
       effect: the host counts as out of service until a later run mends it
-      state:  this action changed nothing; what was done before it stands, and the rest of this host was
-              left alone
+      state:  read again, everything of this step is as it was before; the rest of this host was left
+              alone
       next:   when that program has ended: railwright resume inv
     --- exit 1 ---
     "##);
@@ -122,7 +123,8 @@ fn a_file_system_that_is_read_only() {
               template '/etc/rails/note.conf.rwXXXXXX': Read-only file system
       on:     host/n1/file/%2Fetc%2Frails%2Fnote.conf
       effect: the host counts as out of service until a later run mends it
-      state:  this step may be half done; the rest of this host was left alone
+      state:  read again, everything of this step is as it was before; the rest of this host was left
+              alone
       next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
               railwright plan inv
     --- exit 1 ---
@@ -154,7 +156,8 @@ fn a_file_system_that_is_read_only() {
       on:     host/n1
       effect: without it two runs could work on the host at once
       state:  nothing was changed on any host
-      next:   is /var/lib/railwright on the host writable for root, with space left?
+      next:   see that /var/lib/railwright on the host is writable for root, with space left; then run
+              the same command again
     --- exit 4 ---
     "##);
     assert_eq!(machine.file("/etc/rails/note.conf").as_deref(), Some("rails\n"));
