@@ -3,7 +3,7 @@
 
 use super::document::{self, DriftDocument};
 use super::unread;
-use super::value::reading;
+use super::value::{differ_unseen, reading};
 use crate::base::{TargetKind, nodeset};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
@@ -81,8 +81,12 @@ fn row(finding: &DriftFinding) -> String {
         Some(last) => format!("applied {}", reading(last, 44)),
     };
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
+    let seen = match differ_unseen(&finding.found, &finding.wanted) {
+        true => format!("differs ({})", crate::base::seal::VEIL),
+        false => format!("found {found}, wanted {wanted}"),
+    };
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
-    let tail = format!("found {found}, wanted {wanted} ({last}){place}");
+    let tail = format!("{seen} ({last}){place}");
     if (head.chars().count() + tail.chars().count()) <= 100 {
         return format!("{head}{tail}\n");
     }
