@@ -8,6 +8,7 @@ use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::observe::{self, HostRequest, sealed};
 use crate::plan::{self, Header, Inputs, Plan, RolloutPolicy, Selection};
 use crate::report;
+use crate::resource::file::found::Found;
 use crate::resource::{Observation, Read, Wish, kind_named};
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{State, StateFolder};
@@ -163,10 +164,11 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
 fn merge_records(observation: &Observation, state: &mut State) -> bool {
     let mut merged = false;
     for (target, found) in &observation.targets {
-        let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
-        let Ok((0, text)) = found.answers.output(&record) else { continue };
-        let json = text.split_once('\n').map_or("", |(_, json)| json);
-        match host_record::parse(&target.name, json) {
+        let record = Found::at(HOST_RECORD_PATH, &found.answers);
+        if !matches!(record, Found::Regular(_)) {
+            continue;
+        }
+        match host_record::parse(&target.name, record.text().unwrap_or_default()) {
             Ok(record) => merged |= state.merge(&record),
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }

@@ -8,7 +8,7 @@ use super::merge;
 use super::names::Use;
 use super::order::{Made, MadeWish};
 use super::{parameters, secrets};
-use crate::base::{Address, Diagnostic, Digest, Place};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::resource::{Wish, kind_named};
 use crate::spec::{Host, Loaded};
 use serde::Serialize;
@@ -269,8 +269,9 @@ impl OfHost<'_> {
         for error in &errors {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
-            let label =
-                value.map_or(String::new(), |value| crate::base::text::one_line(&format!("on {} this is {value}", self.host.name), 80));
+            let label = value.map_or(String::new(), |value| {
+                crate::base::text::one_line(&format!("on {} this is {}", self.host.name, secret::legible(&value.to_string())), 80)
+            });
             let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message)).at(file, span, label);
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
             self.found.add(diagnostic, &self.host.name);

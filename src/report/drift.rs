@@ -78,15 +78,15 @@ fn row(finding: &DriftFinding) -> String {
     let last = match &finding.last_applied {
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
+        Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
         Some(last) => format!("applied {}", reading(last, 44)),
     };
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
-    let seen = match differ_unseen(&finding.found, &finding.wanted) {
-        true => format!("differs ({})", crate::base::seal::VEIL),
-        false => format!("found {found}, wanted {wanted}"),
-    };
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
-    let tail = format!("{seen} ({last}){place}");
+    if differ_unseen(&finding.found, &finding.wanted) {
+        return format!("{head}differs ({}; {last}){place}\n", crate::base::seal::VEIL);
+    }
+    let tail = format!("found {found}, wanted {wanted} ({last}){place}");
     if (head.chars().count() + tail.chars().count()) <= 100 {
         return format!("{head}{tail}\n");
     }

@@ -188,7 +188,9 @@ impl Action {
     pub fn secrets(&self) -> Vec<&str> {
         match self {
             Action::WriteFile { content, .. } => secret::names(content),
-            Action::RunCommand { environment, input, .. } => environment.values().chain(input).flat_map(|text| secret::names(text)).collect(),
+            Action::RunCommand { environment, input, .. } => {
+                environment.values().chain(input).flat_map(|text| secret::names(text)).collect()
+            }
             _ => Vec::new(),
         }
     }

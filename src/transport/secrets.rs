@@ -4,7 +4,7 @@
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::base::{Diagnostic, Redaction, SealKey, secret};
-use crate::resource::file::sealed::seal_answer;
+use crate::resource::file::sealed::{in_plain, seal_answer};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use std::collections::BTreeMap;
@@ -110,11 +110,14 @@ impl HostLink for CarryingLink {
         Box::pin(async move {
             let mut answers = self.link.read(reads).await.map_err(|error| self.secrets.keep_out_of(error))?;
             for read in reads {
-                if let Read::SealedFile { path } = read
-                    && let Some(answer) = answers.remove(read)
-                {
-                    answers.insert(read.key(), seal_answer(path, answer, self.secrets.key()));
-                }
+                let Some(answer) = answers.remove(read) else { continue };
+                let answer = match read {
+                    Read::SealedFile { path } => seal_answer(path, answer, self.secrets.key()),
+                    // In base64 nothing could be found in it.
+                    Read::File { .. } => in_plain(answer),
+                    _ => answer,
+                };
+                answers.insert(read.key(), answer);
             }
             answers.rewrite(|text| self.secrets.redaction.apply(text));
             Ok(answers)

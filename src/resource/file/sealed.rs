@@ -107,6 +107,15 @@ pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer 
     Answer { out, ..answer }
 }
 
+/// The host's answer about a file with its content as text, where it is text that came as base64.
+pub fn in_plain(answer: Answer) -> Answer {
+    let plain = answer.out.split_once(", base64\n").and_then(|(head, body)| {
+        let text = String::from_utf8(base64::decode(body)?).ok().filter(|text| !text.contains('\0') && !head.contains('\n'))?;
+        Some(format!("{head}\n{text}"))
+    });
+    Answer { out: plain.unwrap_or(answer.out), ..answer }
+}
+
 fn unsealed() -> Answer {
     Answer { status: AnswerStatus::Exit(2), out: String::new() }
 }
@@ -155,7 +164,9 @@ mod tests {
     fn it_is_compared_without_being_seen() {
         let wish = with_secret();
         // the same bytes, once as the host sends what is not ASCII
-        for out in [format!("600 root root 14 regular file\nt={POISON}\n"), "600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n".into()] {
+        for out in
+            [format!("600 root root 14 regular file\nt={POISON}\n"), "600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n".into()]
+        {
             let met = File.assess(&wish, &said(&out));
             assert!(met.is_met(), "{met:?}");
             assert!(!format!("{met:?}{wish:?}").contains("p0is0n"));
@@ -163,6 +174,20 @@ mod tests {
         let differs = File.assess(&wish, &said("600 root root 14 regular file\nt=old\n"));
         assert_eq!(differs.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
         assert!(!format!("{differs:?}").contains("old"), "{differs:?}");
+    }
+
+    #[test]
+    fn text_that_came_in_base64_is_the_same_text() {
+        let answer = |out: &str| Answer { status: AnswerStatus::Exit(0), out: out.to_owned() };
+        let found = |out: &str| Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, out)]));
+        for (out, same) in [
+            ("600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n", "600 root root 14 regular file\nt=p0is0n-Ünd\n"),
+            ("644 root root 2 regular file, base64\n/wA=\n", "644 root root 2 regular file, base64\n/wA=\n"),
+            ("644 root root 9 regular file\nx, base64\nZg==", "644 root root 9 regular file\nx, base64\nZg=="),
+        ] {
+            assert_eq!(in_plain(answer(out)).out, same);
+            assert_eq!(found(out), found(same));
+        }
     }
 
     #[test]
