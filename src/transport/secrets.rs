@@ -88,7 +88,7 @@ struct Carrying {
 impl Connector for Carrying {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
-            let link = self.connector.connect(access).await?;
+            let link = self.connector.connect(access).await.map_err(|error| self.secrets.keep_out_of(error))?;
             Ok(Arc::new(CarryingLink { link, secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
         })
     }
