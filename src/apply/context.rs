@@ -3,7 +3,7 @@
 use super::gate::{GateResult, Gatekeeper};
 use crate::base::Digest;
 use crate::state::{Outcome, StateFolder};
-use crate::transport::{Connector, HostAccess};
+use crate::transport::{Connector, HostAccess, Secrets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub struct Context {
     pub folder: StateFolder,
     /// Opens connections.
     pub connector: Arc<dyn Connector>,
+    /// The secrets that the connections carry.
+    pub secrets: Arc<Secrets>,
     /// How to reach each host, by its name in the spec.
     pub hosts: BTreeMap<String, HostAccess>,
     /// Proves hosts.

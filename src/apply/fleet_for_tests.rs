@@ -3,11 +3,13 @@
 use super::context::{Context, Event, EventSink, Patience};
 use super::gate::{GateResult, Gatekeeper};
 use crate::base::{Address, Diagnostic, Digest, Target};
+use crate::observe::sealed::seal_wishes;
 use crate::plan::{Header, Inputs, InventoryOrigin, Plan, RolloutPolicy, Selection, make};
+use crate::resource::file::sealed::seal_answer;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answer, AnswerStatus, Answers, Disruption, Observation, Read, TargetObservation, Wish, kind_named};
 use crate::state::{State, StateFolder};
-use crate::transport::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::transport::{BoxFuture, Connector, HostAccess, HostLink, Performed, Secrets, TransportError, Upkeep};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -25,12 +27,16 @@ pub enum Fault {
     Fails,
     /// It ends with exit status 0 and does nothing.
     NoEffect,
+    /// It does nothing, and says all that it was told.
+    Echoes,
 }
 
 /// One host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Host {
     pub files: BTreeMap<String, String>,
+    /// Of files that were written with another mode than the usual one.
+    pub modes: BTreeMap<String, String>,
     pub sysctls: BTreeMap<String, String>,
     pub cmdline: Vec<String>,
     pub next_cmdline: Vec<String>,
@@ -55,8 +61,11 @@ impl Host {
                 let ssh = self.ssh_netdev.as_ref().map(|n| format!("ssh {n}\n")).unwrap_or_default();
                 (0, format!("version 1\nuid 0\nboot_id boot-{}\n{ssh}end\n", self.boot))
             }
-            Read::File { path } => match self.files.get(path) {
-                Some(text) => (0, format!("644 root root {} regular file\n{text}", text.len())),
+            Read::File { path } | Read::SealedFile { path } => match self.files.get(path) {
+                Some(text) => {
+                    let mode = self.modes.get(path).map_or("644", String::as_str);
+                    (0, format!("{mode} root root {} regular file\n{text}", text.len()))
+                }
                 None => (1, format!("folder {}\n", path.rsplit_once('/').unwrap().0)),
             },
             Read::Sysctl { key } => {
@@ -76,7 +85,10 @@ impl Host {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::WriteFile { path, content, .. } => drop(self.files.insert(path.clone(), content.clone())),
+            Action::WriteFile { path, content, mode, .. } => {
+                self.files.insert(path.clone(), content.clone());
+                self.modes.insert(path.clone(), mode.clone());
+            }
             Action::RemoveFile { path } => drop(self.files.remove(path)),
             Action::SetSysctl { key, value } => drop(self.sysctls.insert(key.clone(), value.clone())),
             Action::SetKernelArgument { argument, present } => {
@@ -159,7 +171,7 @@ impl Fleet {
     }
 
     /// What an observation of the whole fleet would be.
-    fn observe(&self, wishes: &[Wish], state: &State) -> Observation {
+    fn observe(&self, wishes: &[Wish], state: &State, secrets: &Secrets) -> Observation {
         let hosts = self.hosts.lock().unwrap();
         let mut targets = BTreeMap::new();
         for (name, host) in hosts.iter() {
@@ -169,7 +181,12 @@ impl Fleet {
             for wish in wishes.iter().chain(&applied).filter(|wish| wish.address.target == target) {
                 for read in kind_named(&wish.kind).unwrap().reads(wish) {
                     let (code, out) = host.answer(&read);
-                    answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+                    let answer = Answer { status: AnswerStatus::Exit(code), out };
+                    let answer = match &read {
+                        Read::SealedFile { path } => seal_answer(path, answer, secrets.key()),
+                        _ => answer,
+                    };
+                    answers.insert(read.key(), answer);
                 }
             }
             targets.insert(target, TargetObservation { problem: None, answers });
@@ -205,14 +222,16 @@ impl HostLink for Link {
                 host.tokens.push(token.to_owned());
                 let fault = host.faults.iter().position(|(w, _)| *w == word).map(|n| host.faults.remove(n).1);
                 let ended = |code: i32| Performed::Ended { code, stdout: String::new(), stderr: "no such \u{1b}[31mdevice".to_owned() };
+                let echo = serde_json::to_string(action).unwrap();
                 let lost = Performed::Unknown { reason: "the connection ended".to_owned() };
-                if !matches!(fault, Some(Fault::LostBefore | Fault::Fails | Fault::NoEffect)) {
+                if !matches!(fault, Some(Fault::LostBefore | Fault::Fails | Fault::NoEffect | Fault::Echoes)) {
                     host.act(action);
                     host.told.push(word);
                 }
                 match fault {
                     Some(Fault::LostBefore | Fault::LostAfter) => lost,
                     Some(Fault::Fails) => ended(1),
+                    Some(Fault::Echoes) => Performed::Ended { code: 2, stdout: echo.clone(), stderr: echo },
                     _ => ended(0),
                 }
             })
@@ -294,10 +313,12 @@ impl Room {
             local: false,
             connect_timeout_s: 1,
         };
+        let secrets = Arc::new(Secrets::new(None, BTreeMap::new()));
         let millisecond = Duration::from_millis(1);
         let context = Context {
             folder: StateFolder::at(temporary.path().join("state")),
-            connector: Arc::new(fleet.clone()),
+            connector: secrets.carried_by(Arc::new(fleet.clone())),
+            secrets,
             hosts: hosts.iter().map(|name| ((*name).to_owned(), access(name))).collect(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
@@ -338,6 +359,14 @@ impl Room {
         self
     }
 
+    /// The secrets are these from now on.
+    pub fn secrets(&mut self, values: &[(&str, &str)]) {
+        let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
+        let secrets = Arc::new(Secrets::new(Some(self.context.folder.make_seal_key().unwrap()), found.collect()));
+        self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
+        self.context.secrets = secrets;
+    }
+
     pub fn state(&self) -> State {
         State::load(&self.context.folder).unwrap()
     }
@@ -352,11 +381,13 @@ impl Room {
             spec_digest: Digest::of_bytes(b"spec"),
             modules: BTreeMap::new(),
         };
+        let (mut wishes, secrets) = (self.wishes.clone(), &self.context.secrets);
+        seal_wishes(&mut wishes, &state.last_applied, secrets);
         make(&Inputs {
             header,
-            wishes: &self.wishes,
+            wishes: &wishes,
             last: &state.last_applied,
-            observation: &self.fleet.observe(&self.wishes, &state),
+            observation: &self.fleet.observe(&wishes, &state, secrets),
             kinds: &kind_named,
             targets: &targets,
             rollout: self.rollout.clone(),

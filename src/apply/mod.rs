@@ -20,6 +20,8 @@ pub mod run;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
+#[cfg(test)]
+mod secrets_tests;
 mod shared;
 pub mod signal;
 pub mod steps;

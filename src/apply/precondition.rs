@@ -151,7 +151,7 @@ fn planned(member: &Member) -> String {
 fn reading_word(reading: &crate::resource::Reading) -> String {
     use crate::resource::Reading;
     match reading {
-        Reading::Is(Value::String(text)) => crate::base::text::one_line(text, 60),
+        Reading::Is(Value::String(text)) => crate::base::text::one_line(crate::base::seal::veiled(text), 60),
         Reading::Is(value) => crate::base::text::one_line(&value.to_string(), 60),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(_) => "not applicable".to_owned(),

@@ -2,11 +2,13 @@
 
 use super::context::Context;
 use super::trouble::Next;
-use crate::base::{Diagnostic, Target, TargetKind};
+use crate::base::{Diagnostic, Target, TargetKind, secret};
 use crate::plan::{Node, NodeKind, Plan, file};
-use crate::resource::kind_named;
+use crate::resource::file::sealed;
+use crate::resource::{Wish, kind_named};
 use crate::state::State;
-use std::collections::BTreeSet;
+use crate::transport::Secrets;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that speaks against this plan, as far as this side can tell.
 pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
@@ -31,6 +33,40 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     }
     problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context)));
     problems
+}
+
+/// Secrets that these steps need and that cannot be had, or are not those that the plan was made with.
+pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a Node>, secrets: &Secrets) -> Vec<Diagnostic> {
+    let mut problems: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    let nodes: Vec<&Node> = nodes.filter(|node| node.held.is_none()).collect();
+    let wanted = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal).map(|member| &member.wish);
+    for wish in wanted {
+        let marked = secret::marked(&wish.body);
+        let named = marked.iter().flat_map(|(_, text)| secret::names(text));
+        let missing: Vec<_> = named.filter_map(|name| Some((name.to_owned(), secrets.missing(name)?))).collect();
+        if missing.is_empty() && has_other_value(wish, secrets) {
+            problems.insert(wish.address.to_string(), other_secret(plan, wish));
+        }
+        problems.extend(missing.into_iter().map(|(name, why)| (name, why.state("nothing was changed"))));
+    }
+    problems.into_values().collect()
+}
+
+/// The seal in the plan is not that of the content as it would be written now.
+fn has_other_value(wish: &Wish, secrets: &Secrets) -> bool {
+    let Some(Ok(planned)) = sealed::wanted(wish) else { return false };
+    let mut now = wish.clone();
+    let filled = secrets.fill(wish.text("content").unwrap_or_default());
+    sealed::seal_wish(&mut now, secrets.key(), filled.as_deref().map_err(Clone::clone), None);
+    sealed::wanted(&now) != Some(Ok(planned))
+}
+
+fn other_secret(plan: &Plan, wish: &Wish) -> Diagnostic {
+    Diagnostic::error("RW0625", "a secret has another value than when the plan was made, or the plan was made in another folder")
+        .on(wish.address.to_string())
+        .effect("what would be written is not what was compared with the hosts")
+        .state("nothing was changed")
+        .next(Next::of(plan).plan())
 }
 
 /// The state that the plan was made against has moved on.

@@ -61,6 +61,10 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: W
         return Err(vec![nothing(&format!("run {run} is done"))]);
     }
     check(&plan, &left, &status, &decisions)?;
+    let problems = refusal::of_secrets(&plan, plan.nodes.iter().filter(|node| left.contains(node.id.as_str())), &context.secrets);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let mut state = State::load(&context.folder).map_err(one)?;
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();

@@ -37,7 +37,8 @@ pub(super) async fn apply_through(plan: &Plan, context: &Context, sink: EventSin
 }
 
 async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) -> Result<Option<Begun>, Vec<Diagnostic>> {
-    let problems = refusal::of_plan(plan, context);
+    let mut problems = refusal::of_plan(plan, context);
+    problems.extend(refusal::of_secrets(plan, plan.nodes.iter(), &context.secrets));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -1,7 +1,7 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
 
 use crate::base::text::{clean, one_line};
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, seal};
 use crate::plan::Plan;
 use crate::resource::complaint::{LOCKED, complaint, status_word};
 use crate::resource::{Assessment, Plane, Reading};
@@ -39,7 +39,7 @@ impl Next {
 /// One reading for a message.
 fn shown(reading: &Reading) -> String {
     match reading {
-        Reading::Is(serde_json::Value::String(text)) => one_line(text, 80),
+        Reading::Is(serde_json::Value::String(text)) => one_line(seal::veiled(text), 80),
         Reading::Is(value) => one_line(&value.to_string(), 80),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(why) => format!("not applicable ({})", one_line(why, 60)),

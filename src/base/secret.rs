@@ -2,6 +2,8 @@
 //! carry the mark, and it is filled in on an action's way to the target. The mark is made of two private-use code points,
 //! which no input may hold, so that no user text can pass for one.
 
+use serde_json::Value;
+
 /// Opens a mark.
 pub const OPEN: char = '\u{E000}';
 /// Closes a mark.
@@ -55,6 +57,38 @@ pub fn fill(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String,
     Ok(out)
 }
 
+/// True when every code point that is kept for marks belongs to a whole mark: a filter of a template may have cut one.
+pub fn is_whole(text: &str) -> bool {
+    let bare = names(text).iter().fold(text.to_owned(), |bare, name| {
+        [PLAIN, IN_SHELL_QUOTES].iter().fold(bare, |bare, kind| bare.replace(&format!("{OPEN}{kind}{name}{CLOSE}"), ""))
+    });
+    reserved(&bare).is_none()
+}
+
+/// Every text of a JSON value that holds a mark, keys of maps among them, with its JSON pointer.
+pub fn marked(value: &Value) -> Vec<(String, &str)> {
+    let mut out = Vec::new();
+    let mut open = vec![(String::new(), value)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::String(text) if reserved(text).is_some() => out.push((at, text.as_str())),
+            Value::Array(items) => open.extend(items.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item))),
+            Value::Object(map) => {
+                out.extend(map.keys().filter(|key| reserved(key).is_some()).map(|key| (at.clone(), key.as_str())));
+                open.extend(map.iter().map(|(key, item)| (format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), item)));
+            }
+            _ => {}
+        }
+    }
+    out.sort();
+    out
+}
+
+/// The text with its marks as a person reads them.
+pub fn legible(text: &str) -> String {
+    fill(text, |name| Some(format!("[secret {name}]"))).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +102,20 @@ mod tests {
         assert_eq!(names(&script), ["token"]);
         assert_eq!(fill(&script, find).unwrap(), r"login 'xit'\''s $(reboot)'");
         assert_eq!(fill(&mark("other"), find), Err("other".to_owned()));
+    }
+
+    #[test]
+    fn a_mark_that_was_cut_is_not_whole() {
+        let whole = format!("a={} {}", mark("a"), shell_word(&mark("b-c")));
+        assert!(is_whole(&whole) && is_whole("plain"));
+        for broken in [mark("a").to_uppercase(), mark("a")[..8].to_owned(), format!("{CLOSE}"), format!("{OPEN}{}", mark("a"))] {
+            assert!(!is_whole(&broken), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_found_wherever_they_stand_in_a_value() {
+        let body = serde_json::json!({ "a/b": [1, mark("x")], mark("k"): "plain" });
+        assert_eq!(marked(&body).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["", "/a~1b/1"]);
     }
 }

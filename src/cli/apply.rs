@@ -1,6 +1,7 @@
 //! `railwright apply`.
 
 use super::gate::Gate;
+use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
 use super::verification;
 use super::{Exit, Failure};
@@ -9,9 +10,7 @@ use crate::base::Diagnostic;
 use crate::plan::{Node, Plan, Selection};
 use crate::report;
 use crate::report::document::{self, RunDocument};
-use crate::spec::Sources;
 use crate::system::{signals, terminal};
-use crate::transport;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +45,6 @@ pub struct Apply {
 /// Carries out a plan.
 pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let (prepared, plan) = chosen(arguments).await?;
-    let inventory = prepared.inventory.path.clone();
     let work = plan.nodes.iter().any(|node| node.held.is_none() && !node.members().is_empty());
     if !arguments.plan.is_file() || !arguments.yes {
         report::out::note(&report::plan::screen(&plan, &report::plan::Next::default()));
@@ -67,8 +65,8 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
                 .next("answer `yes` at a terminal, or give --yes where there is none"),
         ]));
     }
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit);
-    Ok(follow(&plan, &inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
+    Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
 }
 
 /// The plan and the inventory that it belongs to.
@@ -86,22 +84,23 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
 }
 
 /// What a run needs besides its plan.
-pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Context {
-    let connector = transport::connector();
+pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Result<Context, Failure> {
+    let connector = prepared.connector()?;
     let hosts = prepared.inventory.loaded.hosts.iter().map(|h| (h.name.clone(), prepared.inventory.access(h))).collect();
-    Context {
+    Ok(Context {
         folder: prepared.folder.clone(),
         connector: connector.clone(),
+        secrets: prepared.secrets()?,
         hosts,
         gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
         patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },
         interrupts: signals::interrupts(),
-    }
+    })
 }
 
 /// Shows a run while it goes on, and what came of it.
-pub async fn follow<F>(plan: &Plan, inventory: &str, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
+pub async fn follow<F>(plan: &Plan, inventory: &Inventory, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
 where
     F: Future<Output = ApplyOutcome>,
 {
@@ -125,10 +124,10 @@ where
     view.end();
     if !outcome.problems.is_empty() {
         let look = report::out::Look::of_stderr();
-        report::out::note(&report::diagnostic::text(&outcome.problems, &Sources::default(), look));
+        report::out::note(&report::diagnostic::text(&outcome.problems, &inventory.loaded.sources, look));
     }
     let unknown = not_looked_at(plan);
-    report::out::print(&shown(&outcome, inventory, unknown, json));
+    report::out::print(&shown(&outcome, &inventory.path, unknown, json));
     match outcome.ending {
         Ending::Done if unknown > 0 => Exit::Incomplete,
         ending => exit(ending),

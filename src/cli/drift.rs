@@ -1,6 +1,6 @@
 //! `railwright drift`.
 
-use super::pipeline::{self, Source};
+use super::pipeline::{self, Observed, Source};
 use super::{Exit, Failure};
 use crate::base::Target;
 use crate::drift::findings;
@@ -28,7 +28,7 @@ pub struct Drift {
 pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
-    let (observation, state) = pipeline::observe(&prepared).await?;
+    let Observed { observation, state, wishes } = pipeline::observe(&prepared).await?;
     let silent = |target: &Target| match observation.targets.get(target) {
         None => Some(UnknownFinding::new(target.to_string(), "it is not in the observation")),
         Some(found) => found.problem.as_ref().map(|trouble| UnknownFinding::target(target, trouble)),
@@ -40,7 +40,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
         Ok(kind.assess(wish, &found.answers))
     };
-    let report = findings(&prepared.inventory.origin, &prepared.desired.wishes, &silent, &assess, &state.last_applied);
+    let report = findings(&prepared.inventory.origin, &wishes, &silent, &assess, &state.last_applied);
     let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report) };
     report::out::print(&text);
     Ok(match (report.has_drift(), report.is_incomplete()) {

@@ -23,7 +23,7 @@ pub struct Facts {
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
-    let (observation, _) = pipeline::observe(&prepared).await?;
+    let observation = pipeline::observe(&prepared).await?.observation;
     let silent = |(target, found): (&Target, &TargetObservation)| Some(UnknownFinding::target(target, found.problem.as_ref()?));
     let silent: Vec<UnknownFinding> = observation.targets.iter().filter_map(silent).collect();
     match &arguments.output {

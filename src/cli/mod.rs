@@ -16,6 +16,7 @@ pub mod plan;
 pub mod recording;
 pub mod resume;
 pub mod schema;
+pub mod secrets;
 pub mod show;
 pub mod state;
 pub mod validate;

@@ -2,19 +2,21 @@
 //! the state to a plan.
 
 use super::inventory::{self, Inventory};
-use super::{Failure, recording};
+use super::{Failure, recording, secrets};
 use crate::base::{Address, Diagnostic, Target, nodeset};
 use crate::module::{self, Desired, ModuleFiles, Texts};
-use crate::observe::{self, HostRequest};
+use crate::observe::{self, HostRequest, sealed};
 use crate::plan::{self, Header, Inputs, Plan, RolloutPolicy, Selection};
 use crate::report;
-use crate::resource::{Observation, Read, kind_named};
+use crate::resource::file::found::Found;
+use crate::resource::{Observation, Read, Wish, kind_named};
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{State, StateFolder};
 use crate::system::files;
-use crate::transport;
+use crate::transport::{self, Connector, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Plan files beyond this many bytes are not read.
 const PLAN_LIMIT_BYTES: u64 = 1 << 30;
@@ -46,6 +48,8 @@ pub struct Prepared {
     pub texts: Texts,
     /// What was recorded, if it was.
     recorded: Option<Observation>,
+    /// Asked for when they are needed.
+    secrets: Mutex<Option<Arc<Secrets>>>,
 }
 
 /// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
@@ -64,7 +68,7 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     let desired = desired(&inventory, &texts)?;
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
-    Ok(Prepared { inventory, desired, folder, targets, texts, recorded })
+    Ok(Prepared { inventory, desired, folder, targets, texts, recorded, secrets: Mutex::default() })
 }
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
@@ -97,56 +101,93 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
     let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
     let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
-    let desired = module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::of_input(diagnostics, &sources))?;
-    refuse_secrets(&desired)?;
-    Ok(desired)
+    module::desired(&inventory.loaded, &modules, texts).map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
 }
 
-/// References to secrets can be written in a spec and checked, but nothing here resolves them: a resource that holds one
-/// must not be planned, or its mark would be written to the host.
-fn refuse_secrets(desired: &Desired) -> Result<(), Failure> {
-    let holds = |wish: &&crate::resource::Wish| !crate::base::secret::names(&wish.body.to_string()).is_empty();
-    match desired.wishes.iter().find(holds) {
-        None => Ok(()),
-        Some(wish) => Err(Diagnostic::error("RW1016", format!("{} holds a secret, and this version carries none to hosts", wish.address))
-            .on(wish.module.clone())
-            .state("nothing was planned or changed")
-            .next("take `secrets.` out of the module's templates, and bring the secret to the hosts another way for now")
-            .into()),
+impl Prepared {
+    /// The secrets that the wishes name, asked for once. Their key is made when there is something to seal.
+    pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
+        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(secrets) = &*known {
+            return Ok(secrets.clone());
+        }
+        let names = sealed::named(&self.desired.wishes);
+        let needed = !names.is_empty() || sealed::remembers_sealed(&State::load(&self.folder)?.last_applied);
+        let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
+        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names)));
+        *known = Some(secrets.clone());
+        Ok(secrets)
+    }
+
+    /// The same where only a host's own record told that something of it is sealed: no secret is named here.
+    fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
+        self.folder.make_seal_key()?;
+        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.secrets()
+    }
+
+    /// Opens connections that carry the secrets and keep them out of what hosts say.
+    pub fn connector(&self) -> Result<Arc<dyn Connector>, Diagnostic> {
+        Ok(self.secrets()?.carried_by(transport::connector()))
     }
 }
 
-/// What the targets say, and what we remember of them: a newer record on a host wins over ours.
-pub async fn observe(prepared: &Prepared) -> Result<(Observation, State), Failure> {
+/// What the hosts were found to be, and what that is to be judged by.
+pub struct Observed {
+    /// What the targets say.
+    pub observation: Observation,
+    /// What we remember of them: a newer record on a host wins over ours.
+    pub state: State,
+    /// What is wanted, files that may hold a secret with their seals.
+    pub wishes: Vec<Wish>,
+}
+
+/// Reads the targets, or takes what was recorded of them.
+pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
     let mut state = State::load(&prepared.folder)?;
-    let observation = match &prepared.recorded {
+    let mut secrets = prepared.secrets()?;
+    let mut wishes = prepared.desired.wishes.clone();
+    sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
+    let mut observation = match &prepared.recorded {
         Some(recorded) => recorded.clone(),
-        None => live(prepared, &state).await?,
+        None => live(prepared, &wishes, &state).await?,
     };
+    if merge_records(&observation, &mut state) && sealed::remembers_sealed(&state.last_applied) {
+        secrets = prepared.secrets_with_key()?;
+        sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
+    }
+    sealed::seal_observation(&mut observation, &wishes, &state.last_applied, &secrets);
+    Ok(Observed { observation, state, wishes })
+}
+
+/// True when some host remembers more than we do.
+fn merge_records(observation: &Observation, state: &mut State) -> bool {
+    let mut merged = false;
     for (target, found) in &observation.targets {
-        let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
-        let Ok((0, text)) = found.answers.output(&record) else { continue };
-        let json = text.split_once('\n').map_or("", |(_, json)| json);
-        match host_record::parse(&target.name, json) {
-            Ok(record) => drop(state.merge(&record)),
+        let record = Found::at(HOST_RECORD_PATH, &found.answers);
+        if !matches!(record, Found::Regular(_)) {
+            continue;
+        }
+        match host_record::parse(&target.name, record.text().unwrap_or_default()) {
+            Ok(record) => merged |= state.merge(&record),
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }
     }
-    Ok((observation, state))
+    merged
 }
 
-async fn live(prepared: &Prepared, state: &State) -> Result<Observation, Failure> {
-    let connector = transport::connector();
+async fn live(prepared: &Prepared, wishes: &[Wish], state: &State) -> Result<Observation, Failure> {
+    let connector = prepared.connector()?;
     let progress = report::progress::Reading::new(prepared.inventory.loaded.hosts.len());
-    let observed = observe::observe(&*connector, requests(prepared, state), READ_AT_ONCE, &|event| progress.show(&event)).await;
+    let observed = observe::observe(&*connector, requests(prepared, wishes, state), READ_AT_ONCE, &|event| progress.show(&event)).await;
     progress.end();
     Ok(Observation { texts: prepared.texts.clone(), ..observed })
 }
 
 /// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
-fn requests(prepared: &Prepared, state: &State) -> Vec<HostRequest> {
+fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
     let mut reads: BTreeMap<&str, BTreeSet<Read>> = BTreeMap::new();
-    for wish in &prepared.desired.wishes {
+    for wish in wishes {
         let of_host = reads.entry(&wish.address.target.name).or_default();
         of_host.extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(wish)));
     }
@@ -154,6 +195,7 @@ fn requests(prepared: &Prepared, state: &State) -> Vec<HostRequest> {
         let wish = applied.wish(address);
         reads.entry(&address.target.name).or_default().extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(&wish)));
     }
+    reads.values_mut().for_each(sealed::without_plain);
     let of = |name: &str| {
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
         of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
@@ -165,7 +207,7 @@ fn requests(prepared: &Prepared, state: &State) -> Vec<HostRequest> {
 
 /// The plan, with the observation and the state that it was made of.
 pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
-    let (observation, state) = observe(prepared).await?;
+    let Observed { observation, state, wishes } = observe(prepared).await?;
     let loaded = &prepared.inventory.loaded;
     let rollout = &loaded.spec.rollout;
     let plan = plan::make(&Inputs {
@@ -176,7 +218,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
             spec_digest: loaded.digest.clone(),
             modules: prepared.desired.digests.clone(),
         },
-        wishes: &prepared.desired.wishes,
+        wishes: &wishes,
         last: &state.last_applied,
         observation: &observation,
         kinds: &kind_named,

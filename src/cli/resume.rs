@@ -35,7 +35,7 @@ pub struct Resume {
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let decisions = Decisions { redo: addresses(&arguments.redo)?, accept: addresses(&arguments.accept)? };
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit);
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     let Some(run) = prepared.folder.newest_run()? else {
         return Err(Diagnostic::error("RW1014", "there is no run to resume")
             .state("nothing was changed")
@@ -43,7 +43,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
             .into());
     };
     let plan = prepared.folder.read_plan(&run)?;
-    Ok(follow(&plan, &prepared.inventory.path, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
+    Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
 }
 
 fn addresses(texts: &[String]) -> Result<std::collections::BTreeSet<Address>, Failure> {

@@ -4,7 +4,6 @@ use super::pipeline::{self, Source};
 use super::verification;
 use super::{Exit, Failure};
 use crate::report;
-use crate::transport;
 use crate::verify::{Verdict, verify};
 use std::path::PathBuf;
 
@@ -24,7 +23,7 @@ pub struct Verify {
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let request = verification::request(&prepared);
-    let connector = transport::connector();
+    let connector = prepared.connector()?;
     let progress = report::progress::Proving::default();
     let report = verify(&*connector, &request, &|event| progress.show(&event)).await;
     progress.end();

@@ -7,8 +7,8 @@ use super::engine::{self, Rendered};
 use super::merge;
 use super::names::Use;
 use super::order::{Made, MadeWish};
-use super::parameters;
-use crate::base::{Address, Diagnostic, Digest, Place};
+use super::{parameters, secrets};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::resource::{Wish, kind_named};
 use crate::spec::{Host, Loaded};
 use serde::Serialize;
@@ -269,13 +269,16 @@ impl OfHost<'_> {
         for error in &errors {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
-            let label =
-                value.map_or(String::new(), |value| crate::base::text::one_line(&format!("on {} this is {value}", self.host.name), 80));
+            let label = value.map_or(String::new(), |value| {
+                crate::base::text::one_line(&format!("on {} this is {}", self.host.name, secret::legible(&value.to_string())), 80)
+            });
             let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message)).at(file, span, label);
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
             self.found.add(diagnostic, &self.host.name);
         }
-        if !errors.is_empty() {
+        let misplaced = secrets::misplaced(module, resource, kind, body);
+        if !errors.is_empty() || !misplaced.is_empty() {
+            misplaced.into_iter().for_each(|error| self.found.add(error, &self.host.name));
             return None;
         }
         let address = kind.address_name(body).map(|name| Address::host(&self.host.name, kind.name(), &name));
@@ -337,6 +340,10 @@ impl OfHost<'_> {
                 }
             }
             let Some(run) = self.note(module.engine.text(&check.run, &context, module.document())) else { continue };
+            if let Some(error) = secrets::in_check(module, &check.entry.id.text, check.entry.run.node, &run) {
+                self.found.add(error, &self.host.name);
+                continue;
+            }
             let expect = match &check.expect {
                 None => None,
                 Some(expect) => match self.note(module.engine.value(expect, &context, module.document())) {

@@ -3,7 +3,7 @@
 
 use super::names::Problem;
 use super::token;
-use crate::base::{Diagnostic, quote, secret};
+use crate::base::{Diagnostic, secret};
 use crate::spec::source::Source;
 use crate::spec::yaml::{Document, NodeId};
 use serde_json::Value;
@@ -61,10 +61,10 @@ impl Snippet {
         let (name, text, before, inner, makes) = match makes {
             Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
             Makes::Text => match token::sole_expression(text) {
-                Some(inner) => (name.to_owned(), format!("{{{{({})|json}}}}", &text[inner.clone()]), 3, inner, Makes::Value),
+                Some(inner) => (name.to_owned(), format!("{{{{({})|_value}}}}", &text[inner.clone()]), 3, inner, Makes::Value),
                 None => (name.to_owned(), text.to_owned(), 0, whole, makes),
             },
-            Makes::Value => (name.to_owned(), format!("{{{{({text})|json}}}}"), 3, whole, makes),
+            Makes::Value => (name.to_owned(), format!("{{{{({text})|_value}}}}"), 3, whole, makes),
             Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
         };
         Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
@@ -138,6 +138,9 @@ fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range
 /// What a template made; boxed, because errors are rare and large.
 pub type Rendered<T> = Result<T, Box<Diagnostic>>;
 
+/// The filter that we wrap a lone expression in, to get its value with its type.
+pub const VALUE_FILTER: &str = "_value";
+
 /// The compiled templates of one module.
 #[derive(Clone)]
 pub struct Engine {
@@ -156,7 +159,11 @@ impl Engine {
         let mut tera = Tera::new();
         tera.autoescape_on([".sh"]);
         tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
-        tera.register_filter("json", json);
+        tera.register_filter(VALUE_FILTER, json);
+        tera.register_filter("json", |value: tera::Value, more: Kwargs, state: &State| {
+            without_secret(&value)?;
+            json(value, more, state)
+        });
         tera.register_filter("sh", sh);
         tera.register_filter("systemd", systemd);
         let errors: Vec<Diagnostic> = snippets
@@ -213,6 +220,14 @@ fn defined(value: &tera::Value) -> TeraResult<()> {
     if value.is_undefined() { Err(tera::Error::message("the value is not there")) } else { Ok(()) }
 }
 
+/// What is written between quotes needs escapes, and a secret is filled in only after the filter has run.
+fn without_secret(value: &tera::Value) -> TeraResult<()> {
+    match secret::reserved(&value.to_string()) {
+        None => Ok(()),
+        Some(_) => Err(tera::Error::message("a secret cannot go through this filter: it is filled in later, as it is")),
+    }
+}
+
 fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
     serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))
@@ -220,12 +235,13 @@ fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
 
 fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
-    Ok(quote::sh(&value.to_string()))
+    Ok(secret::shell_word(&value.to_string()))
 }
 
 /// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
 fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
+    without_secret(&value)?;
     let mut out = String::from("\"");
     for c in value.to_string().chars() {
         match c {

@@ -15,6 +15,7 @@ mod merge;
 mod names;
 mod order;
 mod parameters;
+mod secrets;
 mod shape;
 mod shell_quoting;
 mod shipped;

@@ -4,6 +4,7 @@
 mod crowd;
 mod event;
 mod hosts;
+pub mod sealed;
 
 pub use event::Event;
 pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe};

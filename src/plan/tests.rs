@@ -41,7 +41,11 @@ impl Kind for MadeUp {
         let attribute = Attribute::in_plane(Plane::Running, wanted.clone(), found.clone());
         let flag = |name: &str| wish.body.get(name).and_then(Value::as_bool).unwrap_or(false);
         Assessment {
-            actions: if wanted == found { vec![] } else { vec![Action::RunCommand { script: wish.address.to_string(), limit_s: 1 }] },
+            actions: if wanted == found {
+                vec![]
+            } else {
+                vec![Action::RunCommand { script: wish.address.to_string(), limit_s: 1, environment: BTreeMap::new(), input: None }]
+            },
             attributes: BTreeMap::from([("value".to_owned(), attribute)]),
             needs_reboot: flag("reboot") && wanted != found,
             disruption: if flag("drain") { Disruption::Drain } else { Disruption::None },

@@ -3,7 +3,7 @@
 
 use super::document::{self, DriftDocument};
 use super::unread;
-use super::value::reading;
+use super::value::{differ_unseen, reading};
 use crate::base::{TargetKind, nodeset};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
@@ -78,10 +78,14 @@ fn row(finding: &DriftFinding) -> String {
     let last = match &finding.last_applied {
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
+        Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
         Some(last) => format!("applied {}", reading(last, 44)),
     };
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
+    if differ_unseen(&finding.found, &finding.wanted) {
+        return format!("{head}differs ({}; {last}){place}\n", crate::base::seal::VEIL);
+    }
     let tail = format!("found {found}, wanted {wanted} ({last}){place}");
     if (head.chars().count() + tail.chars().count()) <= 100 {
         return format!("{head}{tail}\n");

@@ -1,5 +1,6 @@
 //! Readings as words on a screen. What came from a machine is cleaned here.
 
+use crate::base::seal;
 use crate::base::text::one_line;
 use crate::resource::Reading;
 use serde_json::Value;
@@ -26,6 +27,7 @@ fn value(value: &Value, width: usize) -> String {
             format!("{lines} lines of text")
         }
         Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::String(text) if seal::is_seal(text) => seal::VEIL.to_owned(),
         Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => one_line(&items.iter().map(|v| self::value(v, width)).collect::<Vec<_>>().join(", "), width),
@@ -41,6 +43,9 @@ fn value(value: &Value, width: usize) -> String {
 
 /// `found -> wanted`, each cut at `width` characters; a text of many lines is shown by what is added and removed.
 pub fn change(found: &Reading, wanted: &Reading, width: usize) -> String {
+    if differ_unseen(found, wanted) {
+        return format!("differs ({})", seal::VEIL);
+    }
     if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
         && (old.contains('\n') || new.contains('\n'))
     {
@@ -48,6 +53,12 @@ pub fn change(found: &Reading, wanted: &Reading, width: usize) -> String {
         return format!("text changes: +{added} -{removed} lines");
     }
     format!("{} -> {}", self::reading(found, width), self::reading(wanted, width))
+}
+
+/// Both sides are known by their seals alone.
+pub fn differ_unseen(one: &Reading, other: &Reading) -> bool {
+    let sealed = |reading: &Reading| reading.value().and_then(Value::as_str).is_some_and(seal::is_seal);
+    sealed(one) && sealed(other)
 }
 
 fn counts(old: &str, new: &str) -> (usize, usize) {

@@ -2,6 +2,7 @@
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
 use super::kernel_module_build::source::{Builder, ModuleSource};
+use crate::base::secret;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -124,7 +125,16 @@ pub enum Action {
     /// Removes an out-of-tree kernel module, for every kernel, and its source.
     RemoveModuleBuild { name: String, version: String, module: String },
     /// Runs the script of a guarded command, as the user's module wrote it.
-    RunCommand { script: String, limit_s: u32 },
+    RunCommand {
+        script: String,
+        limit_s: u32,
+        /// Variables of its environment.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        environment: BTreeMap<String, String>,
+        /// What it reads from standard input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+    },
     /// Reboots the host.
     Reboot,
 }
@@ -161,6 +171,33 @@ impl Action {
                 true
             }
             (this, next) => *this == *next,
+        }
+    }
+
+    /// The action with its secrets filled in: for the rendering on its way to the target, and for nothing else. The name of
+    /// the first secret that `find` does not have as the error.
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Action, String> {
+        let mut filled = self.clone();
+        match &mut filled {
+            Action::WriteFile { content, .. } => *content = secret::fill(content, find)?,
+            Action::RunCommand { environment, input, .. } => {
+                for text in environment.values_mut().chain(input) {
+                    *text = secret::fill(text, &find)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(filled)
+    }
+
+    /// The names of the secrets that the action holds.
+    pub fn secrets(&self) -> Vec<&str> {
+        match self {
+            Action::WriteFile { content, .. } => secret::names(content),
+            Action::RunCommand { environment, input, .. } => {
+                environment.values().chain(input).flat_map(|text| secret::names(text)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -217,7 +254,9 @@ impl Action {
                 super::kernel_module_build::script::build_script(name, version, module, *builder)
             }
             Action::RemoveModuleBuild { name, version, module } => super::kernel_module_build::script::remove_script(name, version, module),
-            Action::RunCommand { script, .. } => super::command::script::run_script(script),
+            Action::RunCommand { script, environment, input, .. } => {
+                super::command::script::run_script(script, environment, input.as_deref())
+            }
             Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
             Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
             Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),

@@ -40,6 +40,16 @@ impl Answers {
         self.answers.insert(key.into(), answer);
     }
 
+    /// Takes an answer out.
+    pub fn remove(&mut self, read: &Read) -> Option<Answer> {
+        self.answers.remove(&read.key())
+    }
+
+    /// Changes the text of every answer.
+    pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
+        self.answers.values_mut().for_each(|answer| answer.out = change(&answer.out));
+    }
+
     /// Takes over all answers of another reading of the same target; the other's win.
     pub fn merge(&mut self, other: Answers) {
         self.answers.extend(other.answers);

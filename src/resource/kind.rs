@@ -45,6 +45,12 @@ pub trait Kind: Sync {
         self.convergent()
     }
 
+    /// True where a text of the body, by its JSON pointer, may name a secret: where the kind brings it to the host without
+    /// showing it in a process list or a file that others can read, and compares it by its seal or not at all.
+    fn may_hold_secret(&self, _pointer: &str) -> bool {
+        false
+    }
+
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]

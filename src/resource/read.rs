@@ -14,6 +14,9 @@ pub enum Read {
     Host,
     /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not exist.
     File { path: String },
+    /// A file that may hold a secret. The host answers as to `File`; the content is replaced by its keyed digest before
+    /// anybody sees or records it.
+    SealedFile { path: String },
     /// A kernel setting below /proc/sys, by its dotted name.
     Sysctl { key: String },
     /// A kernel module: `loaded`, its parameters, what the disk has for it.
@@ -50,6 +53,7 @@ impl Read {
         match self {
             Read::Host => "host".to_owned(),
             Read::File { path } => format!("file:{path}"),
+            Read::SealedFile { path } => format!("sealed_file:{path}"),
             Read::Sysctl { key } => format!("sysctl:{key}"),
             Read::KernelModule { name } => format!("kernel_module:{name}"),
             Read::RepositoryLists { name, url, suite, .. } => format!("repository_lists:{name}:{url}:{suite}"),
@@ -78,7 +82,7 @@ impl Read {
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
     pub fn script(&self) -> String {
         match self {
-            Read::File { path } => super::file::script::read_script(path),
+            Read::File { path } | Read::SealedFile { path } => super::file::script::read_script(path),
             Read::Sysctl { key } => super::sysctl::script::read_script(key),
             Read::Boot => super::kernel_parameter::script::read_script(),
             Read::Link { netdev } => super::link::state::read_script(netdev),

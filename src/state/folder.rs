@@ -3,7 +3,7 @@
 
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
-use crate::base::{Diagnostic, Digest};
+use crate::base::{Diagnostic, Digest, SealKey};
 use crate::plan::Plan;
 use crate::system::append_file::AppendFile;
 use crate::system::{clock, files};
@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Journals and plans beyond this are refused; 10,000 hosts of 60 steps stay below it.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
+
+/// The file with the key of the seals.
+const SEAL_KEY: &str = "seal-key";
 
 /// The folder; nothing is read or made before it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +43,9 @@ impl StateFolder {
         let make = || -> io::Result<()> {
             files::make_private_folder(&self.root.join("runs"))?;
             if !self.root.join("identity").exists() {
-                files::write_atomic(&self.root.join(".gitignore"), b"*\n", 0o600)?;
-                files::write_atomic(&self.root.join("identity"), clock::nonce()?.as_bytes(), 0o600)?;
+                // Of two that make the folder at once, both get the identity of the one that was first.
+                files::write_new(&self.root.join(".gitignore"), b"*\n", 0o600)?;
+                files::write_new(&self.root.join("identity"), clock::nonce()?.as_bytes(), 0o600)?;
             }
             Ok(())
         };
@@ -52,6 +56,31 @@ impl StateFolder {
     pub fn identity(&self) -> Result<String, Diagnostic> {
         let bytes = files::read_limited(&self.root.join("identity"), 4096).map_err(|error| self.unusable(&error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The key of the seals of secrets; nothing while there was no need for one. It never leaves this folder.
+    pub fn seal_key(&self) -> Result<Option<SealKey>, Diagnostic> {
+        match files::read_limited(&self.root.join(SEAL_KEY), 4096) {
+            Ok(bytes) if bytes.len() >= 32 => Ok(Some(SealKey::new(&bytes))),
+            Ok(_) => Err(self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `seal-key` is too short"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unusable(&error)),
+        }
+    }
+
+    /// The same, made when it is not there yet. Of two that make one at once, both get the one that was first.
+    pub fn make_seal_key(&self) -> Result<SealKey, Diagnostic> {
+        if let Some(key) = self.seal_key()? {
+            return Ok(key);
+        }
+        self.prepare()?;
+        let make = || -> io::Result<bool> {
+            let fresh = format!("{}{}", clock::nonce()?, clock::nonce()?);
+            files::write_new(&self.root.join(SEAL_KEY), fresh.as_bytes(), 0o600)
+        };
+        make().map_err(|error| self.unusable(&error))?;
+        let gone = || self.unusable(&io::Error::new(io::ErrorKind::NotFound, "the file `seal-key` is gone again"));
+        self.seal_key()?.ok_or_else(gone)
     }
 
     /// The highest fencing number given out; 0 when there was none.
@@ -147,6 +176,24 @@ fn run_number(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_of_the_seals_is_made_once_and_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(root.path().join("state"));
+        assert!(folder.seal_key().unwrap().is_none());
+        assert!(!folder.path().exists(), "asking makes nothing");
+        let seals: Vec<String> = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| folder.make_seal_key().unwrap().seal("p", b"x"))).collect();
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+        });
+        assert!(seals.iter().all(|seal| *seal == folder.seal_key().unwrap().unwrap().seal("p", b"x")));
+        let mode = std::fs::metadata(folder.path().join(SEAL_KEY)).unwrap().permissions().mode();
+        assert_eq!((mode & 0o777, std::fs::read_dir(folder.path()).unwrap().count()), (0o600, 4), "identity, .gitignore, runs, key");
+        std::fs::write(folder.path().join(SEAL_KEY), "short").unwrap();
+        assert_eq!(folder.seal_key().err().unwrap().code, "RW0703");
+    }
 
     #[test]
     fn runs_are_in_the_order_of_their_numbers_not_of_their_letters() {

@@ -34,6 +34,23 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
+/// Writes a file that must not be there yet; false when it is. It appears with its whole content or not at all.
+pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<bool> {
+    let temporary = path.with_extension(format!("{}.tmp", super::clock::nonce()?));
+    let write = || -> io::Result<bool> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        match fs::hard_link(&temporary, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            linked => linked.map(|()| true),
+        }
+    };
+    let written = write();
+    let _ = fs::remove_file(&temporary);
+    written
+}
+
 /// Makes a folder and those above it, 0700 where they are new.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;

@@ -100,6 +100,41 @@ impl Program {
         })
     }
 
+    /// What it prints on standard output, at most `most` bytes, if it ends well within `limit`. What it says on standard
+    /// error is thrown away: a program that is asked for a secret may say it there.
+    pub fn answer(&self, most: usize, limit: Duration) -> io::Result<Vec<u8>> {
+        use std::io::Read as _;
+        let mut child = self.command().stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let pipe = child.stdout.take().ok_or_else(|| io::Error::other("no pipe from the program"))?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = pipe.take(most as u64 + 1).read_to_end(&mut bytes);
+            let _ = sender.send(read.map(|_| bytes));
+        });
+        let watch = Stopwatch::start();
+        let bytes = match receiver.recv_timeout(limit) {
+            Ok(read) => read?,
+            Err(_) => {
+                stop(&mut child)?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
+            }
+        };
+        if bytes.len() > most {
+            stop(&mut child)?;
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it printed more than {} KiB", most >> 10)));
+        }
+        while child.try_wait()?.is_none() {
+            if watch.elapsed() > limit {
+                stop(&mut child)?;
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
+            }
+            super::clock::block_for(5);
+        }
+        let status = child.wait()?;
+        if status.success() { Ok(bytes) } else { Err(io::Error::other(format!("it failed ({status})"))) }
+    }
+
     /// Runs it with this process's terminal; gives its exit code (128 + signal when one ended it).
     pub fn with_terminal(&self) -> io::Result<i32> {
         use std::os::unix::process::ExitStatusExt as _;
@@ -219,6 +254,17 @@ mod tests {
         let log = folder.path().join("log");
         let ending = Program::new("sleep").argument("600").run_logged(&log, Duration::from_millis(50), &mut |_| ());
         assert_eq!(ending.unwrap(), Ending::TimedOut);
+    }
+
+    #[test]
+    fn an_answer_is_bounded_in_bytes_and_time_and_says_nothing_of_what_was_printed() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(sh("printf '%s' answer; echo aside >&2").answer(6, minute).unwrap(), b"answer");
+        let told = |script: &str, most, limit| sh(script).answer(most, limit).unwrap_err().to_string();
+        assert_eq!(told("yes poison", 2048, minute), "it printed more than 2 KiB");
+        assert_eq!(told("echo poison; echo poison >&2; exit 3", 99, minute), "it failed (exit status: 3)");
+        assert_eq!(told("exec sleep 600", 99, Duration::from_millis(20)), "it did not end within 0 s");
+        assert_eq!(told("exec >&-; exec sleep 600", 99, Duration::from_millis(20)), "it did not end within 0 s");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod diagnose;
 mod lease;
 mod link;
 mod local;
+mod secrets;
 mod shell;
 mod ssh;
 mod upkeep;
@@ -18,6 +19,7 @@ mod upkeep;
 pub use access::absolute;
 pub use connectors::{Connectors, connector};
 pub use local::LocalConnector;
+pub use secrets::Secrets;
 pub use ssh::SshConnector;
 
 use crate::resource::probe::Probe;

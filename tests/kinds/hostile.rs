@@ -76,6 +76,6 @@ fn hostile_values_run_nothing() {
         assert_eq!(host.sh("[ ! -e /pwned ]").0, 0, "a read ran {value:?}");
     }
     // the control: what does run leaves its mark
-    host.sh(&Action::RunCommand { script: HOSTILE[0].to_owned(), limit_s: 5 }.script());
+    host.sh(&Action::RunCommand { script: HOSTILE[0].to_owned(), limit_s: 5, environment: Default::default(), input: None }.script());
     assert_ne!(host.sh("[ ! -e /pwned ]").0, 0);
 }

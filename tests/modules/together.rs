@@ -111,16 +111,84 @@ fn a_module_is_left_out_or_taken_by_the_spec() {
 
 #[test]
 fn a_secret_is_a_mark_and_nothing_else_can_be_one() {
-    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \"x={{ secrets.token }}\" } }\n  - { id: b, command: { name: b, run: \"login {{ secrets.token }}\", read: { probe: \"true\" } } }\n";
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /etc/a, content: \"x={{ secrets.token }}\", mode: \"0600\" } }\n  - { id: b, command: { name: b, run: \"login\", environment: { TOKEN: \"{{ secrets.token }}\" }, input: \"{{ secrets.token }}\", read: { probe: \"true\" } } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
     let body = |kind: &str| found.wishes.iter().find(|wish| wish.kind == kind).unwrap().body.clone();
     assert_eq!(body("file")["content"], "x=\u{E000}secret:token\u{E001}");
-    assert_eq!(body("command")["run"], "login '\u{E000}secret-in-quotes:token\u{E001}'");
+    assert_eq!(body("command")["environment"]["TOKEN"], "\u{E000}secret:token\u{E001}");
     let forged = SPEC.replace("os: debian-12", "os: debian-12, labels: { a: \"\u{E000}secret:token\u{E001}\" }");
     let refused = desired(&forged, false, &[("m", text)]).unwrap_err();
     assert!(refused.contains("RW0215"), "{refused}");
     let forged = text.replace("x={{", "\u{E000}secret:token\u{E001}{{");
     assert!(desired(SPEC, false, &[("m", &forged)]).unwrap_err().contains("RW0215"));
+}
+
+#[test]
+fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
+    let refused = |resource: &str| {
+        let text = format!("module: m\nsummary: x\nresources:\n  - {{ id: a, {resource} }}\n");
+        desired(SPEC, false, &[("m", &text)]).map(|_| ()).unwrap_err()
+    };
+    insta::assert_snapshot!(refused(r#"command: { name: b, run: "login {{ secrets.token }}", read: { probe: "true" } }"#), @r#"
+    RW0216 m/a: the secret `token` stands in `run`
+      inventory/modules/m/module.yaml:4:39
+      |   - { id: a, command: { name: b, run: "login {{ secrets.token }}", read: { probe: "true" } } }
+      |                                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a `command` cannot keep it secret here
+      on: n[1-2]
+      effect: it would show in a plan, in a log or in the host's process list
+      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+    "#);
+    insta::assert_snapshot!(refused(r#"file: { path: /etc/a, content: "{{ secrets.token }}" }"#), @r#"
+    RW0208 m/a: every user of the host could read the secret in this file
+      inventory/modules/m/module.yaml:4:20
+      |   - { id: a, file: { path: /etc/a, content: "{{ secrets.token }}" } }
+      |                    ^ 
+      on: n[1-2]
+      next: give a mode without rights for others, such as "0600" or "0640"
+    "#);
+    insta::assert_snapshot!(refused(r#"file: { path: /etc/a, content: "{{ secrets.token | upper }}", mode: "0600" }"#), @r#"
+    RW0216 m/a: a secret stands in `content`
+      inventory/modules/m/module.yaml:4:45
+      |   - { id: a, file: { path: /etc/a, content: "{{ secrets.token | upper }}", mode: "0600" } }
+      |                                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a filter has changed it here: use it as it is
+      on: n[1-2]
+      effect: it would show in a plan, in a log or in the host's process list
+      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+    "#);
+    for resource in [
+        r#"file: { path: "/etc/{{ secrets.token }}", content: "x" }"#,
+        r#"sysctl: { key: net.a, value: "{{ secrets.token }}" }"#,
+        r#"command: { name: b, run: x, read: { probe: "echo {{ secrets.token }}" } }"#,
+        r#"command: { name: b, run: x, read: { probe: "x", expect: "{{ secrets.token }}" } }"#,
+        r#"command: { name: b, run: x, read: { probe: "x" }, environment: { "{{ secrets.token }}": x } }"#,
+    ] {
+        assert!(refused(resource).contains("RW02"), "{resource}");
+    }
+    for filter in ["json", "systemd"] {
+        let resource = format!(r#"file: {{ path: /etc/a, content: "x {{{{ secrets.token | {filter} }}}}", mode: "0600" }}"#);
+        assert!(refused(&resource).contains("a secret cannot go through this filter"), "{filter}: {}", refused(&resource));
+    }
+    let long = r#"command: { name: b, run: x, read: { probe: "x" }, input: "{{ secrets.token }}", limit_s: 601 }"#;
+    assert!(refused(long).contains("a command with a secret may not take so long"));
+    let check = "module: m\nsummary: x\nresources: []\nverify:\n  - { id: c, run: \"login {{ secrets.token }}\" }\n";
+    insta::assert_snapshot!(desired(SPEC, false, &[("m", check)]).map(|_| ()).unwrap_err(), @r#"
+    RW0216 m/c: the secret `token` stands in `verify`
+      inventory/modules/m/module.yaml:5:19
+      |   - { id: c, run: "login {{ secrets.token }}" }
+      |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a check cannot keep it secret
+      on: n[1-2]
+      effect: it would show in the host's process list, and in a report
+      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+    "#);
+}
+
+#[test]
+fn a_secret_in_a_shell_template_is_filled_in_quoted() {
+    use railwright::base::secret;
+    let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
+    let found = desired(SPEC, false, &[("m", text)]).unwrap();
+    let filled = secret::fill(found.wishes[0].text("content").unwrap(), |_| Some("it's $(reboot)".to_owned())).unwrap();
+    assert_eq!(filled, r"login 'it'\''s $(reboot)'");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn server(lines: &[&str]) -> Option<(Server, HostAccess)> {
 }
 
 fn run(script: &str, limit_s: u32) -> Action {
-    Action::RunCommand { script: script.to_owned(), limit_s }
+    Action::RunCommand { script: script.to_owned(), limit_s, environment: Default::default(), input: None }
 }
 
 fn command(script: &str) -> Read {

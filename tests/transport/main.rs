@@ -5,6 +5,7 @@ mod commands;
 mod host_keys;
 mod identities;
 mod jumps;
+mod secrets;
 mod server;
 mod ssh_config;
 

@@ -88,6 +88,33 @@ impl Server {
         Some(server)
     }
 
+    /// The same in a mount namespace in which railwright's folder on the host is empty, with every program that is started
+    /// there and its arguments written to `folder/execve`. None when `strace` is not here.
+    pub fn start_watched() -> Option<Server> {
+        let mut server = Server::start(&["ed25519"], &[])?;
+        if !Path::new("/usr/bin/strace").exists() || !Path::new("/usr/bin/unshare").exists() {
+            assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "strace and unshare are required");
+            println!("SKIPPED: the rig `openssh` is missing strace or unshare");
+            return None;
+        }
+        let _ = server.child.kill();
+        let _ = server.child.wait();
+        let folder = server.folder.path().display().to_string();
+        let script = "mkdir -p /var/lib/railwright && mount -t tmpfs none /var/lib/railwright && chmod 700 /var/lib/railwright && \
+                      exec strace -D -f --seccomp-bpf -q -e trace=execve -s 99999 -o \"$1/execve\" /usr/sbin/sshd -D -e -f \"$1/sshd_config\"";
+        let log = fs::File::create(server.path("log")).unwrap();
+        let mut apart = Command::new("unshare");
+        apart.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh", &folder]);
+        server.child = apart.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        server.wait();
+        Some(server)
+    }
+
+    /// A path as the host sees it.
+    pub fn on_host(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{path}", self.child.id()))
+    }
+
     /// Ends the listener and starts it again on the same port, so that it reads its files anew.
     pub fn restart(mut self) -> Server {
         let _ = self.child.kill();

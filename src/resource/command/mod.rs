@@ -3,9 +3,11 @@
 
 pub mod script;
 
-use super::body::{Shape, check_fields, demand, flag, is_clean_path, is_word, optional, required, scalar};
+use super::body::{Shape, check_fields, demand, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::secret;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The kind.
 pub struct Command;
@@ -17,12 +19,18 @@ const FIELDS: &[super::body::Field] = &[
     optional("limit_s", Shape::Number),
     optional("creates", Shape::Text),
     optional("convergent", Shape::Flag),
+    optional("environment", Shape::Map),
+    optional("input", Shape::Text),
 ];
 
 const READ_FIELDS: &[super::body::Field] = &[required("probe", Shape::Text), optional("expect", Shape::Scalar)];
 
 /// The longest time that a command may take, in seconds.
 const LONGEST_S: u64 = 7200;
+
+/// The longest that one with a secret may take: a longer one outlives the connection, for which its script has to lie on
+/// the host's disk while it runs.
+const LONGEST_WITH_SECRET_S: u64 = 600;
 
 fn probe(wish: &Wish) -> Read {
     Read::Command { script: wish.body["read"]["probe"].as_str().unwrap_or_default().to_owned() }
@@ -46,6 +54,30 @@ fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
         Ok((code, out)) => Reading::is(format!("exit {code}: {}", crate::base::text::one_line(out, 200))),
     };
     (wanted, found)
+}
+
+fn environment(body: &Value) -> BTreeMap<String, String> {
+    let fields = body.get("environment").and_then(Value::as_object);
+    fields.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), scalar_text(value)?))).collect()
+}
+
+fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
+    let environment = environment(body);
+    for name in environment.keys() {
+        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let fine = first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        demand(errors, fine, "/environment", "a variable's name is letters, digits and `_`", "for example TOKEN");
+    }
+    let input = body.get("input").and_then(Value::as_str);
+    let holds = environment.values().map(String::as_str).chain(input).any(|text| !secret::names(text).is_empty());
+    let limit = body.get("limit_s").and_then(Value::as_u64).unwrap_or_default();
+    demand(
+        errors,
+        !holds || limit <= LONGEST_WITH_SECRET_S,
+        "/limit_s",
+        "a command with a secret may not take so long: its script would lie on the host's disk while it runs",
+        "at most 600 seconds",
+    );
 }
 
 impl Kind for Command {
@@ -82,7 +114,12 @@ impl Kind for Command {
         if let Some(path) = body.get("creates").and_then(Value::as_str) {
             demand(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
         }
+        check_environment(body, &mut errors);
         errors
+    }
+
+    fn may_hold_secret(&self, pointer: &str) -> bool {
+        pointer == "/input" || pointer.starts_with("/environment/")
     }
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
@@ -103,7 +140,8 @@ impl Kind for Command {
         }
         if !assessment.is_met() {
             let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
-            assessment.actions.push(Action::RunCommand { script: wish.text("run").unwrap_or_default().to_owned(), limit_s });
+            let (script, input) = (wish.text("run").unwrap_or_default().to_owned(), wish.text("input").map(str::to_owned));
+            assessment.actions.push(Action::RunCommand { script, limit_s, environment: environment(&wish.body), input });
         }
         assessment.residue.push("what the command did stays: railwright cannot know how to take it back".to_owned());
         assessment

@@ -22,6 +22,8 @@ pub enum Content {
     Base64(String),
     /// Too large to be carried: its SHA-256 and length in bytes.
     TooLarge { sha256: String, bytes: u64 },
+    /// May hold a secret: only its seal is known.
+    Sealed(String),
 }
 
 /// A regular file.
@@ -54,7 +56,17 @@ pub enum Found {
 impl Found {
     /// What stands at this path, by the answers.
     pub fn at(path: &str, answers: &Answers) -> Self {
-        match answers.output(&Read::File { path: path.to_owned() }) {
+        Found::by(&Read::File { path: path.to_owned() }, answers)
+    }
+
+    /// The same of a file that may hold a secret: of its content only the seal.
+    pub fn at_sealed(path: &str, answers: &Answers) -> Self {
+        Found::by(&Read::SealedFile { path: path.to_owned() }, answers)
+    }
+
+    /// What this read of a file found.
+    pub fn by(read: &Read, answers: &Answers) -> Self {
+        match answers.output(read) {
             Err(reason) => Found::Unknown { reason },
             Ok((1, out)) => Found::Absent { folder: out.lines().find_map(|l| l.strip_prefix("folder ")).map(str::to_owned) },
             Ok((0, out)) => decode(out),
@@ -137,6 +149,13 @@ fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) 
         Content::TooLarge { bytes, .. } => {
             (Vec::new(), Some(format!("{path} stays: its earlier content ({bytes} bytes) was too large to be kept")))
         }
+        Content::Sealed(_) => (
+            Vec::new(),
+            Some(format!(
+                "{path} stays, with the secret in it: its earlier content was not kept, because it may be a secret too; \
+                 put it back or remove the file by hand"
+            )),
+        ),
     }
 }
 
@@ -161,6 +180,7 @@ pub fn shown_content(content: &Content) -> String {
             format!("sha256:{} ({} bytes)", Digest::of_bytes(&bytes), bytes.len())
         }
         Content::TooLarge { sha256, bytes } => format!("sha256:{sha256} ({bytes} bytes)"),
+        Content::Sealed(seal) => seal.clone(),
     }
 }
 
@@ -181,6 +201,7 @@ fn decode(out: &str) -> Found {
     }
     let content = match encoding {
         "base64" => decode_base64(body),
+        "sealed" => Some(Content::Sealed(body.trim_end().to_owned())),
         "sha256" => Some(Content::TooLarge { sha256: body.trim().to_owned(), bytes: bytes.parse().unwrap_or(0) }),
         _ => Some(Content::Text(body.to_owned())),
     };

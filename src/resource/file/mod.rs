@@ -6,9 +6,11 @@
 pub mod base64;
 pub mod found;
 pub mod script;
+pub mod sealed;
 
 use super::body::{Shape, check_fields, demand, is_clean_path, is_word, optional, required};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::{seal, secret};
 use found::{Content, Found, Regular, normal_mode, shown_content};
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ struct Wanted<'a> {
     owner: &'a str,
     group: &'a str,
     present: bool,
+    /// The seal of the content, or why it is not known, where the content holds a secret.
+    sealed: Option<Result<&'a str, String>>,
 }
 
 impl<'a> Wanted<'a> {
@@ -42,6 +46,7 @@ impl<'a> Wanted<'a> {
             owner: wish.text("owner").unwrap_or("root"),
             group: wish.text("group").unwrap_or("root"),
             present: wish.text("state") != Some("absent"),
+            sealed: sealed::wanted(wish),
         }
     }
 
@@ -49,12 +54,23 @@ impl<'a> Wanted<'a> {
         if self.present { Reading::is(value) } else { Reading::Absent }
     }
 
+    /// The content as it is compared and shown.
+    fn shown(&self) -> String {
+        match &self.sealed {
+            None => shown_content(&Content::Text(self.content.to_owned())),
+            Some(Ok(seal)) => (*seal).to_owned(),
+            Some(Err(_)) => seal::VEIL.to_owned(),
+        }
+    }
+
     fn attributes(&self, found: &Found) -> Vec<(String, Attribute)> {
         let of = |name: &str, wanted: String, found: Reading| {
             (name.to_owned(), Attribute::in_plane(Plane::Persisted, self.reading(wanted), found))
         };
+        let content = found.content_reading();
+        let content = self.sealed.iter().fold(content, |content, wanted| sealed::found(wanted, content));
         vec![
-            of("content", shown_content(&Content::Text(self.content.to_owned())), found.content_reading()),
+            of("content", self.shown(), content),
             of("mode", self.mode.clone(), found.reading(|file| file.mode.clone())),
             of("owner", format!("{}:{}", self.owner, self.group), found.reading(|file| format!("{}:{}", file.owner, file.group))),
         ]
@@ -65,7 +81,7 @@ impl<'a> Wanted<'a> {
         match found {
             Found::Absent { .. } if !self.present => Vec::new(),
             _ if !self.present => vec![Action::RemoveFile { path }],
-            Found::Regular(file) if shown_content(&file.content) == shown_content(&Content::Text(self.content.to_owned())) => {
+            Found::Regular(file) if shown_content(&file.content) == self.shown() => {
                 vec![Action::SetFileMode { path, mode, owner, group }]
             }
             _ => vec![Action::WriteFile { path, content: self.content.to_owned(), mode, owner, group }],
@@ -110,6 +126,15 @@ impl Kind for File {
             Some("absent") => {}
             Some(_) => errors.push(super::body::error("/state", "the state is `present` or `absent`", None)),
         }
+        if !secret::names(text("content").unwrap_or_default()).is_empty() {
+            demand(
+                &mut errors,
+                normal_mode(text("mode").unwrap_or("0644")).ends_with('0'),
+                "/mode",
+                "every user of the host could read the secret in this file",
+                "give a mode without rights for others, such as \"0600\" or \"0640\"",
+            );
+        }
         if let Some(content) = text("content") {
             demand(&mut errors, !content.contains('\0'), "/content", "the content holds a NUL byte", "only text can be written");
         }
@@ -117,16 +142,22 @@ impl Kind for File {
     }
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
-        vec![Read::File { path: wish.text("path").unwrap_or_default().to_owned() }]
+        vec![sealed::read(wish)]
+    }
+
+    fn may_hold_secret(&self, pointer: &str) -> bool {
+        pointer == "/content"
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let wanted = Wanted::of(wish);
-        let found = Found::at(wanted.path, answers);
+        let found = Found::by(&sealed::read(wish), answers);
         let mut assessment = Assessment { before: found.remember(), ..Assessment::default() };
         assessment.attributes.extend(wanted.attributes(&found));
         if let Found::Other { what } = &found {
             assessment.refusal = Some(format!("there is a {what} at {}; railwright replaces only regular files", wanted.path));
+        } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.present) {
+            assessment.refusal = Some(format!("its content holds a secret that cannot be had now: {why}"));
         } else if !assessment.is_met() {
             assessment.actions = wanted.actions(&found);
         }
@@ -138,15 +169,16 @@ impl Kind for File {
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         let path = last_applied.text("path").unwrap_or_default();
-        let (now, earlier) = (Found::at(path, answers), Found::remembered(Some(before)));
+        let (now, earlier) = (Found::by(&sealed::read(last_applied), answers), Found::remembered(Some(before)));
         let (actions, residue) = earlier.restore(path, &now);
         let mut assessment = Assessment { actions, residue: residue.into_iter().collect(), ..Assessment::default() };
         let mut judge = |name: &str, wanted: Reading, found: Reading| {
             assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
         };
-        judge("content", earlier.restored_reading(&now), now.content_reading());
+        let wanted = sealed::before(last_applied, &earlier).unwrap_or_else(|| earlier.restored_reading(&now));
+        judge("content", wanted, now.content_reading());
         if let (Found::Regular(file), Found::Regular(_)) = (&earlier, &now)
-            && !matches!(file.content, Content::TooLarge { .. })
+            && !matches!(file.content, Content::TooLarge { .. } | Content::Sealed(_))
         {
             judge("mode", Reading::is(file.mode.clone()), now.reading(|f| f.mode.clone()));
             judge("owner", Reading::is(format!("{}:{}", file.owner, file.group)), now.reading(|f| format!("{}:{}", f.owner, f.group)));

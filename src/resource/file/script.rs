@@ -36,10 +36,14 @@ pub fn write_binary_script(path: &str, base64: &str, mode: &str, owner: &str, gr
     replace_script(path, &format!("printf %s {} | base64 -d", sh(base64)), mode, owner, group)
 }
 
+/// The content is a word of `printf`: where that is a program of its own and not part of the shell, the content would show
+/// in the host's process list, and long ones would not fit.
+pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of this host has no printf of its own' >&2; exit 69 ;; esac\n";
+
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
     format!(
-        "set -eu\nf={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\ntrap - EXIT\n",
+        "set -eu\n{BUILT_IN}f={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\ntrap - EXIT\n",
         path = sh(path),
         folder = sh(folder),
         mode = sh(mode),

@@ -1,0 +1,189 @@
+//! A secret goes to the host, and to no other place: property tests on the fleet in memory.
+#![cfg(test)]
+
+use super::fleet_for_tests::{Fault, Room};
+use super::{ApplyOutcome, Ending, apply};
+use crate::base::secret;
+use crate::drift;
+use crate::plan::{Plan, file};
+use crate::resource::kind_named;
+use crate::resource::{Answer, AnswerStatus, Answers};
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::Path;
+
+/// Everything that a run writes down or shows, as one text.
+fn artefacts(room: &Room, plans: &[&Plan], outcomes: &[&ApplyOutcome]) -> String {
+    let mut out = String::new();
+    for plan in plans {
+        out.push_str(&String::from_utf8_lossy(&file::bytes(plan)));
+    }
+    out.push_str(&format!("{outcomes:?}{:?}", room.events.lock().unwrap()));
+    out.push_str(&files_below(room.context.folder.path()));
+    for host in room.fleet.hosts.lock().unwrap().values() {
+        out.push_str(&format!("{:?}", (&host.record, &host.lock, &host.told, &host.tokens)));
+    }
+    out
+}
+
+fn files_below(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { files_below(&path) } else { std::fs::read_to_string(path).unwrap() }).collect()
+}
+
+fn content(room: &Room) -> Option<String> {
+    room.fleet.with("a", |host| host.files.get("/etc/token").cloned())
+}
+
+/// What drift says of the host as it is.
+fn drift(room: &Room) -> String {
+    let state = room.state();
+    let mut wishes = room.wishes.clone();
+    crate::observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
+    let assess = |wish: &crate::resource::Wish| {
+        let mut answers = Answers::default();
+        for read in kind_named(&wish.kind).unwrap().reads(wish) {
+            let out = content(room).map_or("folder /etc\n".to_owned(), |text| format!("600 root root 1 regular file\n{text}"));
+            let answer = Answer { status: AnswerStatus::Exit(i32::from(content(room).is_none())), out };
+            answers.insert(read.key(), crate::resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
+        }
+        Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
+    };
+    format!("{:?}", drift::findings(&Default::default(), &wishes, &Default::default(), &assess, &state.last_applied))
+}
+
+fn room(template: &str) -> Room {
+    Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": template, "mode": "0600" }), &[])
+}
+
+async fn run(room: &Room) -> (Plan, ApplyOutcome) {
+    let plan = room.plan();
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    (plan, outcome)
+}
+
+/// From nothing to a secret on the host, another one in its place, by hand something else, and back to nothing.
+async fn story(template: &str, old: &str, new: &str, fault: Option<Fault>, before: Option<&str>) -> String {
+    let mut room = room(template);
+    room.fleet.with("a", |host| host.files.extend(before.map(|text| ("/etc/token".to_owned(), text.to_owned()))));
+    room.secrets(&[("token", old)]);
+    let mut written = String::new();
+    if let Some(fault) = fault {
+        room.fleet.fault("a", "write_file", fault);
+        let (plan, outcome) = run(&room).await;
+        written.push_str(&artefacts(&room, &[&plan], &[&outcome]));
+    }
+    let (first, one) = run(&room).await;
+    let filled = secret::fill(template, |_| Some(old.to_owned())).unwrap();
+    assert_eq!((content(&room).as_deref(), one.ending), (Some(filled.as_str()), Ending::Done), "{:?}", one.problems);
+    let again = room.plan();
+    assert_eq!(again.nodes, [], "applied again it has nothing to do");
+    room.secrets(&[("token", new)]);
+    written.push_str(&drift(&room));
+    let stale = apply(&first, &room.context, room.sink()).await;
+    let refused = if first.nodes.is_empty() { Ending::Done } else { Ending::Refused };
+    assert_eq!(stale.ending, refused, "a plan of the old secret does not write the new one");
+    let (second, two) = run(&room).await;
+    assert_eq!((content(&room).unwrap(), two.ending), (secret::fill(template, |_| Some(new.to_owned())).unwrap(), Ending::Done));
+    room.fleet.with("a", |host| host.files.insert("/etc/token".into(), format!("by hand {old}\n")));
+    written.push_str(&drift(&room));
+    let (third, three) = run(&room).await;
+    written.push_str(&artefacts(&room, &[&first, &again, &second, &third], &[&one, &stale, &two, &three]));
+    room.wishes.clear();
+    let (fourth, four) = run(&room).await;
+    assert_eq!(four.ending, Ending::Done, "{:?}", four.problems);
+    assert_eq!(content(&room).is_some(), before.is_some(), "what we brought is gone, what we found stays");
+    written.push_str(&artefacts(&room, &[&fourth], &[&four]));
+    written
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+fn fault() -> impl Strategy<Value = Option<Fault>> {
+    prop_oneof![Just(None), Just(Some(Fault::Fails)), Just(Some(Fault::Echoes)), Just(Some(Fault::NoEffect)), Just(Some(Fault::LostAfter))]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn law_8_a_secret_is_in_the_file_and_in_nothing_that_is_written_down_or_shown(
+        around in ("[ -~]{0,9}", "[ -~é]{0,9}"), lines in "[\n\"'\\\\$]{0,3}", template in "[ -~\n]{0,20}",
+        twice in any::<bool>(), fault in fault(), before in proptest::option::of("[a-z]{6}poisoned before"),
+    ) {
+        let secret = |core: &str| format!("{}{lines}{core}{}", around.0, around.1);
+        let (old, new) = (secret("0ldPoisonWord"), secret("n3wPoisonWord"));
+        let mut text = format!("{template}{}{template}\n", secret::mark("token"));
+        if twice {
+            text.push_str(&secret::mark("token"));
+        }
+        let written = runtime().block_on(story(&text, &old, &new, fault, before.as_deref()));
+        for poison in ["0ldPoisonWord", "n3wPoisonWord", "poisoned before"] {
+            let at = written.find(poison);
+            prop_assert!(at.is_none(), "{:?}", at.map(|at| written[at.saturating_sub(300)..].chars().take(400).collect::<String>()));
+        }
+    }
+}
+
+#[test]
+fn the_search_for_a_poison_finds_one_that_is_there() {
+    let written = runtime().block_on(async {
+        let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": "t=n3wPoisonWord\n" }), &[]);
+        let (plan, outcome) = run(&room).await;
+        artefacts(&room, &[&plan], &[&outcome])
+    });
+    assert!(written.matches("n3wPoisonWord").count() > 5);
+}
+
+#[tokio::test]
+async fn a_host_that_echoes_is_quoted_without_the_secret() {
+    let mut room = room(&secret::mark("token"));
+    room.secrets(&[("token", "it's 0ldPoisonWord")]);
+    room.fleet.fault("a", "write_file", Fault::Echoes);
+    let (_, outcome) = run(&room).await;
+    assert_eq!(outcome.ending, Ending::Failed);
+    assert!(outcome.problems[0].message.contains("[secret token]"), "{:?}", outcome.problems);
+}
+
+#[tokio::test]
+async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planned() {
+    let mut room = room(&secret::mark("token")).wish("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    let plan = room.plan();
+    room.secrets(&[]);
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW1016"));
+    room.fleet.with("a", |host| assert!(host.told.is_empty()));
+    let without = room.plan();
+    let held: Vec<bool> = without.nodes.iter().filter(|n| !n.members().is_empty()).map(|n| n.held.is_some()).collect();
+    assert_eq!(held, [true, false], "{:?}", without.nodes);
+}
+
+#[tokio::test]
+async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_in_it() {
+    let mut room = room(&secret::mark("token"));
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    run(&room).await;
+    room.wishes[0].body["content"] = json!("plain\n");
+    let (plan, outcome) = run(&room).await;
+    assert_eq!((outcome.ending, content(&room).as_deref()), (Ending::Done, Some("plain\n")));
+    assert_eq!(room.plan().nodes, [], "read in plain from now on, and as wished");
+    assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
+}
+
+#[tokio::test]
+async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
+    let mut room = room("plain\n");
+    room.fleet.with("a", |host| host.files.insert("/etc/token".into(), "before\n".into()));
+    run(&room).await;
+    room.wishes[0].body["content"] = json!(secret::mark("token"));
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    assert_eq!(run(&room).await.1.ending, Ending::Done);
+    assert_eq!(content(&room).as_deref(), Some("0ldPoisonWord"));
+    room.wishes.clear();
+    let (plan, outcome) = run(&room).await;
+    assert_eq!((outcome.ending, content(&room).as_deref()), (Ending::Done, Some("before\n")), "{:?}", outcome.problems);
+    assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
+}

@@ -1,0 +1,156 @@
+//! Where the references to secrets of a spec lead: a variable of our environment, a file, a program. Each is asked once a
+//! command, and only when some wish names it. That one cannot be had is not an error yet: whoever needs it says so.
+
+use super::inventory::Inventory;
+use crate::base::{Diagnostic, redaction, secret};
+use crate::spec::model::SecretReference;
+use crate::system::process::Program;
+use crate::system::{environment, files};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer secrets are refused: a file of ours holds them, and what a key, a token or a certificate needs is far below.
+const LONGEST_BYTES: usize = 64 << 10;
+
+/// How long a program may take to print one; a person may have to unlock a key first.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(60);
+
+/// These secrets of the inventory, each with its value or why it cannot be had.
+pub fn found(inventory: &Inventory, names: &BTreeSet<String>) -> BTreeMap<String, Result<String, Diagnostic>> {
+    let references = &inventory.loaded.spec.secrets;
+    let ask = |name: &String| Some((name.clone(), one(inventory, name, references.get(name)?)));
+    names.iter().filter_map(ask).collect()
+}
+
+fn one(inventory: &Inventory, name: &str, reference: &SecretReference) -> Result<String, Diagnostic> {
+    let (field, read) = match reference {
+        SecretReference { env: Some(variable), .. } => ("env", of_environment(variable)),
+        SecretReference { file: Some(file), .. } => ("file", of_file(inventory, file)),
+        SecretReference { command: Some(words), .. } => ("command", of_program(inventory, words)),
+        SecretReference { .. } => ("", Err("it has no source".to_owned())),
+    };
+    read.and_then(checked).map_err(|why| missing(inventory, name, field, &why))
+}
+
+fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
+    let value = environment::variable(variable).ok_or_else(|| format!("the environment variable {variable} is not set, or empty"))?;
+    Ok(value.into_bytes())
+}
+
+fn of_file(inventory: &Inventory, file: &str) -> Result<Vec<u8>, String> {
+    let path = inventory.absolute(file);
+    let bytes = files::read_limited(Path::new(&path), LONGEST_BYTES as u64 + 1);
+    bytes.map(without_line_end).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_long(),
+        _ => format!("{path} cannot be read: {error}"),
+    })
+}
+
+fn of_program(inventory: &Inventory, words: &[String]) -> Result<Vec<u8>, String> {
+    let (program, arguments) = words.split_first().ok_or("its command is empty")?;
+    let path = if program.contains('/') { inventory.absolute(program) } else { program.clone() };
+    let answer = Program::new(path).arguments(arguments).folder(&inventory.folder).answer(LONGEST_BYTES + 1, PROGRAM_LIMIT);
+    answer.map(without_line_end).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_long(),
+        _ => format!("its program `{}` gave none: {error}", crate::base::text::one_line(program, 60)),
+    })
+}
+
+/// Editors and programs end what they write with a line end that is no part of the secret.
+fn without_line_end(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
+    bytes
+}
+
+fn too_long() -> String {
+    format!("it is longer than {} KiB", LONGEST_BYTES >> 10)
+}
+
+/// What can be written to a file and kept out of everything else.
+fn checked(bytes: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_owned())?;
+    match text {
+        text if text.is_empty() => Err("it is empty".to_owned()),
+        text if text.len() > LONGEST_BYTES => Err(too_long()),
+        text if text.contains('\0') || secret::reserved(&text).is_some() => Err("it holds a character that no text can hold".to_owned()),
+        text if text.trim().len() < redaction::SHORTEST_BYTES => Err(format!(
+            "it is shorter than {} characters, so it could not be told from other text and kept out of logs",
+            redaction::SHORTEST_BYTES
+        )),
+        text => Ok(text),
+    }
+}
+
+fn missing(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnostic {
+    let next = match field {
+        "env" => "set it where railwright runs: export NAME=...",
+        "file" => "write the file, readable by you alone, or correct the path; it is relative to the inventory",
+        _ => "run the program by hand in the inventory's folder: it has to print the secret and end with 0",
+    };
+    let missing = Diagnostic::error("RW1016", format!("the secret `{name}` cannot be had: {why}"))
+        .effect("what needs it can neither be compared with the hosts nor brought to them")
+        .next(next);
+    match inventory.loaded.label(&format!("secrets.{name}.{field}"), "named here") {
+        Some(label) => missing.labelled(label),
+        None => missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inventory(secrets: &str) -> (tempfile::TempDir, Inventory) {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = format!(
+            "cluster: c\nfabric: {{ kind: none }}\nssh: {{ user: root, host_keys: known_hosts }}\nnodes: [{{ name: a }}]\nsecrets:\n{secrets}"
+        );
+        std::fs::write(folder.path().join("cluster.yaml"), spec).unwrap();
+        let inventory = super::super::inventory::read(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
+        (folder, inventory)
+    }
+
+    #[test]
+    fn each_source_gives_its_secret_or_says_why_not() {
+        let (folder, inventory) = inventory(
+            "  file: { file: token }\n  none: { file: gone }\n  program: { command: [./say, 'two words'] }\n  fails: { command: [./fails] }\n  absent: { command: [no-such-program-anywhere] }\n  silent: { command: ['true'] }\n  unset: { env: RAILWRIGHT_NO_SUCH_VARIABLE }\n  short: { command: [echo, pin] }\n  long: { command: [yes, poison] }\n  binary: { file: binary }\n  zero: { file: zero }\n",
+        );
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+        write("token", b" two words\r\n");
+        write("binary", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9");
+        write("zero", b"a\0bcdefgh");
+        write("say", b"#!/bin/sh\nprintf '%s|%s\\n\\n' \"$1\" \"$(pwd)\"\n");
+        write("fails", b"#!/bin/sh\necho poison; echo poison >&2; exit 7\n");
+        for program in ["say", "fails"] {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(folder.path().join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let names = inventory.loaded.spec.secrets.keys().cloned().collect();
+        let found = found(&inventory, &names);
+        assert_eq!(found["file"].as_deref(), Ok(" two words"));
+        assert_eq!(found["program"].as_deref(), Ok(format!("two words|{}\n", inventory.folder.display()).as_str()));
+        for (name, why) in [
+            ("none", "No such file"),
+            ("fails", "`./fails` gave none: it failed (exit status: 7)"),
+            ("absent", "No such file"),
+            ("silent", "it is empty"),
+            ("unset", "RAILWRIGHT_NO_SUCH_VARIABLE is not set"),
+            ("short", "shorter than 6"),
+            ("long", "longer than 64 KiB"),
+            ("binary", "no UTF-8"),
+            ("zero", "a character that no text can hold"),
+        ] {
+            let missing = found[name].as_ref().unwrap_err();
+            assert!(missing.code == "RW1016" && missing.message.contains(why) && !missing.labels.is_empty(), "{name}: {missing:?}");
+            assert!(!format!("{missing:?}").contains("poison") || name == "long", "{missing:?}");
+        }
+        assert_eq!(super::found(&inventory, &BTreeSet::new()).len(), 0, "what nobody needs is not asked for");
+    }
+}

@@ -1,0 +1,65 @@
+//! Which files are read by their seal alone: those whose wish names a secret, and those that may still hold one that was
+//! applied before. Decided in one place, for the wishes, for what is asked of the hosts, and for what came back.
+
+use crate::base::{Target, secret};
+use crate::plan::LastApplied;
+use crate::resource::file::sealed::{is_sealed, seal_plain, seal_wish};
+use crate::resource::{Observation, Read, Wish};
+use crate::transport::Secrets;
+use std::collections::BTreeSet;
+
+/// True when the wish is a file whose content names a secret.
+fn names_secret(wish: &Wish) -> bool {
+    wish.kind == "file" && !secret::names(wish.text("content").unwrap_or_default()).is_empty()
+}
+
+/// The names of the secrets that wishes hold, wherever they hold them.
+pub fn named(wishes: &[Wish]) -> BTreeSet<String> {
+    let texts = wishes.iter().flat_map(|wish| secret::marked(&wish.body));
+    texts.flat_map(|(_, text)| secret::names(text)).map(str::to_owned).collect()
+}
+
+/// True when something that was applied, and is remembered, is sealed.
+pub fn remembers_sealed(last: &LastApplied) -> bool {
+    last.resources.iter().any(|(address, applied)| applied.kind == "file" && is_sealed(&applied.wish(address)))
+}
+
+/// Seals every wish that needs it: its content names a secret, or what was applied last at its address did, so that the
+/// old secret may still stand on the host.
+pub fn seal_wishes(wishes: &mut [Wish], last: &LastApplied, secrets: &Secrets) {
+    for wish in wishes.iter_mut().filter(|wish| wish.kind == "file") {
+        let applied = last.resources.get(&wish.address);
+        let held = applied.is_some_and(|applied| names_secret(&applied.wish(&wish.address)));
+        if !held && !names_secret(wish) {
+            continue;
+        }
+        let filled = secrets.fill(wish.text("content").unwrap_or_default());
+        seal_wish(wish, secrets.key(), filled.as_deref().map_err(Clone::clone), applied.map(|applied| &applied.before));
+    }
+}
+
+/// What is asked of one host: a file that may hold a secret is never asked for in plain as well.
+pub fn without_plain(reads: &mut BTreeSet<Read>) {
+    let sealed: BTreeSet<String> = reads.iter().filter_map(sealed_path).collect();
+    reads.retain(|read| !matches!(read, Read::File { path } if sealed.contains(path)));
+}
+
+fn sealed_path(read: &Read) -> Option<String> {
+    match read {
+        Read::SealedFile { path } => Some(path.clone()),
+        _ => None,
+    }
+}
+
+/// Seals what was read in plain before the host's own record told that it holds a secret, and what an old recording has.
+pub fn seal_observation(observation: &mut Observation, wishes: &[Wish], last: &LastApplied, secrets: &Secrets) {
+    let applied = last.resources.iter().map(|(address, applied)| applied.wish(address));
+    let sealed = wishes.iter().cloned().chain(applied).filter(|wish| wish.kind == "file" && is_sealed(wish));
+    let paths: BTreeSet<(Target, String)> =
+        sealed.map(|wish| (wish.address.target.clone(), wish.text("path").unwrap_or_default().to_owned())).collect();
+    for (target, path) in paths {
+        if let Some(found) = observation.targets.get_mut(&target) {
+            seal_plain(&path, &mut found.answers, secrets.key());
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Files that hold a secret. Nobody above the transport sees what is in them: the host's answer carries a keyed digest in
+//! the place of the content (`seal_answer`), and the wish carries that of the wanted content (`seal_wish`), so that the
+//! two can be compared, planned, recorded and journalled without the secret.
+
+use super::base64;
+use super::found::{CONTENT_LIMIT_BYTES, Content, Found, Regular};
+use crate::base::{SealKey, seal, secret};
+use crate::resource::{Answer, AnswerStatus, Answers, Read, Reading, Wish};
+use serde_json::{Value, json};
+
+/// The field of a wish's body that says that the file is sealed. No module can write it: it is put in when a spec is
+/// turned into a plan.
+const FIELD: &str = "sealed";
+/// The field with the seal of what was there before, where that is known in plain.
+const BEFORE: &str = "sealed_before";
+
+/// True when this wish's file is read by its seal alone.
+pub fn is_sealed(wish: &Wish) -> bool {
+    wish.body.get(FIELD).is_some() || !secret::names(wish.text("content").unwrap_or_default()).is_empty()
+}
+
+/// What reads the file.
+pub fn read(wish: &Wish) -> Read {
+    let path = wish.text("path").unwrap_or_default().to_owned();
+    if is_sealed(wish) { Read::SealedFile { path } } else { Read::File { path } }
+}
+
+/// Puts the seal of the wanted content into a wish, or why it is not known. `before` is what was there before our first
+/// change, as the state has it.
+pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, String>, before: Option<&Value>) {
+    let path = wish.text("path").unwrap_or_default().to_owned();
+    let seal = |bytes: &[u8]| key.map(|key| key.seal(&path, bytes));
+    let sealed = match filled {
+        Err(why) => json!({ "unknown": why }),
+        Ok(text) if text.len() > CONTENT_LIMIT_BYTES => {
+            json!({ "unknown": format!("its content is longer than {} KiB", CONTENT_LIMIT_BYTES >> 10) })
+        }
+        Ok(text) => seal(text.as_bytes()).map_or_else(|| json!({ "unknown": "the state folder has no key" }), Value::from),
+    };
+    let before = match Found::remembered(before) {
+        Found::Regular(file) => plain_bytes(&file.content).and_then(|bytes| seal(&bytes)),
+        _ => None,
+    };
+    if let Some(body) = wish.body.as_object_mut() {
+        body.insert(FIELD.to_owned(), sealed);
+        body.extend(before.map(|seal| (BEFORE.to_owned(), Value::from(seal))));
+    }
+}
+
+fn plain_bytes(content: &Content) -> Option<Vec<u8>> {
+    match content {
+        Content::Text(text) => Some(text.clone().into_bytes()),
+        Content::Base64(text) => base64::decode(text),
+        Content::TooLarge { .. } | Content::Sealed(_) => None,
+    }
+}
+
+/// What is wanted of a sealed file's content: its seal, or why that is not known. None for a file that is not sealed.
+pub fn wanted(wish: &Wish) -> Option<Result<&str, String>> {
+    let said = match wish.body.get(FIELD) {
+        Some(Value::String(seal)) => Ok(seal.as_str()),
+        Some(other) => Err(other.get("unknown").and_then(Value::as_str).unwrap_or_default().to_owned()),
+        None if is_sealed(wish) => Err("its secret was not asked for".to_owned()),
+        None => return None,
+    };
+    Some(said)
+}
+
+/// The same content by its seal, where the body has one for it.
+pub fn before(wish: &Wish, earlier: &Found) -> Option<Reading> {
+    let seal = wish.text(BEFORE)?;
+    matches!(earlier, Found::Regular(Regular { content: Content::Text(_) | Content::Base64(_), .. })).then(|| Reading::is(seal))
+}
+
+/// A reading of a sealed content beside what is wanted: seals of two keys say nothing about each other.
+pub fn found(wanted: &Result<&str, String>, found: Reading) -> Reading {
+    match (wanted, &found) {
+        (Err(why), Reading::Is(_)) => Reading::Unknown(why.clone()),
+        (Ok(seal), Reading::Is(Value::String(text))) if seal::is_seal(text) && !seal::comparable(seal, text) => {
+            Reading::Unknown("it was read with the key of another state folder".to_owned())
+        }
+        _ => found,
+    }
+}
+
+/// Replaces the content in the host's answer about a sealed file. Whatever the answer is: nothing of it but its head gets
+/// past here, and that without the length. Without a key nothing can be said of it.
+pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer {
+    let (head, body) = answer.out.split_once('\n').unwrap_or((&answer.out, ""));
+    let words: Vec<&str> = head.splitn(5, ' ').collect();
+    let regular = matches!(words[..], [_, _, _, _, what] if what.starts_with("regular"));
+    let out = match (&answer.status, &words[..]) {
+        (AnswerStatus::Exit(1), ["folder", ..]) => format!("{}\n", head),
+        (AnswerStatus::Exit(0), [mode, owner, group, _, what]) if regular => {
+            let (what, encoding) = what.split_once(", ").unwrap_or((what, ""));
+            if encoding == "sealed" && seal::is_seal(body.trim_end()) {
+                return answer;
+            }
+            let bytes = if encoding == "base64" { base64::decode(body) } else { None };
+            let bytes = bytes.unwrap_or_else(|| body.as_bytes().to_vec());
+            let Some(seal) = key.map(|key| key.seal(path, &bytes)) else { return unsealed() };
+            format!("{mode} {owner} {group} 0 {what}, sealed\n{seal}\n")
+        }
+        (AnswerStatus::Exit(0), [_, _, _, _, _]) => format!("{head}\n"),
+        _ => String::new(),
+    };
+    Answer { out, ..answer }
+}
+
+/// The host's answer about a file with its content as text, where it is text that came as base64.
+pub fn in_plain(answer: Answer) -> Answer {
+    let plain = answer.out.split_once(", base64\n").and_then(|(head, body)| {
+        let text = String::from_utf8(base64::decode(body)?).ok().filter(|text| !text.contains('\0') && !head.contains('\n'))?;
+        Some(format!("{head}\n{text}"))
+    });
+    Answer { out: plain.unwrap_or(answer.out), ..answer }
+}
+
+fn unsealed() -> Answer {
+    Answer { status: AnswerStatus::Exit(2), out: String::new() }
+}
+
+/// Seals the answer about a file that was read in plain before anybody knew that it holds a secret.
+pub fn seal_plain(path: &str, answers: &mut Answers, key: Option<&SealKey>) {
+    let plain = Read::File { path: path.to_owned() };
+    if let Some(answer) = answers.remove(&plain) {
+        answers.insert(Read::SealedFile { path: path.to_owned() }.key(), seal_answer(path, answer, key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::file::File;
+    use crate::resource::test_support::{answered, wish};
+    use crate::resource::{Action, Kind as _};
+    use proptest::prelude::*;
+
+    const POISON: &str = "p0is0n-Ünd";
+
+    fn key() -> SealKey {
+        SealKey::new(b"k")
+    }
+
+    fn sealed(content: &str, filled: Result<&str, String>, before: Option<&Value>) -> Wish {
+        let mut wish = wish(&File, json!({ "path": "/etc/a", "content": content, "mode": "0600" }));
+        seal_wish(&mut wish, Some(&key()), filled, before);
+        wish
+    }
+
+    fn with_secret() -> Wish {
+        sealed(&format!("t={}\n", secret::mark("token")), Ok(&format!("t={POISON}\n")), None)
+    }
+
+    fn said(out: &str) -> Answers {
+        let read = Read::SealedFile { path: "/etc/a".to_owned() };
+        let answer = Answer { status: AnswerStatus::Exit(0), out: out.to_owned() };
+        let mut answers = Answers::default();
+        answers.insert(read.key(), seal_answer("/etc/a", answer, Some(&key())));
+        answers
+    }
+
+    #[test]
+    fn it_is_compared_without_being_seen() {
+        let wish = with_secret();
+        // the same bytes, once as the host sends what is not ASCII
+        for out in
+            [format!("600 root root 14 regular file\nt={POISON}\n"), "600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n".into()]
+        {
+            let met = File.assess(&wish, &said(&out));
+            assert!(met.is_met(), "{met:?}");
+            assert!(!format!("{met:?}{wish:?}").contains("p0is0n"));
+        }
+        let differs = File.assess(&wish, &said("600 root root 14 regular file\nt=old\n"));
+        assert_eq!(differs.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
+        assert!(!format!("{differs:?}").contains("old"), "{differs:?}");
+    }
+
+    #[test]
+    fn text_that_came_in_base64_is_the_same_text() {
+        let answer = |out: &str| Answer { status: AnswerStatus::Exit(0), out: out.to_owned() };
+        let found = |out: &str| Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, out)]));
+        for (out, same) in [
+            ("600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n", "600 root root 14 regular file\nt=p0is0n-Ünd\n"),
+            ("644 root root 2 regular file, base64\n/wA=\n", "644 root root 2 regular file, base64\n/wA=\n"),
+            ("644 root root 9 regular file\nx, base64\nZg==", "644 root root 9 regular file\nx, base64\nZg=="),
+        ] {
+            assert_eq!(in_plain(answer(out)).out, same);
+            assert_eq!(found(out), found(same));
+        }
+    }
+
+    #[test]
+    fn without_the_secret_what_is_there_is_unknown_and_nothing_is_done() {
+        let wish = sealed(&secret::mark("token"), Err("TOKEN is not set".to_owned()), None);
+        let there = File.assess(&wish, &said("600 root root 4 regular file\nt=x\n"));
+        assert!(there.has_unknown() && there.refusal.unwrap().contains("TOKEN is not set") && there.actions.is_empty());
+        let absent = Answer { status: AnswerStatus::Exit(1), out: "folder /etc\n".into() };
+        let mut answers = Answers::default();
+        answers.insert("sealed_file:/etc/a", absent);
+        let absent = File.assess(&wish, &answers);
+        assert!(absent.is_absent() && absent.refusal.is_some() && absent.actions.is_empty());
+        let mut foreign = wish.clone();
+        seal_wish(&mut foreign, Some(&SealKey::new(b"other")), Ok("t=x\n"), None);
+        assert!(File.assess(&foreign, &said("600 root root 4 regular file\nt=x\n")).only_unknown());
+    }
+
+    #[test]
+    fn what_was_there_before_is_put_back_where_it_is_known() {
+        let now = said(&format!("600 root root 14 regular file\nt={POISON}\n"));
+        let absent = Found::Absent { folder: Some("/etc".into()) }.remember();
+        assert_eq!(File.undo(&with_secret(), &absent, &now).actions, [Action::RemoveFile { path: "/etc/a".into() }]);
+        // It was no secret file then, so its content is known; afterwards it is read by its seal all the same.
+        let plain = Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, "644 root root 4 regular file\nold\n")]));
+        let wish = sealed(&secret::mark("token"), Ok(POISON), Some(&plain.remember()));
+        let undo = File.undo(&wish, &plain.remember(), &now);
+        assert_eq!(undo.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
+        assert!(File.undo(&wish, &plain.remember(), &said("644 root root 4 regular file\nold\n")).is_met());
+        // It held something that was never kept: it stays, and that is said.
+        let unknown = Found::at_sealed("/etc/a", &said("600 root root 4 regular file\nold\n")).remember();
+        let undo = File.undo(&with_secret(), &unknown, &now);
+        assert!(undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("was not kept"), "{undo:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn law_8_nothing_of_a_sealed_answer_is_kept(head in ".{0,40}", code in 0..4, text in "[a-z\n ]{0,20}") {
+            let status = if code == 3 { AnswerStatus::TooLong } else { AnswerStatus::Exit(code) };
+            for out in [format!("{head}\n{text}poison{text}"), format!("600 root root 9 regular file{head}\n{text}poison\n")] {
+                let sealed = seal_answer("/etc/a", Answer { status: status.clone(), out }, Some(&key()));
+                prop_assert!(!sealed.out.contains("poison"), "{}", sealed.out);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The secrets of a run, and the connections that carry them. Everything above this room works with marks and seals; here
+//! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and whatever a host
+//! says is redacted. So nothing above can write down what it never had.
+
+use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::base::{Diagnostic, Redaction, SealKey, secret};
+use crate::resource::file::sealed::{in_plain, seal_answer};
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answers, Read};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is known of the secrets that the wishes name. It has no `Debug`.
+pub struct Secrets {
+    key: Option<SealKey>,
+    values: BTreeMap<String, String>,
+    missing: BTreeMap<String, Diagnostic>,
+    redaction: Redaction,
+}
+
+impl Secrets {
+    /// These secrets by name, each with its value or why it cannot be had; the key may be missing where nothing is sealed.
+    pub fn new(key: Option<SealKey>, found: BTreeMap<String, Result<String, Diagnostic>>) -> Self {
+        let (mut values, mut missing) = (BTreeMap::new(), BTreeMap::new());
+        for (name, value) in found {
+            match value {
+                Ok(value) => drop(values.insert(name, value)),
+                Err(why) => drop(missing.insert(name, why)),
+            }
+        }
+        Secrets { key, redaction: Redaction::of(&values), values, missing }
+    }
+
+    /// The key of the state folder, if it has one.
+    pub fn key(&self) -> Option<&SealKey> {
+        self.key.as_ref()
+    }
+
+    /// Why this secret cannot be had; nothing when it can.
+    pub fn missing(&self, name: &str) -> Option<Diagnostic> {
+        let unknown = || Diagnostic::error("RW1016", format!("the secret `{name}` is not in the spec"));
+        (!self.values.contains_key(name)).then(|| self.missing.get(name).cloned().unwrap_or_else(unknown))
+    }
+
+    /// A text with its secrets; why it cannot be made as the error. The result is compared or sent, and never kept.
+    pub fn fill(&self, text: &str) -> Result<String, String> {
+        secret::fill(text, |name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
+    }
+
+    fn fill_action(&self, action: &Action) -> Result<Action, String> {
+        action.filled(|name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
+    }
+
+    fn why(&self, name: &str) -> String {
+        self.missing(name).map(|missing| missing.message).unwrap_or_default()
+    }
+
+    /// Connections that carry these secrets.
+    pub fn carried_by(self: &Arc<Self>, connector: Arc<dyn Connector>) -> Arc<dyn Connector> {
+        Arc::new(Carrying { connector, secrets: self.clone() })
+    }
+
+    fn keep_out(&self, performed: Performed) -> Performed {
+        let redact = |text: String| self.redaction.apply(&text);
+        match performed {
+            Performed::Ended { code, stdout, stderr } => Performed::Ended { code, stdout: redact(stdout), stderr: redact(stderr) },
+            Performed::Unknown { reason } => Performed::Unknown { reason: redact(reason) },
+        }
+    }
+
+    /// What a host says may be part of an error as well: a login shell that echoes what it is fed.
+    fn keep_out_of(&self, error: TransportError) -> TransportError {
+        let redact = |text: String| self.redaction.apply(&text);
+        match error {
+            TransportError::Unreachable { host, address, reason } => TransportError::Unreachable { host, address, reason: redact(reason) },
+            TransportError::Lost { host, reason } => TransportError::Lost { host, reason: redact(reason) },
+            TransportError::Local { reason } => TransportError::Local { reason: redact(reason) },
+            other => other,
+        }
+    }
+}
+
+struct Carrying {
+    connector: Arc<dyn Connector>,
+    secrets: Arc<Secrets>,
+}
+
+impl Connector for Carrying {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(async move {
+            let link = self.connector.connect(access).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            Ok(Arc::new(CarryingLink { link, secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
+        })
+    }
+}
+
+struct CarryingLink {
+    link: Arc<dyn HostLink>,
+    secrets: Arc<Secrets>,
+}
+
+impl CarryingLink {
+    fn checked(&self, result: Result<Performed, TransportError>) -> Result<Performed, TransportError> {
+        result.map(|performed| self.secrets.keep_out(performed)).map_err(|error| self.secrets.keep_out_of(error))
+    }
+}
+
+impl HostLink for CarryingLink {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(async move {
+            let mut answers = self.link.read(reads).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            for read in reads {
+                let Some(answer) = answers.remove(read) else { continue };
+                let answer = match read {
+                    Read::SealedFile { path } => seal_answer(path, answer, self.secrets.key()),
+                    // In base64 nothing could be found in it.
+                    Read::File { .. } => in_plain(answer),
+                    _ => answer,
+                };
+                answers.insert(read.key(), answer);
+            }
+            answers.rewrite(|text| self.secrets.redaction.apply(text));
+            Ok(answers)
+        })
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move {
+            let filled = self.secrets.fill_action(action).map_err(|reason| TransportError::Local { reason })?;
+            self.checked(self.link.perform(&filled, token).await)
+        })
+    }
+
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move { self.checked(self.link.probe(probe).await) })
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move { self.checked(self.link.upkeep(upkeep).await) })
+    }
+}
