@@ -59,7 +59,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     hold_dependants(&mut nodes);
     waves::roll_out(&mut nodes, inputs.targets, &inputs.rollout);
     // After the rollout: what only is written down needs neither a turn nor a gate.
-    nodes.extend(draft.adopted(inputs.last));
+    nodes.extend(draft.adopted(inputs.last, inputs.kinds));
     let mut plan = Plan {
         format_version: FORMAT_VERSION.to_owned(),
         made_by: inputs.header.made_by.clone(),
@@ -269,8 +269,11 @@ impl Draft {
     }
 
     /// One node a target for all that is as wished and not remembered so.
-    fn adopted(&self, last: &LastApplied) -> Vec<Node> {
-        let remembered = |wish: &Wish| last.resources.get(&wish.address).is_some_and(|applied| applied.digest == wish.digest());
+    fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> Vec<Node> {
+        let remembered = |wish: &Wish| {
+            let (Some(applied), Some(kind)) = (last.resources.get(&wish.address), kinds(&wish.kind)) else { return false };
+            applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
+        };
         let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
         for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == Status::Met && !remembered(&item.wish)) {
             found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..member(item) });

@@ -83,11 +83,13 @@ mod tests {
                not reachable: Connection refused (os error 111)
                on gpu-0001, for example:
                next: check that it is up and that 10.0.0.0:22 is right in the inventory
-               next: or go on without it: --exclude host/gpu-0001
+               next: then run the same command again
+               next: or plan without it: --exclude host/gpu-0001
          ? gpu-2000 the whole target   RW0402
                the host key of gpu-2000 is not known: SHA256:abc
                next: compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
                next: if it is the same, add this line to inventories/a/known_hosts: 10.1.0.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI
+               next: then run the same command again
          ? gpu-2001 sysctl/net.core.rmem_max
                the read ran past its time limit
         ");

@@ -45,6 +45,11 @@ pub trait Kind: Sync {
         self.convergent()
     }
 
+    /// True when what was applied last and what is wished are the same wish, so that there is nothing new to remember.
+    fn is_same_wish(&self, applied: &Wish, wish: &Wish) -> bool {
+        applied.digest() == wish.digest()
+    }
+
     /// True where a text of the body, by its JSON pointer, may name a secret: where the kind brings it to the host without
     /// showing it in a process list or a file that others can read, and compares it by its seal or not at all.
     fn may_hold_secret(&self, _pointer: &str) -> bool {
