@@ -36,7 +36,8 @@ pub fn a_unit_of_ours_comes_and_goes(machine: &Machine) {
 
 pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
     let pid = || machine.sh("systemctl show -p MainPID --value lab-probe.service");
-    machine.sh("echo 1 >/etc/lab-probe.conf");
+    // systemd looks for drop-ins only in folders that it knew at its last reload.
+    machine.sh("echo 1 >/etc/lab-probe.conf; mkdir -p /etc/systemd/system/lab-probe.service.d");
     let wish = wish(
         &SystemdUnit,
         json!({ "name": "lab-probe.service", "content": CONTENT, "active": true, "restart_on": ["/etc/lab-probe.conf"] }),
@@ -56,7 +57,7 @@ pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
     assert_ne!(pid(), first);
 
     // Somebody writes a drop-in and does not tell systemd.
-    machine.sh("mkdir -p /etc/systemd/system/lab-probe.service.d; printf '[Service]\\nNice=5\\n' >/etc/systemd/system/lab-probe.service.d/20-hand.conf");
+    machine.sh("printf '[Service]\\nNice=5\\n' >/etc/systemd/system/lab-probe.service.d/20-hand.conf");
     let unread = machine.assess(&SystemdUnit, &wish);
     assert_eq!(words(&unread.actions), ["reload_systemd"], "{}", differences(&unread));
     machine.perform(&unread.actions);
