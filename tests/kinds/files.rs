@@ -24,6 +24,23 @@ fn a_file_that_was_there_is_taken_over_and_given_back_to_the_byte() {
     }
 }
 
+/// Written once more, as after a crash in the middle of a step, it must not look changed to services that watch it.
+#[test]
+fn a_file_that_is_as_wished_keeps_its_time() {
+    let Some(host) = Host::start("file again", &[]) else { return };
+    let fresh = host.assess(&wish("file", json!({ "path": "/etc/again", "content": "same\n", "mode": "0644" })));
+    host.perform(&fresh.actions);
+    host.must("touch -d @1000000000 /etc/again");
+    host.perform(&fresh.actions);
+    assert_eq!(host.must("stat -c %Y /etc/again; ls /etc | grep -c again").trim(), "1000000000\n1");
+    for differs in ["chmod 600 /etc/again", "chown daemon /etc/again", "echo other >/etc/again"] {
+        host.must(&format!("{differs}; touch -d @1000000000 /etc/again"));
+        host.perform(&fresh.actions);
+        assert_ne!(host.must("stat -c %Y /etc/again").trim(), "1000000000", "{differs}");
+        assert_eq!(host.must("stat -c '%a %U' /etc/again; cat /etc/again").trim(), "644 root\nsame");
+    }
+}
+
 #[test]
 fn a_file_too_large_to_keep_is_named_and_a_link_is_refused() {
     let Some(host) = Host::start("file too large", &[]) else { return };

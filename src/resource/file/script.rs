@@ -26,7 +26,8 @@ pub fn read_script(path: &str) -> String {
     )
 }
 
-/// Temporary file in the same folder, mode and owner set before the name appears, synced, renamed.
+/// Temporary file in the same folder, mode and owner set before the name appears, synced, renamed. A file that is so
+/// already is left alone: a new time of change would make services that watch it owe a restart.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
     replace_script(path, &format!("printf %s {}", sh(content)), mode, owner, group)
 }
@@ -43,7 +44,9 @@ pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of 
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
     format!(
-        "set -eu\n{BUILT_IN}f={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\ntrap - EXIT\n",
+        "set -eu\n{BUILT_IN}f={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\n\
+         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s \"$t\" \"$f\" && [ \"$(stat -c '%a %u:%g' \"$t\")\" = \"$(stat -c '%a %u:%g' \"$f\")\" ]\n\
+         then rm -f \"$t\"\nelse\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\nfi\ntrap - EXIT\n",
         path = sh(path),
         folder = sh(folder),
         mode = sh(mode),
