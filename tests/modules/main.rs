@@ -87,11 +87,18 @@ fn is_of(module: &str, name: &str) -> bool {
     name.split('/').next() == Some(module)
 }
 
-/// Facts of this machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/fresh cargo test --test modules`. Look
-/// through the file before you commit it: it says what this machine is.
+/// Facts of a lab machine for the hosts of a case: `RAILWRIGHT_RECORD=memlock/soft-roce RAILWRIGHT_RECORD_ON="target/debug/railwright
+/// lab ssh node1 -- sh -s" cargo test --test modules`; several cases with commas between. Without RAILWRIGHT_RECORD_ON it is
+/// this machine. Look through the file before you commit it: it says what the machine is.
 #[test]
 fn facts_are_recorded_on_demand() {
-    let Some(wanted) = std::env::var("RAILWRIGHT_RECORD").ok() else { return };
+    let Ok(wanted) = std::env::var("RAILWRIGHT_RECORD") else { return };
+    let on = std::env::var("RAILWRIGHT_RECORD_ON").unwrap_or_else(|_| "sh -s".to_owned());
+    let words: Vec<&str> = on.split_whitespace().collect();
+    wanted.split(',').for_each(|case| record(case, &words));
+}
+
+fn record(wanted: &str, words: &[&str]) {
     let (module, case) = wanted.split_once('/').expect("RAILWRIGHT_RECORD is MODULE/CASE");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
     let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
@@ -104,7 +111,7 @@ fn facts_are_recorded_on_demand() {
         reads.sort();
         reads.dedup();
         let script = program::render(&reads, "", "c0ffee");
-        let mut shell = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut shell = Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         let answers = program::parse(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
         targets.insert(Target::host(&host.name), TargetObservation { problem: None, answers });
