@@ -5,10 +5,13 @@ use super::folder::{self, Folder, machine_name, trouble};
 use super::image::Image;
 use super::keys;
 use super::monitor::SOCKET;
-use super::{MOST_MACHINES, Result};
+use super::{HOST_AS_SEEN_FROM_MACHINES, MOST_MACHINES, Result};
 use crate::base::{Diagnostic, Digest, text};
 use crate::system::{background, files, process::Program};
 use std::path::{Path, PathBuf};
+
+/// Where SSH connections come from, as the machines see it; nothing answers there.
+const ALIAS: &str = "10.0.2.9";
 
 /// The snapshot of the bare state.
 pub const BARE: &str = "bare";
@@ -133,7 +136,7 @@ impl Machine<'_> {
             .arguments(identity_arguments())
             .arguments(["-drive", "if=none,id=disk,file=disk.qcow2,format=qcow2,cache=unsafe,aio=threads"])
             .arguments(["-device", "virtio-blk-pci,drive=disk,addr=0x2"])
-            .arguments(["-netdev", &format!("user,id=management,ipv6=off,hostfwd=tcp:127.0.0.1:{}-:22", self.lab.ssh_port(number))])
+            .arguments(["-netdev", &self.management_argument()])
             .arguments(["-device", &format!("virtio-net-pci,netdev=management,romfile=,addr=0x3,mac=52:54:00:77:01:{number:02x}")])
             .arguments(["-netdev", &self.wire_argument()])
             .arguments(["-device", &format!("virtio-net-pci,netdev=wire,romfile=,addr=0x4,mac=52:54:00:77:00:{number:02x}")])
@@ -143,6 +146,17 @@ impl Machine<'_> {
             Some(name) => program.arguments(["-loadvm", name]),
             None => program,
         }
+    }
+
+    /// SSH comes in and the repository's server is reached; nothing else goes out, neither to this computer nor beyond. QEMU
+    /// forwards no port of its own alias for this computer, so that lies elsewhere; a `tcp:` target would be one connection
+    /// for all, a `cmd:` is run for each (QEMU's manual, "-netdev user": restrict, host, guestfwd).
+    fn management_argument(&self) -> String {
+        let (ssh, repository) = (self.lab.ssh_port(self.number), self.lab.repository_port());
+        format!(
+            "user,id=management,ipv6=off,restrict=on,host={ALIAS},hostfwd=tcp:127.0.0.1:{ssh}-:22,\
+             guestfwd=tcp:{HOST_AS_SEEN_FROM_MACHINES}:{repository}-cmd:busybox nc 127.0.0.1 {repository}"
+        )
     }
 
     /// One frame is one datagram between unix sockets: no frame ever leaves this computer. Paths are relative to the

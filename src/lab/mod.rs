@@ -54,5 +54,5 @@ fn machine_range(machines: u8) -> Option<std::ops::RangeInclusive<u8>> {
     (1..=MOST_MACHINES).contains(&machines).then_some(1..=machines)
 }
 
-/// The user network's subnet, the same in every machine; 10.0.2.2 is this computer's loopback (QEMU's manual, "-netdev user").
+/// The repository's address in every machine; nothing else of this computer can be reached there.
 pub const HOST_AS_SEEN_FROM_MACHINES: &str = "10.0.2.2";
