@@ -1,16 +1,15 @@
-//! Links, lossless classes and RDMA devices against real programs: the network managers of Debian 12 in boxes of their own,
-//! and, where a machine with a (make-believe) ConnectX is named, `dcb`, Soft-RoCE and configfs of a real kernel.
+//! Links against the network managers of Debian 12, each in a box of its own. What needs a kernel of its own (lossless
+//! classes, RDMA devices) is proven on a lab machine: tests/lab.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
+mod machine;
 mod rig;
 
-use railwright::resource::configfs_value::ConfigfsValue;
+use machine::{differences, loop_law, wish};
 use railwright::resource::link::{Link, Owner, owner};
-use railwright::resource::link_qos::LinkQos;
-use railwright::resource::rdma_link::{RdmaLink, device_on, rdma_devices};
-use railwright::resource::{Kind, Read};
-use rig::{Machine, differences, loop_law, wish};
+use railwright::resource::{Kind as _, Read};
+use rig::with_manager;
 use serde_json::json;
 
 /// Configuration files, MTU, state and addresses of ens1; lines are
@@ -19,7 +18,7 @@ const SHOT: &str = "find /etc/systemd/network /etc/netplan /etc/network/interfac
                     cat /sys/class/net/ens1/mtu; ip -o addr show dev ens1 | awk '{ print $4 }' | grep -v ^fe80 | sort\n";
 
 fn law(test: &str, manager: &str, body: serde_json::Value) {
-    if let Some(machine) = Machine::with_manager(test, manager) {
+    if let Some(machine) = with_manager(test, manager) {
         loop_law(&machine, &Link, body, SHOT, Some(&format!("sh /tmp/managers.sh boot {manager} </dev/null >/dev/null 2>&1")));
     }
 }
@@ -81,7 +80,7 @@ fn ifupdown_keeps_mtu_in_a_stanza_of_ours() {
 
 #[test]
 fn a_drop_in_that_comes_after_ours_is_named_and_not_fought() {
-    let Some(machine) = Machine::with_manager("a_drop_in_that_comes_after_ours_is_named_and_not_fought", "networkd") else { return };
+    let Some(machine) = with_manager("a_drop_in_that_comes_after_ours_is_named_and_not_fought", "networkd") else { return };
     let wish = wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 }));
     machine.perform(&machine.assess(&Link, &wish).actions);
     machine.sh("printf '[Link]\\nMTUBytes=1500\\n' >/etc/systemd/network/10-ens1.network.d/99-hand.conf");
@@ -91,7 +90,7 @@ fn a_drop_in_that_comes_after_ours_is_named_and_not_fought() {
 
 #[test]
 fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
-    let Some(machine) = Machine::with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else {
+    let Some(machine) = with_manager("network_manager_does_not_own_a_link_that_somebody_else_configured", "networkmanager") else {
         return;
     };
     machine.sh("nmcli connection delete 'rail: 0' >/dev/null; sleep 1; ip addr flush dev ens1; ip addr add 10.0.0.1/24 dev ens1; ip link set ens1 up; sleep 3");
@@ -102,7 +101,7 @@ fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
 
 #[test]
 fn a_host_without_gnu_tools_answers_the_same() {
-    let Some(machine) = Machine::with_manager("a_host_without_gnu_tools_answers_the_same", "networkd") else { return };
+    let Some(machine) = with_manager("a_host_without_gnu_tools_answers_the_same", "networkd") else { return };
     let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
     let text = railwright::resource::program::render(&reads, "", "c0ffee");
@@ -111,106 +110,4 @@ fn a_host_without_gnu_tools_answers_the_same() {
     );
     let other = railwright::resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
-}
-
-/// The (make-believe) ConnectX of the machine.
-const NETDEV: &str = "ens1f0np0";
-const KEPT: &str = "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | sort\n";
-
-#[test]
-fn a_lossless_class_is_set_and_kept() {
-    let Some(machine) = Machine::with_connectx("a_lossless_class_is_set_and_kept") else { return };
-    let shot = format!("{KEPT}for o in pfc ets app; do dcb -j -N $o show dev {NETDEV}; done; ethtool -a {NETDEV}\n");
-    let body = json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } });
-    // what the kernel forgets comes back with the unit that udev starts
-    let forget = format!(
-        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
-    );
-    loop_law(&machine, &LinkQos, body, &shot, Some(&forget));
-}
-
-#[test]
-fn a_nic_without_dcb_is_refused_unless_that_is_accepted() {
-    let Some(machine) = Machine::with_connectx("a_nic_without_dcb_is_refused_unless_that_is_accepted") else { return };
-    let found = machine.assess(&LinkQos, &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3] })));
-    assert!(found.refusal.as_ref().is_some_and(|text| text.contains("no data centre bridging")), "{}", differences(&found));
-    assert!(machine.assess(&LinkQos, &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3], "optional": true }))).is_met());
-}
-
-#[test]
-fn soft_roce_comes_and_goes_and_its_defaults_with_it() {
-    let Some(machine) = Machine::with_connectx("soft_roce_comes_and_goes_and_its_defaults_with_it") else { return };
-    let tos = json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 104 });
-    let early = machine.assess(&ConfigfsValue, &wish(&ConfigfsValue, tos.clone()));
-    assert_eq!(early.known_after.as_deref(), Some("rdma_link/ens1f0np0"), "{}", differences(&early));
-    let shot = format!("{KEPT}ls /sys/class/infiniband\n");
-    // a device that is lost comes back with the unit that udev starts
-    let lose = format!(
-        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
-    );
-    let body = json!({ "netdev": NETDEV, "type": "rxe", "name": "rxe0" });
-    loop_law(&machine, &RdmaLink, body.clone(), &shot, Some(&lose));
-
-    machine.perform(&machine.assess(&RdmaLink, &wish(&RdmaLink, body.clone())).actions);
-    let devices = rdma_devices(&machine.read(&[Read::RdmaLinks])).unwrap();
-    let device = device_on(&devices, NETDEV).unwrap();
-    assert!(
-        device.is_soft_roce && device.ports[0].link_layer == "Ethernet" && device.ports[0].gids.iter().any(|gid| gid.kind == "RoCE v2"),
-        "{device:?}"
-    );
-
-    let wish_tos = wish(&ConfigfsValue, tos);
-    let fresh = machine.assess(&ConfigfsValue, &wish_tos);
-    machine.perform(&fresh.actions);
-    let done = machine.assess(&ConfigfsValue, &wish_tos);
-    assert!(done.is_met() && done.actions.is_empty(), "{}", differences(&done));
-    machine.sh(&lose);
-    assert!(machine.assess(&ConfigfsValue, &wish_tos).is_met(), "the unit did not bring the default back");
-    let undo = ConfigfsValue.undo(&wish_tos, &fresh.before, &machine.read(&ConfigfsValue.reads(&wish_tos)));
-    machine.perform(&undo.actions);
-    let device = wish(&RdmaLink, body);
-    let undo = RdmaLink.undo(&device, &json!({ "device": null }), &machine.read(&RdmaLink.reads(&device)));
-    machine.perform(&undo.actions);
-}
-
-/// What the kernel forgets at a reboot is there again after it, all three kinds together.
-#[test]
-fn a_reboot_brings_everything_back() {
-    let Some(machine) = Machine::with_connectx("a_reboot_brings_everything_back") else { return };
-    let wishes: [(&dyn Kind, _); 3] = [
-        (&LinkQos, json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } })),
-        (&RdmaLink, json!({ "netdev": NETDEV, "type": "rxe" })),
-        (&ConfigfsValue, json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 })),
-    ];
-    let wishes = wishes.map(|(kind, body)| (kind, wish(kind, body)));
-    let befores: Vec<_> = wishes
-        .iter()
-        .map(|(kind, wish)| {
-            let fresh = machine.assess(*kind, wish);
-            machine.perform(&fresh.actions);
-            fresh.before
-        })
-        .collect();
-    let boot = "cat /proc/sys/kernel/random/boot_id";
-    let old = machine.sh(boot);
-    machine.run("sync; systemctl start --no-block reboot.target");
-    let mut tries = 0;
-    while !matches!(machine.run(boot), (true, id) if id != old) {
-        tries += 1;
-        assert!(tries < 300, "the machine did not come back from its reboot");
-        std::thread::sleep(std::time::Duration::from_secs(2));
-    }
-    machine.sh("systemctl is-system-running --wait >/dev/null || true; udevadm settle");
-    for (kind, wish) in &wishes {
-        let booted = machine.assess(*kind, wish);
-        assert!(booted.is_met(), "{} {}", kind.name(), differences(&booted));
-    }
-    for ((kind, wish), before) in wishes.iter().zip(&befores).rev() {
-        let undo = kind.undo(wish, before, &machine.read(&kind.reads(wish)));
-        machine.perform(&undo.actions);
-    }
-    assert_eq!(
-        machine.sh("find /etc/railwright /etc/udev/rules.d /etc/systemd/system -name '*railwright*' -type f 2>/dev/null || true"),
-        ""
-    );
 }

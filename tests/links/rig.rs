@@ -1,8 +1,7 @@
-//! Machines for the loop law: a box with a real network manager, or any machine behind a command that feeds `sh -s`.
+//! Boxes in which a real network manager owns a link.
 
-use railwright::resource::{Action, Answers, Assessment, Kind, Read, Wish, program};
-use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use crate::machine::Machine;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -15,12 +14,6 @@ fn required() -> bool {
 fn skip(test: &str, why: &str) {
     assert!(!required(), "{test} needs a rig: {why}");
     eprintln!("skipped: {test}: {why}");
-}
-
-/// Something that runs shell scripts.
-pub struct Machine {
-    words: Vec<String>,
-    _guard: Option<Guard>,
 }
 
 /// A box ends when its standard input does.
@@ -41,122 +34,25 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout.starts_with(b"0\n"))
 }
 
-impl Machine {
-    /// A box in which this manager owns ens1; `None` where the rig is not there.
-    pub fn with_manager(test: &str, manager: &str) -> Option<Machine> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/rigs/managers/root");
-        if !is_root() {
-            skip(test, "network namespaces need root");
-            return None;
-        }
-        if !root.join("ready").exists() && !required() {
-            skip(test, "run `sh tests/links/managers.sh build target/rigs/managers/root` once (needs mmdebstrap)");
-            return None;
-        }
-        let built = Command::new("sh").arg(script()).arg("build").arg(&root).status().unwrap();
-        assert!(built.success(), "the root file system could not be built");
-        let mut child = Command::new("sh")
-            .arg(script())
-            .arg("box")
-            .arg(&root)
-            .arg(manager)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "the box with {manager} did not come up");
-        let inner = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
-        let words = ["nsenter", "-t", inner.trim(), "-m", "-n", "-p", "-u", "-r", "-w", "sh", "-s"].map(str::to_owned).to_vec();
-        Some(Machine { words, _guard: Some(Guard(child)) })
+/// A box in which this manager owns ens1; `None` where the rig is not there.
+pub fn with_manager(test: &str, manager: &str) -> Option<Machine> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/rigs/managers/root");
+    if !is_root() {
+        skip(test, "network namespaces need root");
+        return None;
     }
-
-    /// The machine behind `RAILWRIGHT_TEST_CONNECTX`: a command that feeds `sh -s` on a machine with a (make-believe) ConnectX
-    /// and Soft-RoCE, such as `ssh root@lab1 sh -s`.
-    pub fn with_connectx(test: &str) -> Option<Machine> {
-        match std::env::var("RAILWRIGHT_TEST_CONNECTX") {
-            Ok(command) => Some(Machine { words: command.split_whitespace().map(str::to_owned).collect(), _guard: None }),
-            Err(_) => {
-                eprintln!("skipped: {test}: RAILWRIGHT_TEST_CONNECTX names no machine");
-                None
-            }
-        }
+    if !root.join("ready").exists() && !required() {
+        skip(test, "run `sh tests/links/managers.sh build target/rigs/managers/root` once (needs mmdebstrap)");
+        return None;
     }
-
-    /// Runs a script; its standard output, and whether it ended with 0.
-    pub fn run(&self, text: &str) -> (bool, String) {
-        let mut child = Command::new(&self.words[0]).args(&self.words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        let mut out = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (child.wait().unwrap().success(), out)
-    }
-
-    /// Runs a script that must end well.
-    pub fn sh(&self, text: &str) -> String {
-        let (ok, out) = self.run(text);
-        assert!(ok, "{text}\n{out}");
-        out
-    }
-
-    /// All reads of a wish, as one program.
-    pub fn read(&self, reads: &[Read]) -> Answers {
-        let out = self.sh(&program::render(reads, "", "c0ffee"));
-        program::parse(reads, "c0ffee", out.as_bytes())
-    }
-
-    /// The wish judged by what the machine says now.
-    pub fn assess(&self, kind: &dyn Kind, wish: &Wish) -> Assessment {
-        kind.assess(wish, &self.read(&kind.reads(wish)))
-    }
-
-    /// Carries out actions; each must end well.
-    pub fn perform(&self, actions: &[Action]) {
-        for action in actions {
-            let (ok, out) = self.run(&action.script());
-            assert!(ok, "{action:?}\n{out}");
-        }
-    }
-}
-
-/// A checked wish of this kind.
-pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
-    assert_eq!(kind.check(&body), [], "{body}");
-    let name = kind.address_name(&body).unwrap();
-    let address = railwright::base::Address::host("n1", kind.name(), &name);
-    Wish { address, kind: kind.name().to_owned(), body, after: Vec::new(), module: String::new(), places: Vec::new() }
-}
-
-/// What is different, in a form that a failed assertion shows well.
-pub fn differences(assessment: &Assessment) -> Value {
-    let list: Vec<_> = assessment.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).collect();
-    json!({ "attributes": list, "refusal": assessment.refusal, "known_after": assessment.known_after })
-}
-
-/// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it back leaves the machine as
-/// `shot` saw it before. `boot` in the middle proves the persisted plane.
-pub fn loop_law(machine: &Machine, kind: &dyn Kind, body: Value, shot: &str, boot: Option<&str>) {
-    let wish = wish(kind, body);
-    let before_shot = machine.sh(shot);
-    let fresh = machine.assess(kind, &wish);
-    assert!(!fresh.is_met() && !fresh.has_unknown() && fresh.refusal.is_none(), "{}", differences(&fresh));
-    assert_eq!(machine.sh(shot), before_shot, "a read changed something");
-    machine.perform(&fresh.actions);
-    let done = machine.assess(kind, &wish);
-    assert!(done.is_met() && done.actions.is_empty(), "{}\n{:?}", differences(&done), done.actions);
-    if let Some(boot) = boot {
-        machine.sh(boot);
-        let booted = machine.assess(kind, &wish);
-        assert!(booted.is_met(), "after a boot: {}", differences(&booted));
-    }
-    machine.perform(&fresh.actions);
-    assert!(machine.assess(kind, &wish).is_met(), "the actions are not convergent");
-    let undo = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
-    assert!(!undo.is_met(), "{undo:?}");
-    machine.perform(&undo.actions);
-    let undone = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
-    assert!(undone.is_met(), "{}", differences(&undone));
-    let after: Vec<String> = machine.sh(shot).lines().map(str::to_owned).collect();
-    assert_eq!(after, before_shot.lines().collect::<Vec<_>>(), "taking it back left something");
+    let built = Command::new("sh").arg(script()).arg("build").arg(&root).status().unwrap();
+    assert!(built.success(), "the root file system could not be built");
+    let mut child =
+        Command::new("sh").arg(script()).arg("box").arg(&root).arg(manager).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n", "the box with {manager} did not come up");
+    let inner = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let words = ["nsenter", "-t", inner.trim(), "-m", "-n", "-p", "-u", "-r", "-w", "sh", "-s"].map(str::to_owned).to_vec();
+    Some(Machine::new(words, Guard(child)))
 }
