@@ -6,7 +6,7 @@ CARGO ?= cargo
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Real parts that the tests need: OpenSSH, what builds package repositories and root folders, and what the lab is made with.
-TEST_PACKAGES := openssh-server openssh-client sudo createrepo-c rpm iproute2 gnupg apt-utils iputils-ping strace util-linux
+TEST_PACKAGES := openssh-server openssh-client sudo createrepo-c rpm iproute2 gnupg apt-utils iputils-ping procps strace util-linux
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs kmod cpio busybox-static grub-pc-bin grub-common dpkg-dev gnupg apt-utils openssh-client util-linux uidmap
 
 .PHONY: help

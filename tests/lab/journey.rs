@@ -127,7 +127,7 @@ pub fn the_pair_is_proven(rig: &Rig) {
     }
     // What the proof has started is gone.
     let left = rig.both_said(
-        "systemctl list-units --all --plain --no-legend 'railwright-*' | grep -v railwright-lab | grep -v '@' ; pgrep -l '^ib_(write|read)'",
+        "systemctl list-units --all --plain --no-legend 'railwright-*' | grep -v railwright-lab | grep -v '@' ; ps -e -o comm= | grep -E '^ib_(write|read)'",
     );
     assert_eq!(left, ["", ""]);
 }
