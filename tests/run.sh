@@ -2,6 +2,7 @@
 # Runs everything that `make test` means and ends with one line of counts.
 set -uo pipefail
 cargo=${CARGO:-cargo}
+export RAILWRIGHT_TEST_LAB_CACHE=${RAILWRIGHT_TEST_LAB_CACHE:-$PWD/target/rigs/lab}
 export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
