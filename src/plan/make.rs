@@ -1,5 +1,6 @@
 //! Makes a plan: judge, select, disturb, order, group, hold, roll out. Each step is a file of its own; here is the sequence.
 
+use super::dropped::dropped;
 use super::group::group;
 use super::judge::{Item, KindLookup, Status, judge};
 use super::model::{Difference, FORMAT_VERSION, Member, Node, NodeKind, Plan, Reason, RolloutPolicy};
@@ -74,6 +75,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         nodes: sorted(nodes)?,
         unchanged: draft.unchanged(),
         unknown: unknown.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
+        dropped: dropped(inputs),
         digest: String::new(),
     };
     plan.digest = file::digest(&plan).to_string();

@@ -2,8 +2,10 @@
 //! Pure: the same inputs give the same bytes.
 //!
 //! `judge` says of each resource whether and why it changes; `select` narrows; `group` joins changes that go out
-//! together; `order` puts edges and reboots between them; `waves` takes hosts in turn; `make` runs these in order.
+//! together; `order` puts edges and reboots between them; `waves` takes hosts in turn; `dropped` names what
+//! stays behind; `make` runs these in order.
 
+pub mod dropped;
 pub mod file;
 pub mod group;
 pub mod judge;
@@ -18,5 +20,5 @@ pub mod waves;
 
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
-pub use model::{Difference, InventoryOrigin, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
+pub use model::{Difference, Dropped, InventoryOrigin, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
 pub use select::Selection;

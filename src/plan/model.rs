@@ -179,6 +179,15 @@ impl UnknownFinding {
     }
 }
 
+/// A field of a resource that was applied, and is no longer wished while the rest of the resource is: it stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Dropped {
+    /// The resource with the field: `host/n1/link/ens4#mtu`.
+    pub field: Address,
+    /// What was applied last, as JSON text.
+    pub value: String,
+}
+
 /// Where the spec came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InventoryOrigin {
@@ -242,6 +251,9 @@ pub struct Plan {
     pub unchanged: BTreeMap<Target, usize>,
     /// What could not be found out.
     pub unknown: Vec<UnknownFinding>,
+    /// What was applied, is no longer wished, and stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<Dropped>,
     /// Digest over everything else; empty while it is computed.
     pub digest: String,
 }

@@ -19,6 +19,9 @@ fn read(wish: &Wish) -> Read {
 }
 
 impl Kind for MadeUp {
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["extra"]
+    }
     fn name(&self) -> &'static str {
         "made_up"
     }
@@ -328,6 +331,19 @@ fn a_target_that_cannot_be_read_is_unknown_and_no_more() {
 
 fn no_route() -> Trouble {
     Trouble { code: "RW0401".into(), message: "n2 is not reachable: no route".into(), alike: "no route".into(), next: vec![] }
+}
+
+#[test]
+fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
+    let wish = json!({"value": "1"});
+    let world = World::new().wish("host/n1/a/x", Some("1"), wish.clone(), &[]);
+    let world = world.applied("host/n1/a/x", json!({"value": "1", "extra": 9000}));
+    let plan = world.plan();
+    assert_eq!(plan.dropped, [Dropped { field: "host/n1/a/x#extra".parse().unwrap(), value: "9000".into() }]);
+    assert_eq!(ids(&plan), ["host/n1/found"], "and the record is brought up to date");
+    let screen = crate::report::plan::screen(&plan, &Default::default());
+    assert!(screen.contains("LEFT AS APPLIED") && screen.contains(" . n1             a x: extra   9000\n"), "{screen}");
+    assert_eq!(world.applied("host/n1/a/x", wish).plan().dropped, []);
 }
 
 #[test]

@@ -45,6 +45,11 @@ pub trait Kind: Sync {
         self.convergent()
     }
 
+    /// Fields of the body that may be left out, which leaves what they stand for as it is.
+    fn open_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// True when what was applied last and what is wished are the same wish, so that there is nothing new to remember.
     fn is_same_wish(&self, applied: &Wish, wish: &Wish) -> bool {
         applied.digest() == wish.digest()

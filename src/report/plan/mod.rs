@@ -5,9 +5,10 @@ mod entry;
 mod fold;
 
 use super::unread;
-use crate::base::{Target, TargetKind};
+use crate::base::{Target, TargetKind, nodeset, text};
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
+use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the plan can be gone on with.
@@ -28,6 +29,7 @@ pub fn screen(plan: &Plan, next: &Next) -> String {
         out.push_str(&nothing_to_do(plan));
         out.push_str(&not_recorded(plan, next));
         out.push_str(&unknown(plan));
+        out.push_str(&dropped(plan));
         if !plan.unknown.is_empty() {
             out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {}\n", next.inventory));
         }
@@ -47,6 +49,7 @@ pub fn screen(plan: &Plan, next: &Next) -> String {
         out.push_str(&fold::entries(&held));
     }
     out.push_str(&unknown(plan));
+    out.push_str(&dropped(plan));
     out.push('\n');
     out.push_str(&waves(plan));
     out.push_str(&summary(plan, &open, &held));
@@ -149,6 +152,24 @@ fn unknown(plan: &Plan) -> String {
         return String::new();
     }
     format!("{}{}", rule("UNKNOWN: could not be found out"), unread::entries(&plan.unknown))
+}
+
+/// What stays as it was applied although the spec no longer says it, folded by node-set.
+fn dropped(plan: &Plan) -> String {
+    let mut folded: IndexMap<(String, &str), Vec<&str>> = IndexMap::new();
+    for dropped in &plan.dropped {
+        let what = format!("{}: {}", dropped.field.path.join(" "), dropped.field.attribute.as_deref().unwrap_or_default());
+        folded.entry((what, &dropped.value)).or_default().push(&dropped.field.target.name);
+    }
+    let entry = |((what, value), names): ((String, &str), Vec<&str>)| {
+        let names = nodeset::fold(&names);
+        format!(" . {names:<14} {}   {}\n", text::clean(&what), text::one_line(value, 40))
+    };
+    let entries: String = folded.into_iter().map(entry).collect();
+    if entries.is_empty() {
+        return entries;
+    }
+    format!("{}{entries}", rule("LEFT AS APPLIED: no longer in the spec; write the value that you want instead"))
 }
 
 fn waves(plan: &Plan) -> String {

@@ -309,6 +309,10 @@ impl Kind for KernelModule {
         assessment
     }
 
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["loaded", "at_boot", "blacklist"]
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "kernel_module_build"]
     }

@@ -123,6 +123,10 @@ impl Kind for Link {
         undo::undo(&Body::of(last_applied), before, answers)
     }
 
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["mtu", "up", "addresses"]
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["kernel_module", "kernel_module_build"]
     }

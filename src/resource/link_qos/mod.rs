@@ -95,6 +95,10 @@ impl Kind for LinkQos {
         undo(last_applied, before, answers)
     }
 
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["pfc", "ets", "dscp", "pause"]
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "kernel_module", "kernel_module_build", "link"]
     }

@@ -271,6 +271,10 @@ impl Kind for SystemdUnit {
         assessment
     }
 
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["enabled", "active", "masked"]
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "file", "kernel_module"]
     }

@@ -1,0 +1,24 @@
+//! What stays behind although nobody wishes for it any more: a field that left the spec while its resource is still there.
+//! Taking a whole resource out restores what was before; for one field of it that cannot be told from a field that
+//! was handed to somebody else, so it is said once, and left.
+
+use super::Inputs;
+use super::model::Dropped;
+use serde_json::Value;
+
+/// All of them, in the order of their addresses.
+pub fn dropped(inputs: &Inputs) -> Vec<Dropped> {
+    let mut all = Vec::new();
+    for wish in inputs.wishes {
+        let Some(applied) = inputs.last.resources.get(&wish.address).filter(|applied| !applied.adopted) else { continue };
+        let fields = (inputs.kinds)(&wish.kind).map_or(&[][..], |kind| kind.open_fields());
+        let value = |body: &Value, field: &str| body.get(field).filter(|value| !value.is_null()).cloned();
+        for field in fields {
+            if let (Some(earlier), None) = (value(&applied.body, field), value(&wish.body, field)) {
+                all.push(Dropped { field: wish.address.with_attribute(field), value: earlier.to_string() });
+            }
+        }
+    }
+    all.sort();
+    all
+}
