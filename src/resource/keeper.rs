@@ -156,6 +156,10 @@ impl Keeper {
         let files = [(self.rule_path(), &kept.rule), (self.unit_path(), &kept.unit), (self.script_path(), &kept.script)];
         let mut actions: Vec<Action> =
             files.into_iter().filter(|(_, text)| text.is_some()).map(|(path, _)| Action::RemoveFile { path }).collect();
+        // The folder of the scripts is ours; an empty one is nothing to leave behind.
+        if let (true, Some((folder, _))) = (kept.script.is_some(), self.script_path().rsplit_once('/')) {
+            actions.push(Action::RemoveFolders { path: folder.to_owned(), below: "/etc".to_owned() });
+        }
         if kept.unit.is_some() {
             actions.push(Action::ReloadSystemd);
         }
@@ -207,6 +211,6 @@ mod tests {
         --- reload_systemd
         "#);
         assert_eq!(keeper.write(&keeper.wanted()), []);
-        assert_eq!(keeper.remove(&keeper.wanted()).len(), 4);
+        assert_eq!(keeper.remove(&keeper.wanted()).len(), 5);
     }
 }

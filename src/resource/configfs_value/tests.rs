@@ -75,7 +75,7 @@ fn undo_sets_what_was_there_or_names_what_stays() {
     let back = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &now);
     assert!(matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"), "{back:?}");
     let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
-    assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
+    assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 5);
 }
 
 #[test]
