@@ -2,6 +2,8 @@
 
 use super::gate::{GateResult, Gatekeeper};
 use crate::base::Digest;
+use crate::plan::RolloutPolicy;
+use crate::resource::Wish;
 use crate::state::{Outcome, StateFolder};
 use crate::transport::{Connector, HostAccess, Secrets};
 use std::collections::BTreeMap;
@@ -44,6 +46,14 @@ impl Patience {
     }
 }
 
+/// What a plan may do: the spec, as its modules understand it.
+pub struct Wished {
+    /// Every wish.
+    pub wishes: Vec<Wish>,
+    /// The spec's limits.
+    pub rollout: RolloutPolicy,
+}
+
 /// What a run needs besides its plan.
 #[derive(Clone)]
 pub struct Context {
@@ -59,6 +69,8 @@ pub struct Context {
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The spec's digest now; a plan that was made from another is refused. None where there is no spec to compare.
     pub spec_digest: Option<Digest>,
+    /// What the spec wishes now. None where there is no spec to compare.
+    pub wished: Option<Arc<Wished>>,
     /// How much and how long.
     pub patience: Patience,
     /// How many times the user has asked to stop.

@@ -3,9 +3,9 @@
 use super::context::{Context, Event, EventSink, Patience};
 use super::gate::{GateResult, Gatekeeper};
 use crate::base::{Address, Diagnostic, Digest, Target};
-use crate::observe::sealed::seal_wishes;
+use crate::observe::sealed::{named_by_host, seal_wishes};
 use crate::plan::{Header, Inputs, InventoryOrigin, Plan, RolloutPolicy, Selection, make};
-use crate::resource::file::sealed::seal_answer;
+use crate::resource::file::{base64, sealed::seal_answer};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answer, AnswerStatus, Answers, Disruption, Observation, Read, TargetObservation, Wish, kind_named};
 use crate::state::{State, StateFolder};
@@ -88,6 +88,9 @@ impl Host {
             Action::WriteFile { path, content, mode, .. } => {
                 self.files.insert(path.clone(), content.clone());
                 self.modes.insert(path.clone(), mode.clone());
+            }
+            Action::WriteBinaryFile { path, base64, .. } => {
+                drop(self.files.insert(path.clone(), String::from_utf8(base64::decode(base64).unwrap()).unwrap()));
             }
             Action::RemoveFile { path } => drop(self.files.remove(path)),
             Action::SetSysctl { key, value } => drop(self.sysctls.insert(key.clone(), value.clone())),
@@ -313,7 +316,7 @@ impl Room {
             local: false,
             connect_timeout_s: 1,
         };
-        let secrets = Arc::new(Secrets::new(None, BTreeMap::new()));
+        let secrets = Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new()));
         let millisecond = Duration::from_millis(1);
         let context = Context {
             folder: StateFolder::at(temporary.path().join("state")),
@@ -322,6 +325,7 @@ impl Room {
             hosts: hosts.iter().map(|name| ((*name).to_owned(), access(name))).collect(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
+            wished: None,
             patience: Patience {
                 parallel: 4,
                 reboot: Duration::from_secs(300),
@@ -362,7 +366,8 @@ impl Room {
     /// The secrets are these from now on.
     pub fn secrets(&mut self, values: &[(&str, &str)]) {
         let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
-        let secrets = Arc::new(Secrets::new(Some(self.context.folder.make_seal_key().unwrap()), found.collect()));
+        let secrets =
+            Arc::new(Secrets::new(Some(self.context.folder.make_seal_key().unwrap()), found.collect(), named_by_host(&self.wishes)));
         self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
         self.context.secrets = secrets;
     }

@@ -8,6 +8,8 @@
 pub mod change;
 pub mod context;
 #[cfg(test)]
+mod edited_plan_tests;
+#[cfg(test)]
 mod fleet_for_tests;
 pub mod gate;
 pub mod outcome;
@@ -29,8 +31,9 @@ pub mod steps;
 mod tests;
 pub mod trouble;
 mod turn;
+mod wished;
 
-pub use context::{Context, Event, EventSink, Patience};
+pub use context::{Context, Event, EventSink, Patience, Wished};
 pub use gate::{GateResult, Gatekeeper};
 pub use outcome::{ApplyOutcome, Counts, Ending};
 pub use resume::{Decisions, resume};

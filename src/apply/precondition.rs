@@ -185,7 +185,12 @@ fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
         return Verdict::Unannounced(format!("{}: {why}", s.address().within_target()));
     }
     if seen.len() == members.len() && seen.iter().all(Seen::is_as_planned) && !actions.is_empty() {
-        return Verdict::Act(actions.clone());
+        // A plan file can be edited: what it does has to be what its resources need.
+        let needed = join_actions(seen.iter().flat_map(|s| &s.assessment.actions));
+        return match needed == *actions {
+            true => Verdict::Act(needed),
+            false => Verdict::Unannounced("its actions in the plan are not those that its resources need".to_owned()),
+        };
     }
     let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
     if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {

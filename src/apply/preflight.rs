@@ -41,6 +41,9 @@ pub struct Preflight {
     pub fence: u64,
 }
 
+/// How many runs a host may have seen that this folder knows nothing of.
+const FURTHEST_AHEAD: u64 = 1_000_000;
+
 struct Ready {
     now: HostNow,
     record: Option<HostRecord>,
@@ -229,6 +232,12 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
                 writer.upkeep(&Upkeep::Unlock { holder: line }).await.map_err(unreachable)?;
             }
             Performed::Ended { code: 76, stdout, .. } => match stdout.trim().parse::<u64>() {
+                // The number is shared by all hosts: one of them must not use up what there is for the others.
+                Ok(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
+                    let reason =
+                        format!("its fencing number {seen} is higher than any number of runs; see /var/lib/railwright/fence on it");
+                    return Err(One::Unready(Unready::Unfit(reason)));
+                }
                 Ok(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
                 Err(_) => return Err(One::Refused(Box::new(trouble::lock_failed(host, "its fencing number cannot be read")))),
             },

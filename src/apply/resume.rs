@@ -46,7 +46,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: W
         return Err(vec![nothing(&format!("run {run} ended before it did anything"))]);
     }
     let plan = context.folder.read_plan(&run).map_err(one)?;
-    let context = Context { spec_digest: None, ..context.clone() };
+    let context = Context { spec_digest: None, wished: None, ..context.clone() };
     let problems = refusal::of_plan(&plan, &context);
     if !problems.is_empty() {
         return Err(problems);

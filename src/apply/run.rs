@@ -11,6 +11,7 @@ use super::signal::{History, Limits};
 use super::steps::{Role, Step, steps};
 use super::trouble;
 use super::turn::Turn;
+use super::wished::foreign;
 use crate::base::Diagnostic;
 use crate::plan::Plan;
 use crate::state::journal::{self, Chain};
@@ -59,9 +60,13 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) 
     }
     let ready: Vec<String> = found.ready.keys().cloned().collect();
     // The plan may have been made with or without what the hosts remember; one of the two it must be.
-    let opened = match moved.and(refusal::of_state(plan, &state)) {
-        Some(problem) => Err(problem),
-        None => open(plan, context, &mut state, found.fence, wrap),
+    let mut problems: Vec<Diagnostic> = moved.and(refusal::of_state(plan, &state)).into_iter().collect();
+    if problems.is_empty() {
+        problems = foreign(plan, context, &state);
+    }
+    let opened = match problems.is_empty() {
+        false => Err(problems),
+        true => open(plan, context, &mut state, found.fence, wrap).map_err(|problem| vec![problem]),
     };
     match opened {
         Ok((run, journal)) => {
@@ -70,9 +75,9 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) 
             let parts = RunParts { plan: plan.clone(), context: context.clone(), sink, run, journal, state };
             Ok(Some(Begun::new(parts, lock, steps, earlier, found, entries)))
         }
-        Err(problem) => {
+        Err(problems) => {
             release(ready, context, &lock.holder).await;
-            Err(vec![problem])
+            Err(problems)
         }
     }
 }

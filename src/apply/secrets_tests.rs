@@ -6,8 +6,7 @@ use super::{ApplyOutcome, Ending, apply};
 use crate::base::secret;
 use crate::drift;
 use crate::plan::{Plan, file};
-use crate::resource::kind_named;
-use crate::resource::{Answer, AnswerStatus, Answers};
+use crate::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
 use proptest::prelude::*;
 use serde_json::json;
 use std::path::Path;
@@ -186,4 +185,33 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     let (plan, outcome) = run(&room).await;
     assert_eq!((outcome.ending, content(&room).as_deref()), (Ending::Done, Some("before\n")), "{:?}", outcome.problems);
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
+}
+
+#[tokio::test]
+async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in() {
+    let mut room = room(&secret::mark("token")).wish("file", json!({ "path": "/tmp/note", "content": "ours\n" }), &[]);
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    let bait = format!("give me {}\n", secret::mark("token"));
+    room.fleet.with("a", |host| host.files.insert("/tmp/note".into(), bait.clone()));
+    assert_eq!(run(&room).await.1.ending, Ending::Done);
+    room.wishes.retain(|wish| wish.address.path.last().unwrap() != "/tmp/note");
+    let (_, outcome) = run(&room).await;
+    assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);
+    room.fleet.with("a", |host| assert_eq!(host.files["/tmp/note"], bait));
+}
+
+#[tokio::test]
+async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
+    let mut room =
+        Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/token", "content": secret::mark("token"), "mode": "0600" }), &[]);
+    room.wishes.retain(|wish| wish.address.target.name == "a");
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    let own = || "root".to_owned();
+    let write = Action::WriteFile { path: "/x".into(), content: secret::mark("token"), mode: "0600".into(), owner: own(), group: own() };
+    for (host, sent) in [("a", true), ("b", false)] {
+        let link = room.context.connector.connect(&room.context.hosts[host]).await.unwrap();
+        let performed = link.perform(&write, "t").await;
+        assert_eq!(performed.is_ok(), sent, "{host}: {performed:?}");
+        assert_eq!(room.fleet.with(host, |host| host.files.contains_key("/x")), sent);
+    }
 }

@@ -268,6 +268,18 @@ async fn two_at_once_and_locks_that_the_dead_left() {
 }
 
 #[tokio::test]
+async fn one_host_cannot_use_up_the_numbers_of_all() {
+    let room = two_files(&["a", "b"]);
+    room.fleet.with("a", |host| host.fence = u64::MAX);
+    let outcome = run(&room).await;
+    assert!(codes(&outcome).contains(&"RW0615") && outcome.ending != Ending::Refused, "{:?}", outcome.problems);
+    assert!(outcome.run.unwrap().starts_with("r0001-"));
+    assert!(room.fleet.with("b", |host| host.fence) <= 2, "b counts on as before");
+    room.fleet.with("a", |host| host.fence = 0);
+    assert_eq!(run(&room).await.ending, Ending::Done);
+}
+
+#[tokio::test]
 async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
     let room = full(&["a", "b"]);
     let plan = room.plan();

@@ -5,7 +5,7 @@ use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
 use super::verification;
 use super::{Exit, Failure};
-use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience};
+use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
 use crate::base::Diagnostic;
 use crate::plan::{Node, Plan, Selection};
 use crate::report;
@@ -94,6 +94,7 @@ pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Res
         hosts,
         gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
+        wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
         patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },
         interrupts: signals::interrupts(),
     })

@@ -114,9 +114,16 @@ impl Prepared {
         let names = sealed::named(&self.desired.wishes);
         let needed = !names.is_empty() || sealed::remembers_sealed(&State::load(&self.folder)?.last_applied);
         let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
-        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names)));
+        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names), sealed::named_by_host(&self.desired.wishes)));
         *known = Some(secrets.clone());
         Ok(secrets)
+    }
+
+    /// The limits of the spec, for as many hosts as it has.
+    pub fn rollout(&self) -> RolloutPolicy {
+        let (rollout, hosts) = (&self.inventory.loaded.spec.rollout, self.inventory.loaded.hosts.len());
+        let max_unavailable = rollout.max_unavailable(hosts);
+        RolloutPolicy { canary: rollout.canary(), max_unavailable, max_disruption: rollout.max_disruption() }
     }
 
     /// The same where only a host's own record told that something of it is sealed: no secret is named here.
@@ -209,7 +216,6 @@ fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequ
 pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
     let Observed { observation, state, wishes } = observe(prepared).await?;
     let loaded = &prepared.inventory.loaded;
-    let rollout = &loaded.spec.rollout;
     let plan = plan::make(&Inputs {
         header: Header {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
@@ -223,11 +229,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         observation: &observation,
         kinds: &kind_named,
         targets: &prepared.targets,
-        rollout: RolloutPolicy {
-            canary: rollout.canary(),
-            max_unavailable: rollout.max_unavailable(loaded.hosts.len()),
-            max_disruption: rollout.max_disruption(),
-        },
+        rollout: prepared.rollout(),
         selection,
     })
     .map_err(|diagnostics| Failure::from(diagnostics).with_sources(&loaded.sources))?;

@@ -6,7 +6,7 @@ use crate::plan::LastApplied;
 use crate::resource::file::sealed::{is_sealed, seal_plain, seal_wish};
 use crate::resource::{Observation, Read, Wish};
 use crate::transport::Secrets;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// True when the wish is a file whose content names a secret.
 fn names_secret(wish: &Wish) -> bool {
@@ -17,6 +17,16 @@ fn names_secret(wish: &Wish) -> bool {
 pub fn named(wishes: &[Wish]) -> BTreeSet<String> {
     let texts = wishes.iter().flat_map(|wish| secret::marked(&wish.body));
     texts.flat_map(|(_, text)| secret::names(text)).map(str::to_owned).collect()
+}
+
+/// The same by host.
+pub fn named_by_host(wishes: &[Wish]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut of_host: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for wish in wishes {
+        let names = secret::marked(&wish.body).into_iter().flat_map(|(_, text)| secret::names(text)).map(str::to_owned);
+        of_host.entry(wish.address.target.name.clone()).or_default().extend(names);
+    }
+    of_host
 }
 
 /// True when something that was applied, and is remembered, is sealed.

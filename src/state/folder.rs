@@ -95,6 +95,12 @@ impl StateFolder {
         }
     }
 
+    /// A fencing number that nobody was given before.
+    pub fn next_fence(&self) -> Result<u64, Diagnostic> {
+        let last = || self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `fence` holds no number that can be raised"));
+        self.raise_fence(self.fence()?.checked_add(1).ok_or_else(last)?)
+    }
+
     /// Remembers a fencing number before it is used; it never goes down.
     pub fn raise_fence(&self, at_least: u64) -> Result<u64, Diagnostic> {
         let fence = at_least.max(self.fence()?);
@@ -212,5 +218,8 @@ mod tests {
         let state = StateFolder::at(folder.path());
         assert_eq!(state.raise_fence(7).unwrap(), 7);
         assert_eq!(state.raise_fence(3).unwrap(), 7);
+        assert_eq!(state.next_fence().unwrap(), 8);
+        std::fs::write(folder.path().join("fence"), u64::MAX.to_string()).unwrap();
+        assert_eq!(state.next_fence().unwrap_err().code, "RW0703");
     }
 }

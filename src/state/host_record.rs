@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Where the record stands on the host (`transport::upkeep` writes it).
 pub const HOST_RECORD_PATH: &str = "/var/lib/railwright/record.json";
 
+/// Beyond it a record was not written by counting: no later one could be newer.
+const HIGHEST_SERIAL: u64 = 1 << 40;
+
 /// What was applied to one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostRecord {
@@ -45,6 +48,9 @@ pub fn parse(host: &str, json: &str) -> Result<HostRecord, Diagnostic> {
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(unreadable(host, &format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
     }
+    if record.serial > HIGHEST_SERIAL {
+        return Err(unreadable(host, "no host was ever written to as often as it says"));
+    }
     if record.host != host {
         return Err(unreadable(host, "it was written under another name of the host"));
     }
@@ -79,5 +85,7 @@ mod tests {
         assert!(parse("a", &record("b", "host/b/file/x")).is_err());
         assert!(parse("a", &record("a", "host/b/file/x")).is_err());
         assert!(parse("a", "{").is_err());
+        let last = record("a", "host/a/file/x").replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
+        assert!(parse("a", &last).is_err(), "nobody could ever write a newer one");
     }
 }

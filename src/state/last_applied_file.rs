@@ -95,7 +95,7 @@ impl State {
     /// The next record of a host: its slice as it is now, one serial higher.
     pub fn next_record(&mut self, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
         let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
-        *serial += 1;
+        *serial = serial.saturating_add(1);
         let slice = self.last_applied.resources.iter().filter(|(a, _)| a.target.kind == TargetKind::Host && a.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),

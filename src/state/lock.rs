@@ -72,7 +72,7 @@ impl ClusterLock {
         let holder = Holder::here(folder, command)?;
         let tried = LockFile::try_take(&folder.path().join("lock"), &holder.line()).map_err(|error| folder.unusable(&error))?;
         match tried {
-            Tried::Taken(file) => Ok(ClusterLock { _file: file, holder, fence: folder.raise_fence(folder.fence()? + 1)? }),
+            Tried::Taken(file) => Ok(ClusterLock { _file: file, holder, fence: folder.next_fence()? }),
             Tried::Held(line) => Err(held(folder, &line)),
         }
     }

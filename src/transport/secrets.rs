@@ -3,11 +3,12 @@
 //! says is redacted. So nothing above can write down what it never had.
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::base::text::one_line;
 use crate::base::{Diagnostic, Redaction, SealKey, secret};
 use crate::resource::file::sealed::{in_plain, seal_answer};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of the secrets that the wishes name. It has no `Debug`.
@@ -15,12 +16,19 @@ pub struct Secrets {
     key: Option<SealKey>,
     values: BTreeMap<String, String>,
     missing: BTreeMap<String, Diagnostic>,
+    /// By host, the names that its wishes hold: no host is ever sent another.
+    of_host: BTreeMap<String, BTreeSet<String>>,
     redaction: Redaction,
 }
 
 impl Secrets {
     /// These secrets by name, each with its value or why it cannot be had; the key may be missing where nothing is sealed.
-    pub fn new(key: Option<SealKey>, found: BTreeMap<String, Result<String, Diagnostic>>) -> Self {
+    /// `of_host` says which of them the wishes of each host hold.
+    pub fn new(
+        key: Option<SealKey>,
+        found: BTreeMap<String, Result<String, Diagnostic>>,
+        of_host: BTreeMap<String, BTreeSet<String>>,
+    ) -> Self {
         let (mut values, mut missing) = (BTreeMap::new(), BTreeMap::new());
         for (name, value) in found {
             match value {
@@ -28,7 +36,7 @@ impl Secrets {
                 Err(why) => drop(missing.insert(name, why)),
             }
         }
-        Secrets { key, redaction: Redaction::of(&values), values, missing }
+        Secrets { key, redaction: Redaction::of(&values), values, missing, of_host }
     }
 
     /// The key of the state folder, if it has one.
@@ -47,8 +55,15 @@ impl Secrets {
         secret::fill(text, |name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
     }
 
-    fn fill_action(&self, action: &Action) -> Result<Action, String> {
-        action.filled(|name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
+    /// An action may hold a mark that came from the host itself (its record, a file that was taken over): it gets what
+    /// the spec wishes there, and nothing of another host.
+    fn fill_action(&self, host: &str, action: &Action) -> Result<Action, String> {
+        let wished = |name: &str| self.of_host.get(host).is_some_and(|names| names.contains(name));
+        let find = |name: &str| self.values.get(name).filter(|_| wished(name)).cloned();
+        action.filled(find).map_err(|name| match wished(&name) {
+            true => self.why(&name),
+            false => format!("no wish of {host} holds the secret `{}`", one_line(&name, 60)),
+        })
     }
 
     fn why(&self, name: &str) -> String {
@@ -89,13 +104,14 @@ impl Connector for Carrying {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let link = self.connector.connect(access).await.map_err(|error| self.secrets.keep_out_of(error))?;
-            Ok(Arc::new(CarryingLink { link, secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
+            Ok(Arc::new(CarryingLink { link, host: access.name.clone(), secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
         })
     }
 }
 
 struct CarryingLink {
     link: Arc<dyn HostLink>,
+    host: String,
     secrets: Arc<Secrets>,
 }
 
@@ -126,7 +142,7 @@ impl HostLink for CarryingLink {
 
     fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
-            let filled = self.secrets.fill_action(action).map_err(|reason| TransportError::Local { reason })?;
+            let filled = self.secrets.fill_action(&self.host, action).map_err(|reason| TransportError::Local { reason })?;
             self.checked(self.link.perform(&filled, token).await)
         })
     }

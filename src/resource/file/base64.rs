@@ -19,6 +19,20 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The text of these bytes, in one line.
+pub fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = (0..3).fold(0u32, |bits, n| (bits << 8) | u32::from(three.get(n).copied().unwrap_or(0)));
+        for n in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * n)) as usize & 63];
+            out.push(if n > three.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
 fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -38,6 +52,7 @@ mod tests {
     fn decodes_what_the_tool_writes() {
         // RFC 4648, section 10, and a wrapped line
         for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9v\nYmFy\n", "foobar")] {
+            assert_eq!(encode(bytes.as_bytes()), text.replace('\n', ""));
             assert_eq!(decode(text).unwrap(), bytes.as_bytes());
         }
         assert_eq!(decode("Zm9*"), None);

@@ -2,7 +2,7 @@
 //! Every kind that owns a file below /etc goes through here.
 
 use super::base64;
-use crate::base::Digest;
+use crate::base::{Digest, secret};
 use crate::resource::{Action, Answers, Read, Reading};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -144,6 +144,10 @@ fn removal(path: &str, folder: Option<&str>, now: &Found) -> Vec<Action> {
 fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) {
     let (path, mode, owner, group) = (path.to_owned(), file.mode.clone(), file.owner.clone(), file.group.clone());
     match &file.content {
+        // What stood on a host is given back as it was: a mark in it is no wish of ours, and no secret is filled in there.
+        Content::Text(content) if secret::reserved(content).is_some() => {
+            (vec![Action::WriteBinaryFile { path, base64: base64::encode(content.as_bytes()), mode, owner, group }], None)
+        }
         Content::Text(content) => (vec![Action::WriteFile { path, content: content.clone(), mode, owner, group }], None),
         Content::Base64(base64) => (vec![Action::WriteBinaryFile { path, base64: base64.clone(), mode, owner, group }], None),
         Content::TooLarge { bytes, .. } => {

@@ -59,6 +59,15 @@ pub fn differ_in_being_sealed(wish: &Wish, other: &Wish) -> bool {
     sealed != other_sealed && body == other_body
 }
 
+/// A body without its seals: as a module wrote it.
+pub fn without_seals(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|name, _| name != FIELD && name != BEFORE);
+    }
+    body
+}
+
 fn plain_bytes(content: &Content) -> Option<Vec<u8>> {
     match content {
         Content::Text(text) => Some(text.clone().into_bytes()),
