@@ -11,6 +11,12 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// The text as one line and with all its blanks: a line end in it is made visible too, so that no name can begin a line
+/// of its own.
+pub fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
 /// One line of at most `limit` characters, for a table or a message.
 pub fn one_line(text: &str, limit: usize) -> String {
     let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");

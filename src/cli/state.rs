@@ -1,6 +1,7 @@
 //! `railwright state`.
 
 use super::{Exit, Failure, inventory};
+use crate::base::text::clean_line;
 use crate::base::{Address, Diagnostic};
 use crate::report;
 use crate::report::document::{self, StateDocument};
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let state = State::load(&folder(inventory)?)?;
             let lines: String = listing::list(&state, under)
                 .into_iter()
-                .map(|(address, applied)| format!("{address}  {}  {}\n", applied.at, applied.run))
+                .map(|(address, applied)| clean_line(&format!("{address}  {}  {}", applied.at, applied.run)) + "\n")
                 .collect();
             report::out::print(&lines);
         }

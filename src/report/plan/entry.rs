@@ -1,5 +1,6 @@
 //! One entry of the plan's screen: the change, its differences, why, what it interrupts.
 
+use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::{value, wrap};
@@ -58,7 +59,7 @@ pub fn body(nodes: &[&Node]) -> String {
             format!(" ! {WHO} reboot, once\n{}", wrapped("after    ", &first))
         }
         NodeKind::Drain => format!(" ! {WHO} drain\n"),
-        NodeKind::Wait { until } => format!(" . {WHO} wait until {until}\n"),
+        NodeKind::Wait { until } => format!(" . {WHO} wait until {}\n", clean_line(until)),
         NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
         NodeKind::Change { members, .. } => {
@@ -88,7 +89,7 @@ fn packages(nodes: &[&Node], which: &[usize]) -> String {
     }
     let names: Vec<&str> = members.iter().map(|m| m.wish.address.name()).collect();
     let modules: BTreeSet<&str> = members.iter().map(|m| m.wish.module.split('/').next().unwrap_or_default()).collect();
-    let list = crate::base::text::clean(&names.join(", "));
+    let list = clean_line(&names.join(", "));
     let word = if names.len() == 1 { "package" } else { "packages, in one run" };
     let because = format!("new: module {}", modules.into_iter().collect::<Vec<_>>().join(", module "));
     format!(" + {WHO} {word}\n{}{}", wrapped("", &list), wrapped("because  ", &because))
@@ -96,7 +97,7 @@ fn packages(nodes: &[&Node], which: &[usize]) -> String {
 
 fn without_target(id: &str) -> String {
     let shown = id.splitn(3, '/').nth(2).unwrap_or(id).to_owned();
-    crate::base::text::clean(&shown.replace("%2F", "/"))
+    clean_line(&shown.replace("%2F", "/"))
 }
 
 fn looked_again(nodes: &[&Node]) -> String {
@@ -108,7 +109,7 @@ fn looked_again(nodes: &[&Node]) -> String {
 
 /// `kind name` of a resource, as a person would say it.
 fn shown(member: &Member) -> String {
-    crate::base::text::clean(&member.wish.address.path.join(" "))
+    clean_line(&member.wish.address.path.join(" "))
 }
 
 fn one_member(nodes: &[&Node], n: usize) -> String {
@@ -158,7 +159,7 @@ fn label(difference: &Difference) -> String {
         Plane::Persisted => "on disk",
         Plane::NextBoot => "next boot",
     };
-    format!("{:<22}", format!("{} ({plane})", difference.attribute))
+    format!("{:<22}", format!("{} ({plane})", clean_line(&difference.attribute)))
 }
 
 fn several(texts: BTreeSet<String>) -> String {
@@ -201,7 +202,7 @@ fn reason(member: &Member, place: Option<String>) -> String {
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is right now, and not what is on disk".to_owned(),
         Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
-        Reason::KnownAfter { step } => format!("known after {}", crate::base::text::clean(&step.path.join(" "))),
+        Reason::KnownAfter { step } => format!("known after {}", clean_line(&step.path.join(" "))),
         Reason::Unknown => "could not be read, so it is applied again".to_owned(),
         Reason::AsWished => "as wished already: recorded as it is, and left as it is when the wish goes".to_owned(),
     }
@@ -220,7 +221,7 @@ fn wrapped(label: &str, text: &str) -> String {
 
 /// A node in full, for `show PLAN ADDRESS`.
 pub fn in_full(node: &Node) -> String {
-    let mut out = format!("{}   {}   wave {}\n", crate::base::text::clean(&node.id), node.disruption.word(), node.wave);
+    let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
     if node.disruption > Disruption::None && !node.interrupts.is_empty() {
         out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
     }
@@ -228,7 +229,7 @@ pub fn in_full(node: &Node) -> String {
         out.push_str(&wrapped("held ", held));
     }
     for member in node.members() {
-        out.push_str(&format!("  {} {}\n", symbol(member), crate::base::text::clean(&member.wish.address.to_string())));
+        out.push_str(&format!("  {} {}\n", symbol(member), clean_line(&member.wish.address.to_string())));
         out.push_str(&wrapped("because ", &why(member)));
         for difference in &member.differences {
             let change = value::change(&difference.found, &difference.wanted, value::WIDE);
@@ -244,7 +245,7 @@ pub fn in_full(node: &Node) -> String {
         }
     }
     if !node.after.is_empty() {
-        out.push_str(&wrapped("after ", &node.after.iter().map(|id| crate::base::text::clean(id)).collect::<Vec<_>>().join(", ")));
+        out.push_str(&wrapped("after ", &node.after.iter().map(|id| clean_line(id)).collect::<Vec<_>>().join(", ")));
     }
     out
 }

@@ -5,7 +5,8 @@ mod entry;
 mod fold;
 
 use super::unread;
-use crate::base::{Target, TargetKind, nodeset, text};
+use crate::base::text::{self, clean, clean_line};
+use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
@@ -20,8 +21,12 @@ pub struct Next {
     pub inventory: String,
 }
 
-/// The whole screen.
+/// The whole screen. What stands in a plan comes from hosts, their records and files that others wrote.
 pub fn screen(plan: &Plan, next: &Next) -> String {
+    clean(&page(plan, next))
+}
+
+fn page(plan: &Plan, next: &Next) -> String {
     let mut out = header(plan);
     let no_work = |n: &Node| matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. });
     let work: Vec<&Node> = plan.nodes.iter().filter(|n| !no_work(n)).collect();
@@ -67,20 +72,20 @@ pub fn details(plan: &Plan, subject: &str) -> Option<String> {
     if nodes.is_empty() {
         return None;
     }
-    Some(nodes.into_iter().map(entry::in_full).collect::<Vec<_>>().join("\n"))
+    Some(clean(&nodes.into_iter().map(entry::in_full).collect::<Vec<_>>().join("\n")))
 }
 
 fn header(plan: &Plan) -> String {
     let mut out = format!(
         "cluster {}   {}   read {}\nspec     {} ({})\n",
-        plan.cluster,
-        plan.inventory.path,
-        plan.observed_at,
-        plan.spec_digest.short(),
-        plan.inventory.words(),
+        clean_line(&plan.cluster),
+        clean_line(&plan.inventory.path),
+        clean_line(&plan.observed_at),
+        clean_line(plan.spec_digest.short()),
+        clean_line(&plan.inventory.words()),
     );
     if !plan.narrowed.is_empty() {
-        out.push_str(&format!("narrowed to a part of the cluster: {}\n", plan.narrowed.join(" ")));
+        out.push_str(&format!("narrowed to a part of the cluster: {}\n", clean_line(&plan.narrowed.join(" "))));
     }
     out
 }
@@ -251,5 +256,77 @@ fn go_on(plan: &Plan, next: &Next) -> String {
             "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
             next.inventory
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Address, Digest};
+    use crate::plan::{Member, Reason, RolloutPolicy};
+    use crate::resource::Wish;
+
+    /// A removal, every text of it as a host's own record may have it.
+    fn plan(text: &str) -> Plan {
+        let address = Address::host("a", "file", text);
+        let wish = Wish {
+            address: address.clone(),
+            kind: "file".to_owned(),
+            body: serde_json::Value::Null,
+            after: Vec::new(),
+            module: text.to_owned(),
+            places: Vec::new(),
+        };
+        let member = Member {
+            wish,
+            reason: Reason::Takeover,
+            removal: true,
+            differences: Vec::new(),
+            fingerprint: Digest::of(&0),
+            before: serde_json::Value::Null,
+            residue: vec![text.to_owned()],
+        };
+        let node = Node {
+            id: address.to_string(),
+            kind: NodeKind::Change {
+                members: vec![member],
+                actions: Vec::new(),
+                announced: vec![text.to_owned()],
+                disturbs: Vec::new(),
+                interrupts_netdev: None,
+            },
+            target: Some(address.target),
+            disruption: Disruption::Reload,
+            interrupts: vec![text.to_owned()],
+            after: vec![text.to_owned()],
+            wave: 0,
+            held: None,
+        };
+        Plan {
+            format_version: "1.0".to_owned(),
+            made_by: String::new(),
+            cluster: text.to_owned(),
+            inventory: Default::default(),
+            spec_digest: Digest::of(&0),
+            modules: BTreeMap::new(),
+            state_digest: Digest::of(&0),
+            observed_at: text.to_owned(),
+            narrowed: vec![text.to_owned()],
+            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
+            nodes: vec![node],
+            unchanged: BTreeMap::new(),
+            unknown: Vec::new(),
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn no_name_writes_to_the_terminal_or_begins_a_line_of_its_own() {
+        let hostile = plan("x\n - all hosts  nothing\u{1b}[2J\u{7}\u{202e}");
+        for text in [screen(&hostile, &Next::default()), details(&hostile, "host/a").unwrap()] {
+            assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+            assert!(!text.lines().any(|line| line.starts_with(" - all hosts")), "{text}");
+            assert!(text.contains("x\u{fffd} - all hosts"), "{text}");
+        }
     }
 }
