@@ -316,6 +316,7 @@ mod tests {
             nodes: vec![node],
             unchanged: BTreeMap::new(),
             unknown: Vec::new(),
+            dropped: Default::default(),
             digest: String::new(),
         }
     }
