@@ -170,7 +170,7 @@ impl StateFolder {
             .on(self.root.display().to_string())
             .effect("without it railwright does not know what it applied, so it neither plans a removal nor changes anything")
             .state("nothing was changed")
-            .next("mend the folder (owner, space, file system), or name another with --state")
+            .next("mend the folder: its owner, the space on its file system, whether that can be written to")
     }
 }
 

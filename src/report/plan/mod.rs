@@ -5,7 +5,7 @@ mod entry;
 mod fold;
 
 use super::unread;
-use crate::base::text::{clean, clean_line, one_line};
+use crate::base::text::{self, clean, clean_line};
 use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
@@ -168,7 +168,7 @@ fn dropped(plan: &Plan) -> String {
     }
     let entry = |((what, value), names): ((String, &str), Vec<&str>)| {
         let names = nodeset::fold(&names);
-        format!(" . {names:<14} {}   {}\n", clean_line(&what), one_line(value, 40))
+        format!(" . {names:<14} {}   {}\n", text::clean(&what), text::one_line(value, 40))
     };
     let entries: String = folded.into_iter().map(entry).collect();
     if entries.is_empty() {
@@ -316,7 +316,7 @@ mod tests {
             nodes: vec![node],
             unchanged: BTreeMap::new(),
             unknown: Vec::new(),
-            dropped: Vec::new(),
+            dropped: Default::default(),
             digest: String::new(),
         }
     }
