@@ -26,6 +26,7 @@ pub fn findings(
         format_version: FORMAT_VERSION,
         inventory: inventory.clone(),
         findings: Vec::new(),
+        no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
         resources: 0,
@@ -46,6 +47,13 @@ pub fn findings(
     }
     report.findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
     report
+}
+
+/// Remembered resources that no wish is about; of a target that gave no answer nothing is said.
+fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, last: &LastApplied) -> Vec<Address> {
+    let wished: BTreeSet<&Address> = wishes.iter().map(|wish| &wish.address).collect();
+    let gone = last.resources.keys().filter(|address| !wished.contains(address) && !silent.contains_key(&address.target));
+    gone.cloned().collect()
 }
 
 fn last_applied(address: &Address, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
@@ -172,6 +180,13 @@ mod tests {
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
             assert!(!report.has_drift() && report.is_incomplete());
         }
+    }
+
+    #[test]
+    fn what_is_no_longer_in_the_spec_is_drift_until_it_is_taken_back() {
+        let report = findings(&InventoryOrigin::default(), &[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
+        assert_eq!(report.no_longer_wished, [Address::host("n1", "link", "ens4")]);
+        assert!(report.has_drift() && !report.is_incomplete());
     }
 
     #[test]

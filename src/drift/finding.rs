@@ -56,6 +56,8 @@ pub struct DriftReport {
     pub findings: Vec<DriftFinding>,
     /// What could not be judged.
     pub not_judged: Vec<UnknownFinding>,
+    /// What was applied and is no longer in the spec; a plan takes it back.
+    pub no_longer_wished: Vec<Address>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// Resources that were judged.
@@ -65,7 +67,7 @@ pub struct DriftReport {
 impl DriftReport {
     /// True when something was found that is not as wished (exit 2); what is only unknown does not count.
     pub fn has_drift(&self) -> bool {
-        self.findings.iter().any(|f| f.reason != DriftReason::Unknown)
+        !self.no_longer_wished.is_empty() || self.findings.iter().any(|f| f.reason != DriftReason::Unknown)
     }
 
     /// True when something could not be found out (exit 3, where nothing drifted).

@@ -3,7 +3,7 @@
 use super::dropped::dropped;
 use super::group::group;
 use super::judge::{Item, KindLookup, Status, judge};
-use super::model::{Difference, FORMAT_VERSION, Member, Node, NodeKind, Plan, Reason, RolloutPolicy};
+use super::model::{Difference, FORMAT_VERSION, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
 use super::order::{contract, item_graph};
 use super::{InventoryOrigin, LastApplied, Selection, file, select, waves};
 use crate::base::{Diagnostic, Digest, Target};
@@ -51,7 +51,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     let (mut items, unknown) = judge(inputs.wishes, inputs.last, inputs.observation, inputs.targets, inputs.kinds);
     let graph = item_graph(&items, inputs.kinds);
     graph.order().map_err(|cycle| vec![ring(&items, &cycle)])?;
-    let kept = select::select(&items, &graph, &inputs.selection)?;
+    let kept = select::select(&items, inputs.targets, &graph, &inputs.selection)?;
     hold_above_limit(&mut items, inputs.rollout.max_disruption);
     let mut draft = Draft::new(items, graph, kept);
     draft.disturb();
@@ -74,12 +74,19 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         rollout: inputs.rollout.clone(),
         nodes: sorted(nodes)?,
         unchanged: draft.unchanged(),
-        unknown: unknown.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
+        unknown: unknown_of(unknown, inputs),
         dropped: dropped(inputs),
         digest: String::new(),
     };
     plan.digest = file::digest(&plan).to_string();
     Ok(plan)
+}
+
+/// Each once, without whole targets that the plan was narrowed away from.
+fn unknown_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFinding> {
+    let is_target = |finding: &UnknownFinding| inputs.targets.iter().any(|target| target.to_string() == finding.subject);
+    let kept = unknown.into_iter().filter(|finding| !is_target(finding) || inputs.selection.covers(&finding.subject));
+    kept.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn ring(items: &[Item], cycle: &Cycle) -> Diagnostic {

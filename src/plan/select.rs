@@ -1,7 +1,7 @@
 //! `--target X` is X and its prerequisites; `--exclude X` is all but X and what needs X (law 6).
 
 use super::judge::Item;
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Target};
 use crate::graph::Graph;
 use std::collections::BTreeSet;
 
@@ -22,21 +22,32 @@ impl Selection {
     }
 }
 
-fn matches(item: &Item, pattern: &str) -> bool {
-    let address = item.wish.address.to_string();
-    address == pattern || (address.starts_with(pattern) && address[pattern.len()..].starts_with('/'))
+impl Selection {
+    /// Whether the plan is also about this target as a whole, of which nothing could be read.
+    pub fn covers(&self, target: &str) -> bool {
+        let named = |pattern: &String| is_below(target, pattern) || is_below(pattern, target);
+        !self.excludes.iter().any(|pattern| is_below(target, pattern)) && (self.targets.is_empty() || self.targets.iter().any(named))
+    }
 }
 
-/// The items that stay; an entry that matches nothing is an error, since it is most likely misspelt.
-pub fn select(items: &[Item], graph: &Graph, selection: &Selection) -> Result<BTreeSet<usize>, Vec<Diagnostic>> {
+fn is_below(address: &str, pattern: &str) -> bool {
+    address.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The items that stay; an entry that matches neither a resource nor a target of the spec is an error, since it is most
+/// likely misspelt. A target may have no resource here: one that could not be read is left out by its name all the same.
+pub fn select(items: &[Item], targets: &[Target], graph: &Graph, selection: &Selection) -> Result<BTreeSet<usize>, Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let mut find = |pattern: &String, flag: &str| -> Vec<usize> {
-        let found: Vec<usize> = (0..items.len()).filter(|n| matches(&items[*n], pattern)).collect();
-        if found.is_empty() {
+        let found: Vec<usize> = (0..items.len()).filter(|n| is_below(&items[*n].wish.address.to_string(), pattern)).collect();
+        let is_on_target = targets.iter().any(|target| is_below(pattern, &target.to_string()));
+        let is_target = targets.iter().any(|target| target.to_string() == *pattern);
+        if found.is_empty() && !is_target {
+            let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
             problems.push(
-                Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan"))
+                Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))
                     .state("nothing was planned or changed")
-                    .next("use a target such as host/gpu-001, or a resource such as host/gpu-001/link/ens4; `railwright plan` without it lists them"),
+                    .next("use a target such as host/gpu-001, or a resource such as host/gpu-001/link/ens4; `railwright graph` and `plan --json` have all addresses"),
             );
         }
         found

@@ -329,6 +329,25 @@ fn a_target_that_cannot_be_read_is_unknown_and_no_more() {
     assert_eq!(plan.unknown, [UnknownFinding::target(&Target::host("n2"), &no_route())]);
 }
 
+#[test]
+fn a_target_that_cannot_be_read_can_be_left_out() {
+    let mut world =
+        World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]).wish("host/n2/a/x", None, json!({"value": "1"}), &[]);
+    world.observation.targets.get_mut(&Target::host("n2")).unwrap().problem = Some(no_route());
+    for (targets, excludes, unknown) in [
+        (vec![], vec!["host/n2"], 0),
+        (vec!["host/n1"], vec![], 0),
+        (vec!["host/n1/a/x"], vec![], 0),
+        (vec!["host/n2", "host/n1"], vec![], 1),
+    ] {
+        let texts = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
+        world.selection = Selection { targets: texts(targets), excludes: texts(excludes) };
+        assert_eq!((ids(&world.plan()), world.plan().unknown.len()), (vec!["host/n1/a/x", "gate/0"], unknown), "{:?}", world.selection);
+    }
+    world.selection = Selection { targets: vec!["host/n2/a/x".to_owned()], excludes: vec![] };
+    assert!(world.try_plan().unwrap_err()[0].message.contains("could not be read"));
+}
+
 fn no_route() -> Trouble {
     Trouble { code: "RW0401".into(), message: "n2 is not reachable: no route".into(), alike: "no route".into(), next: vec![] }
 }

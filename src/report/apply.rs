@@ -153,7 +153,7 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
         Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),
-        Event::GateStarted { hosts, .. } => format!("{}  gate: links, GIDs, path MTU, marks, RDMA traffic", nodeset::fold(hosts)),
+        Event::GateStarted { hosts, .. } => format!("{}  gate: what `verify` proves, on what the hosts have", nodeset::fold(hosts)),
         Event::GateFinished { hosts, result, .. } => match result.failure() {
             None => format!("{}  gate passed", nodeset::fold(hosts)),
             Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold(hosts), one_line(&why, 200)),

@@ -4,6 +4,7 @@
 use super::document::{self, DriftDocument};
 use super::unread;
 use super::value::{differ_unseen, reading};
+use crate::base::text::clean_line;
 use crate::base::{TargetKind, nodeset};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
@@ -20,6 +21,14 @@ pub fn screen(report: &DriftReport) -> String {
     for (reason, findings) in &groups {
         out.push_str(&rule(title(*reason)));
         out.push_str(&entries(findings));
+    }
+    if !report.no_longer_wished.is_empty() {
+        out.push_str(&rule("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back"));
+        let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
+        for address in &report.no_longer_wished {
+            folded.entry(address.within_target()).or_default().push(&address.target.name);
+        }
+        out.extend(folded.into_iter().map(|(resource, who)| format!(" - {:<14} {}\n", nodeset::fold(&who), clean_line(&resource))));
     }
     if !report.not_judged.is_empty() {
         out.push_str(&rule("NOT JUDGED"));
@@ -95,6 +104,10 @@ fn row(finding: &DriftFinding) -> String {
 
 fn conclusion(report: &DriftReport, inventory: &str) -> String {
     let drifted = report.findings.iter().filter(|f| f.reason != DriftReason::Unknown).count();
+    let gone = report.no_longer_wished.len();
+    if gone > 0 && drifted == 0 {
+        return format!("\n{} no longer in the spec.\nnext: railwright plan {inventory}\n", counted(gone, "applied resource"));
+    }
     match (drifted, report.is_incomplete()) {
         (0, false) => "\nNo drift.\n".to_owned(),
         (0, true) => format!("\nNo drift in what could be read.\nnext: mend what could not be read, then railwright drift {inventory}\n"),
@@ -140,7 +153,7 @@ mod tests {
         let not_judged = vec![UnknownFinding::new("host/n9", "n9 is not reachable at 192.0.2.9: connection refused")];
         let targets = ["n1", "n2", "n3", "n9"].map(crate::base::Target::host).into();
         let inventory = InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() };
-        DriftReport { format_version: FORMAT_VERSION, inventory, findings, not_judged, targets, resources: 41 }
+        DriftReport { format_version: FORMAT_VERSION, inventory, no_longer_wished: vec![], findings, not_judged, targets, resources: 41 }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn not_remembered(address: &Address) -> Diagnostic {
     Diagnostic::error("RW0708", format!("nothing is remembered of {address}"))
         .effect("it was never applied from here, or it was removed")
         .state("nothing was changed")
-        .next(format!("railwright state list {}", address.target))
+        .next(format!("railwright state list INVENTORY {}", address.target))
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 1 steps
     CLOCK  n1  file /etc/note.conf  done
-    CLOCK  n1  gate: links, GIDs, path MTU, marks, RDMA traffic
+    CLOCK  n1  gate: what `verify` proves, on what the hosts have
     CLOCK  n1  gate passed
     --- exit 3 ---
     "##);

@@ -146,7 +146,7 @@ fn a_file_system_that_is_read_only() {
     LIVE: nobody notices ----------------------------------------------------------------------------
      ~ n1             file /etc/rails/note.conf
            content (on disk)      text changes: +1 -1 lines
-           because  spec changed: nodes[0] (inv/cluster.yaml:4)
+           because  spec changed: nodes[0] (inv/cluster.yaml:4), module story/note
 
     waves    n1   at most 1 out of service   then a gate of RDMA checks
     summary  1 resource changes, 1 as they should be

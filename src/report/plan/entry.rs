@@ -4,7 +4,7 @@ use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::{value, wrap};
-use crate::resource::{Disruption, Plane};
+use crate::resource::{Disruption, Plane, Wish};
 use std::collections::BTreeSet;
 
 /// Stands for the node-set until entries are folded; no name can hold a control character.
@@ -196,7 +196,7 @@ fn reason(member: &Member, place: Option<String>) -> String {
     match &member.reason {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
-        Reason::SpecChanged { .. } => format!("spec changed: {}", place.unwrap_or(module)),
+        Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
         Reason::OwedRestart => "owed restart: what is on disk is right and not yet in effect".to_owned(),
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is right now, and not what is on disk".to_owned(),
@@ -219,6 +219,14 @@ fn wrapped(label: &str, text: &str) -> String {
     wrap::labelled(&format!("       {label}"), text, 99)
 }
 
+/// What a command runs and what its probe asks: who says yes to it has to have seen it.
+fn command_in_full(wish: &Wish) -> String {
+    let probe = wish.body.pointer("/read/probe").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let lines = |text: &str| text.lines().map(|line| format!("         | {}\n", clean_line(line))).collect::<String>();
+    let script = lines(wish.text("run").unwrap_or_default());
+    format!("       runs, as root\n{script}       when this probe does not say what is expected\n{}", lines(probe))
+}
+
 /// A node in full, for `show PLAN ADDRESS`.
 pub fn in_full(node: &Node) -> String {
     let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
@@ -236,6 +244,9 @@ pub fn in_full(node: &Node) -> String {
             out.push_str(&wrapped(&label(difference), &change));
             out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
         }
+    }
+    for member in node.members().iter().filter(|member| member.wish.kind == "command") {
+        out.push_str(&command_in_full(&member.wish));
     }
     if let NodeKind::Change { actions, announced, .. } = &node.kind {
         let words: Vec<String> = actions.iter().map(crate::resource::Action::word).collect();

@@ -36,7 +36,8 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&unknown(plan));
         out.push_str(&dropped(plan));
         if !plan.unknown.is_empty() {
-            out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {}\n", next.inventory));
+            let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
+            out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {inventory}{}\n", narrowed(plan)));
         }
         return out;
     }
@@ -245,6 +246,15 @@ fn plural(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
+/// The narrowing of this plan for a command line, so that what is copied from the screen is not wider than what was seen.
+fn narrowed(plan: &Plan) -> String {
+    match plan.narrowed.len() {
+        0 => String::new(),
+        1..=3 => format!(" {}", clean_line(&plan.narrowed.join(" "))),
+        _ => " (with the same --target and --exclude)".to_owned(),
+    }
+}
+
 fn go_on(plan: &Plan, next: &Next) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     match &next.file {
@@ -254,7 +264,7 @@ fn go_on(plan: &Plan, next: &Next) -> String {
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
         None => format!(
             "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
-            next.inventory
+            format!("{}{}", next.inventory, narrowed(plan))
         ),
     }
 }
