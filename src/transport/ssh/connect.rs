@@ -119,6 +119,10 @@ pub(super) fn words(error: &russh::Error) -> String {
         russh::Error::HUP | russh::Error::Disconnect | russh::Error::SendError | russh::Error::RecvError => {
             "the server closed the connection".to_owned()
         }
+        // The same, when what we had sent was still unread there.
+        russh::Error::IO(error) if matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => {
+            "the server closed the connection".to_owned()
+        }
         russh::Error::KeepaliveTimeout => "the server stopped answering".to_owned(),
         russh::Error::NoCommonAlgo { kind, theirs, .. } => {
             one_line(&format!("no common {kind:?} algorithm; the server offers {}", theirs.join(", ")), 200)
