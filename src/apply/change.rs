@@ -1,6 +1,7 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is never an exit status.
 
 use super::context::Event;
+use super::idle::idle;
 use super::precondition::{Seen, Verdict, actions_digest, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see};
 use super::shared::Shared;
 use super::trouble;
@@ -14,6 +15,7 @@ use crate::state::{Entry, Outcome};
 use crate::system::clock;
 use crate::transport::{Performed, TransportError, Writer};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// How a step ended, with what is to be remembered and said.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,7 +186,7 @@ impl<'a> Step<'a> {
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::Lost(reason) => {
-                    let answers = self.look_again(&reason).await?;
+                    let answers = self.look_again(&reason, &actions).await?;
                     seen = again_seen(&seen, &answers);
                     let none = BTreeSet::new();
                     match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
@@ -291,14 +293,22 @@ impl<'a> Step<'a> {
         self.shared.context.patience.looks()
     }
 
-    /// What the host looks like after the connection was lost.
-    async fn look_again(&mut self, reason: &str) -> Result<Answers, Halt> {
+    /// What the host looks like after the connection was lost. A short action that still runs is waited for, for as long
+    /// as it may take.
+    async fn look_again(&mut self, reason: &str, actions: &[Action]) -> Result<Answers, Halt> {
         let wanted = self.node.members().iter().flat_map(reads).collect();
+        let limit = actions.iter().filter(|action| !action.is_long()).map(|action| action.limit_s()).max().unwrap_or_default();
         if self.reconnect().await.is_ok()
             && let Some(writer) = &self.writer
-            && let Ok(answers) = read(writer, &wanted).await
         {
-            return Ok(answers);
+            let shared = self.shared;
+            let limit = Duration::from_secs(limit.into());
+            if let Err(busy) = idle(self.host, writer, &shared.context, &shared.sink, limit).await {
+                return Err(self.unknown(format!("{reason}; {}", busy.reason())));
+            }
+            if let Ok(answers) = read(writer, &wanted).await {
+                return Ok(answers);
+            }
         }
         Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
     }

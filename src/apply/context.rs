@@ -24,6 +24,8 @@ pub struct Patience {
     pub settle: Duration,
     /// Between two looks at a resource that settles, and between two attempts to get a lost connection back.
     pub settle_poll: Duration,
+    /// How long a short step of an earlier run may still run on a host; none has a longer limit of its own.
+    pub earlier_step: Duration,
 }
 
 impl Default for Patience {
@@ -34,6 +36,7 @@ impl Default for Patience {
             reboot_poll: Duration::from_secs(5),
             settle: Duration::from_secs(30),
             settle_poll: Duration::from_secs(1),
+            earlier_step: Duration::from_secs(10 * 60),
         }
     }
 }
@@ -89,6 +92,11 @@ pub enum Event {
     },
     /// A host was reached and locked.
     HostReady {
+        /// The host.
+        host: String,
+    },
+    /// A step that nobody is connected to any more still runs on a host; it is waited for.
+    HostBusy {
         /// The host.
         host: String,
     },

@@ -23,6 +23,8 @@ pub enum Fault {
     LostBefore,
     /// The connection is lost after the action.
     LostAfter,
+    /// The connection is lost, and the action goes on for three looks.
+    GoesOn,
     /// It ends with exit status 1 and does nothing.
     Fails,
     /// It ends with exit status 0 and does nothing.
@@ -48,6 +50,8 @@ pub struct Host {
     /// Connections that fail before it is there again.
     pub down_for: u32,
     pub faults: Vec<(String, Fault)>,
+    /// An action that nobody is connected to, with the looks until it has ended.
+    pub running: Option<(Action, u32)>,
     /// The words that it was told, in order.
     pub told: Vec<String>,
     /// The tokens under which it was told anything, heard or not.
@@ -125,6 +129,18 @@ impl Host {
                 _ => {
                     (self.lock, self.fence) = (Some(holder.clone()), *fence);
                     (0, String::new())
+                }
+            },
+            Upkeep::Idle => match self.running.take() {
+                None => (0, String::new()),
+                Some((action, 0)) => {
+                    self.act(&action);
+                    self.told.push(action.word());
+                    (0, String::new())
+                }
+                Some((action, looks)) => {
+                    self.running = Some((action, looks - 1));
+                    (77, String::new())
                 }
             },
             Upkeep::Unlock { holder } => match &self.lock {
@@ -227,6 +243,11 @@ impl HostLink for Link {
                 let ended = |code: i32| Performed::Ended { code, stdout: String::new(), stderr: "no such \u{1b}[31mdevice".to_owned() };
                 let echo = serde_json::to_string(action).unwrap();
                 let lost = Performed::Unknown { reason: "the connection ended".to_owned() };
+                assert!(host.running.is_none(), "{word} beside {:?}", host.running);
+                if fault == Some(Fault::GoesOn) {
+                    host.running = Some((action.clone(), 3));
+                    return lost;
+                }
                 if !matches!(fault, Some(Fault::LostBefore | Fault::Fails | Fault::NoEffect | Fault::Echoes)) {
                     host.act(action);
                     host.told.push(word);
@@ -332,6 +353,7 @@ impl Room {
                 reboot_poll: millisecond,
                 settle: millisecond * 4,
                 settle_poll: millisecond,
+                earlier_step: millisecond * 20,
             },
             interrupts,
         };

@@ -1,6 +1,7 @@
 //! The hosts of a plan are reached, read and locked before anything is changed on any of them.
 
 use super::context::{Context, Event, EventSink};
+use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target};
@@ -63,11 +64,23 @@ pub enum Unready {
     NotReached(TransportError),
     /// It can, and is not fit for it.
     Unfit(String),
+    /// A step of an earlier run still runs on it.
+    Busy(Busy),
 }
 
 impl From<TransportError> for Unready {
     fn from(error: TransportError) -> Self {
         Unready::NotReached(error)
+    }
+}
+
+impl From<Busy> for Unready {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::NotAsked(error) => Unready::NotReached(error),
+            Busy::NotTold(_) => Unready::Unfit(busy.reason()),
+            Busy::Runs(_) | Busy::Interrupted => Unready::Busy(busy),
+        }
     }
 }
 
@@ -77,6 +90,7 @@ impl Unready {
         match self {
             Unready::NotReached(error) => error.one_line(),
             Unready::Unfit(reason) => one_line(reason, 300),
+            Unready::Busy(busy) => busy.reason(),
         }
     }
 
@@ -85,6 +99,7 @@ impl Unready {
         match self {
             Unready::NotReached(error) => trouble::not_reached(host, error, next),
             Unready::Unfit(reason) => trouble::not_workable(host, reason, next),
+            Unready::Busy(busy) => trouble::still_runs(host, &busy.reason(), next),
         }
     }
 }
@@ -95,10 +110,10 @@ pub async fn preflight(plan: &Plan, hosts: BTreeSet<String>, context: &Context, 
     let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
     let mut tasks = JoinSet::new();
     for host in hosts {
-        let (context, holder, fence, slots) = (context.clone(), lock.holder.clone(), fence.clone(), slots.clone());
+        let (context, holder, fence, slots, sink) = (context.clone(), lock.holder.clone(), fence.clone(), slots.clone(), sink.clone());
         tasks.spawn(async move {
             let _slot = slots.acquire().await;
-            let one = one_host(&host, &context, &holder, &fence).await;
+            let one = one_host(&host, &context, &holder, &fence, &sink).await;
             (host, one)
         });
     }
@@ -176,7 +191,7 @@ pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportE
     context.connector.connect(access).await.map(Writer::new)
 }
 
-async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64) -> One {
+async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64, sink: &EventSink) -> One {
     match reach(host, context).await {
         Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
@@ -186,6 +201,11 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &Atomic
             };
             if let Err(refusal) = take_lock(host, &writer, holder, fence).await {
                 return refusal;
+            }
+            // With the lock in hand nobody begins another one. What the host is like is read after that.
+            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step).await {
+                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
+                return One::Unready(busy.into());
             }
             let (record, warning) = match record.map(|json| host_record::parse(host, &json)) {
                 None => (None, None),

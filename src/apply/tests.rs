@@ -139,6 +139,35 @@ async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
 }
 
 #[tokio::test]
+async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
+    let busy = super::Event::HostBusy { host: "a".to_owned() };
+    let room = two_files(&["a"]);
+    room.fleet.fault("a", "write_file", Fault::GoesOn);
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    room.fleet.with("a", |host| assert_eq!(host.told, ["write_file", "write_file"], "one for each file"));
+    assert_eq!(room.events.lock().unwrap().iter().filter(|event| **event == busy).count(), 1);
+    // What an earlier run left running is waited for before anything is looked at.
+    let room = two_files(&["a", "b"]);
+    let plan = room.plan();
+    let left = plan.nodes.iter().find_map(|node| match &node.kind {
+        crate::plan::NodeKind::Change { actions, .. } => actions.first().cloned(),
+        _ => None,
+    });
+    room.fleet.with("a", |host| host.running = left.clone().map(|action| (action, 3)));
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.counts.already), (Ending::Done, 1), "{:?}", outcome.problems);
+    assert!(room.events.lock().unwrap().contains(&busy));
+    // One that does not end costs its own host alone, and is named.
+    let room = two_files(&["a", "b"]);
+    room.fleet.with("b", |host| host.running = left.map(|action| (action, u32::MAX)));
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0627"]));
+    room.fleet.with("a", |host| assert_eq!(host.told.len(), 2));
+    room.fleet.with("b", |host| assert_eq!((host.told.len(), host.lock.clone()), (0, None)));
+}
+
+#[tokio::test]
 async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     let room = two_files(&["a"]);
     room.fleet.fault("a", "write_file", Fault::Fails);

@@ -151,6 +151,16 @@ pub fn not_workable(host: &str, reason: &str, next: &Next) -> Diagnostic {
         .next(format!("mend the cause on the host, then {}", next.resume()))
 }
 
+/// A step of an earlier run does not end.
+pub fn still_runs(host: &str, reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0627", format!("the host cannot be worked on: {}", one_line(reason, 300)))
+        .on(format!("host/{host}"))
+        .effect("begun a second time beside itself, the step could leave the host half configured")
+        .state(NOT_BEGUN)
+        .next("`fuser -v /var/lib/railwright/step` on the host shows it; wait until it ends, or end it")
+        .next(format!("then {}", next.resume()))
+}
+
 /// The host answers, and has not rebooted.
 pub fn not_rebooted(host: &str, minutes: u64, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0616", format!("the host was told to reboot and still runs the same boot after {minutes} min"))

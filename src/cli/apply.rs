@@ -49,6 +49,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     if !arguments.plan.is_file() || !arguments.yes {
         report::out::note(&report::plan::screen(&plan, &report::plan::Next::default()));
     }
+    let left = pipeline::tell_left_open(&prepared)?;
     if !work {
         let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some()));
         if arguments.json {
@@ -58,7 +59,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     }
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_change());
-    if changes && !arguments.yes && !terminal::confirm("Carry this out? Only `yes` does it: ") {
+    if changes && !arguments.yes && !terminal::confirm(&question(left)) {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1013", "nobody said yes")
                 .state("nothing was changed")
@@ -67,6 +68,14 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     }
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
+}
+
+/// What is asked before anything is changed.
+fn question(left: Option<String>) -> String {
+    match left {
+        None => "Carry this out? Only `yes` does it: ".to_owned(),
+        Some(left) => format!("Carry this out although {left}? Only `yes` does it: "),
+    }
 }
 
 /// The plan and the inventory that it belongs to.

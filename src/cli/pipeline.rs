@@ -11,7 +11,7 @@ use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::{Observation, Read, Wish, kind_named};
 use crate::state::host_record::{self, HOST_RECORD_PATH};
-use crate::state::{State, StateFolder};
+use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::files;
 use crate::transport::{self, Connector, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,6 +234,20 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
     })
     .map_err(|diagnostics| Failure::from(diagnostics).with_sources(&loaded.sources))?;
     Ok((plan, state))
+}
+
+/// Says on stderr when the newest run is over and left steps of which nobody knows how they ended, with the command that
+/// goes on with it; gives back the first half: `run r0034 was interrupted with 1 step open`. Nothing while the run goes on.
+pub fn tell_left_open(prepared: &Prepared) -> Result<Option<String>, Failure> {
+    let folder = &prepared.folder;
+    let Some(run) = folder.newest_run()? else { return Ok(None) };
+    let open = run_status::fold(&folder.read_journal(&run)?.records).open();
+    if open == 0 || ClusterLock::is_held(folder)? {
+        return Ok(None);
+    }
+    let left = format!("run {run} was interrupted with {open} step{} open", if open == 1 { "" } else { "s" });
+    report::out::note(&format!("{left}: railwright resume {}", prepared.inventory.path));
+    Ok(Some(left))
 }
 
 /// Reads a plan file.

@@ -54,6 +54,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         };
         report::out::print(&report::plan::screen(&plan, &next));
     }
+    pipeline::tell_left_open(&prepared)?;
     let changes = plan.nodes.iter().any(crate::plan::Node::is_change);
     let incomplete = !plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some());
     Ok(match (arguments.detailed_exitcode && changes, incomplete) {

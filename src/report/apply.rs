@@ -149,6 +149,7 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
     Some(match event {
         Event::RunStarted { run, steps } => format!("run {run}: {steps} steps"),
         Event::HostReady { host } if in_full => format!("{}  reached and locked", clean(host)),
+        Event::HostBusy { host } => format!("{}  a step of an earlier run is still running on it; waiting", clean(host)),
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),

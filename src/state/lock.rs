@@ -76,6 +76,11 @@ impl ClusterLock {
             Tried::Held(line) => Err(held(folder, &line)),
         }
     }
+
+    /// Whether a run goes on here at this moment.
+    pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
+        LockFile::is_held(&folder.path().join("lock")).map_err(|error| folder.unusable(&error))
+    }
 }
 
 fn held(folder: &StateFolder, line: &str) -> Diagnostic {
@@ -101,7 +106,9 @@ mod tests {
         assert_eq!(refused.code, "RW0704");
         assert!(refused.message.contains(&first.holder.describe()), "{}", refused.message);
         let fence = first.fence;
+        assert!(ClusterLock::is_held(&folder).unwrap());
         drop(first);
+        assert!(!ClusterLock::is_held(&folder).unwrap());
         assert_eq!(ClusterLock::take(&folder, "resume").unwrap().fence, fence + 1);
     }
 }

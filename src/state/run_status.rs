@@ -76,6 +76,12 @@ pub struct RunStatus {
 }
 
 impl RunStatus {
+    /// How many steps were begun of which nobody knows how they ended.
+    pub fn open(&self) -> usize {
+        let unknown = |node: &NodeStatus| matches!(node.outcome, Some(Outcome::Unknown { .. }));
+        self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
+    }
+
     /// Puts what the run applied and removed over an older state. Each resource belongs to one node, so order does not matter.
     pub fn absorb_into(&self, state: &mut LastApplied) {
         for node in self.nodes.values() {
@@ -161,6 +167,9 @@ mod tests {
         assert!(fold_of(vec![started(1, 0)]).nodes["n"].is_open());
         assert!(!fold_of(vec![started(1, 0), finished.clone()]).nodes["n"].is_open());
         assert!(fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(), "a second attempt has no outcome yet");
+        let unknown = Outcome::Unknown { reason: "the connection ended".to_owned() };
+        let unknown = Entry::NodeFinished { node: "n".to_owned(), outcome: unknown, applied: vec![], removed: vec![] };
+        assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
     }
 
     #[test]

@@ -38,6 +38,21 @@ impl LockFile {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+
+    /// Whether some process holds the lock. The kernel cannot be asked that without taking it: it is shared for a moment,
+    /// so this is for those alone who have a reason to ask.
+    pub fn is_held(path: &Path) -> io::Result<bool> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
 }
 
 impl Drop for LockFile {

@@ -1,7 +1,7 @@
 //! A host link over any shell: renders reads, actions, probes and upkeep, and says what the shell's end means for each.
 
 use super::shell::{AsLogin, End, Shell, call};
-use super::{BoxFuture, HostLink, Performed, TransportError, Upkeep, detached, lease, upkeep};
+use super::{BoxFuture, HostLink, Performed, TransportError, Upkeep, detached, lease, step, upkeep};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read, program};
 use crate::system::clock;
@@ -47,7 +47,7 @@ impl<S: Shell> ShellLink<S> {
             return detached::perform(&self.shell, &action.script(), action.limit_s(), token).await;
         }
         let limit = Duration::from_secs(action.limit_s().into());
-        Ok(call(&self.shell, &action.script(), limit).await?.performed(limit))
+        Ok(call(&self.shell, &step::alone(&action.script(), upkeep::FOLDER), limit).await?.performed(limit))
     }
 
     async fn run_probe(&self, probe: &Probe) -> Result<Performed, TransportError> {

@@ -14,6 +14,7 @@ mod local;
 mod secrets;
 mod shell;
 mod ssh;
+mod step;
 mod upkeep;
 
 pub use access::absolute;
@@ -119,6 +120,8 @@ pub enum Upkeep {
     Lock { holder: String, fence: u64 },
     /// Lets the lock go if this holder has it.
     Unlock { holder: String },
+    /// Whether a short step that an earlier connection began still runs. Exit 0 none does; 77 one does.
+    Idle,
 }
 
 /// One open connection to a host. Implemented by `ssh`, `local` and the simulator.

@@ -1,10 +1,10 @@
-//! What railwright keeps on a host: `record.json` (what was applied), `lock` (who works here now) and `fence` (the
-//! highest fencing number seen), below `/var/lib/railwright`, 0700 and 0600.
+//! What railwright keeps on a host: `record.json` (what was applied), `lock` (who works here now), `fence` (the highest
+//! fencing number seen) and `step` (locked while a short step runs), below `/var/lib/railwright`, 0700 and 0600.
 //!
 //! The lock is made with `ln`: it appears with its content or not at all, also on a host without `flock`. The fencing
 //! number is compared while the lock is held, so two holders cannot both pass.
 
-use super::Upkeep;
+use super::{Upkeep, step};
 use crate::base::quote::sh;
 
 /// The folder on every host.
@@ -23,6 +23,7 @@ fn script_in(upkeep: &Upkeep, folder: &str) -> String {
             format!("{PREPARE}h={holder}\nf={fence}\n{LOCK}", holder = sh(&one_line(holder)))
         }
         Upkeep::Unlock { holder } => format!("h={}\n{UNLOCK}", sh(&one_line(holder))),
+        Upkeep::Idle => step::IDLE.to_owned(),
     };
     format!("b={}\n{body}", sh(folder))
 }

@@ -6,6 +6,7 @@
 mod connections;
 mod documents;
 mod hosts;
+mod interrupted;
 mod machine;
 mod moved;
 mod plans;

@@ -1,0 +1,61 @@
+//! A run that was killed in the middle of a step: the step goes on on the host, and is not done a second time beside itself.
+
+use crate::machine::Machine;
+use std::process::Stdio;
+use std::time::Duration;
+
+fn slow(probe: &str) -> String {
+    let run = "echo start >>/etc/log; while ! [ -e /etc/go ]; do sleep 0.1; done; sleep 1; echo end >>/etc/log";
+    format!("  - id: slow\n    command: {{ name: slow, run: \"{run}\", read: {{ probe: \"{probe}\" }} }}\n")
+}
+
+/// Begins to apply, and kills the program while the step runs.
+fn killed(machine: &Machine) {
+    let mut child = machine.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while machine.file("/etc/log").is_none() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before the step began");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Runs the program; the step may end once it was said that it is waited for, or when it was begun a second time.
+fn waits(machine: &Machine, words: &[&str]) -> String {
+    let errors = machine.place.path().join("errors");
+    let file = std::fs::File::create(&errors).unwrap();
+    let mut child = machine.place.command(words).stdout(Stdio::null()).stderr(file).spawn().unwrap();
+    let said = || std::fs::read_to_string(&errors).unwrap();
+    while !said().contains("waiting") && machine.file("/etc/log").as_deref() == Some("start\n") && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    machine.host.must(": >/etc/go");
+    child.wait().unwrap();
+    said()
+}
+
+#[test]
+fn a_step_that_outlives_its_run_is_waited_for_by_resume_and_by_a_new_apply() {
+    let done = "grep -q end /etc/log";
+    for words in [&["resume", "inv"][..], &["apply", "inv", "--yes"]] {
+        let Some(machine) = Machine::start("a run is killed", &slow(done), &[]) else { return };
+        killed(&machine);
+        let plan = machine.run(&["plan", "inv"]);
+        assert!(plan.contains("run RUN was interrupted with 1 step open: railwright resume inv\n"), "{plan}");
+        let said = waits(&machine, words);
+        assert!(said.contains("n1  a step of an earlier run is still running on it; waiting\n"), "{said}");
+        assert_eq!(machine.file("/etc/log").as_deref(), Some("start\nend\n"), "{said}");
+        let plan = machine.run(&["plan", "inv"]);
+        assert!(!plan.contains("interrupted") && plan.ends_with("--- exit 0 ---\n"), "{plan}");
+    }
+}
+
+#[test]
+fn what_is_done_again_begins_after_the_end_of_what_ran() {
+    // The wish is met by the second time alone.
+    let twice = "test $(cat /etc/log 2>/dev/null | grep -c end) -ge 2";
+    let Some(machine) = Machine::start("a run is killed", &slow(twice), &[]) else { return };
+    killed(&machine);
+    let said = waits(&machine, &["apply", "inv", "--yes"]);
+    assert_eq!(machine.file("/etc/log").as_deref(), Some("start\nend\nstart\nend\n"), "{said}");
+}
