@@ -9,13 +9,14 @@
 use crate::base::quote::sh;
 use crate::resource::complaint::LOCKED;
 
-/// The script of a step, so that no other runs beside it. The exit status is the step's own.
+/// The script of a step, so that no other runs beside it. The exit status is the step's own. Where no run has taken the
+/// host's lock, nobody has to be kept apart.
 pub fn alone(script: &str, folder: &str) -> String {
     // A redirection of `exec` that fails would end the shell, so it is tried in a subshell first. `flock` leaves with 1
     // when another has the lock; any other trouble of it is none of the step's. A waiting step would begin when nobody
     // watches it any more, so it does not wait.
     format!(
-        "if [ -d {folder} ] && command -v flock >/dev/null 2>&1 && (umask 077; : 9>>{file}) 2>/dev/null; then\n\
+        "if [ -e {lock} ] && command -v flock >/dev/null 2>&1 && (umask 077; : 9>>{file}) 2>/dev/null; then\n\
          exec 9>>{file}\n\
          flock -n 9 2>/dev/null\n\
          [ $? -ne 1 ] || {{ echo 'railwright: an earlier step is still running on the host' >&2; exit {LOCKED}; }}\n\
@@ -25,7 +26,7 @@ pub fn alone(script: &str, folder: &str) -> String {
          {script}\n\
          )\n\
          exit\n",
-        folder = sh(folder),
+        lock = sh(&format!("{folder}/lock")),
         file = sh(&format!("{folder}/step")),
     )
 }
@@ -65,6 +66,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let own = folder.path().display().to_string();
+        std::fs::write(at("lock"), "").unwrap();
         assert_eq!((idle(folder.path()), at("step").exists()), (0, false), "asking makes nothing");
         let slow = format!(": >{0}/begun; while ! [ -e {0}/go ]; do sleep 0.05; done; exit 3", own);
         let mut first = start(&alone(&slow, &own));
@@ -85,16 +87,19 @@ mod tests {
     fn a_daemon_that_a_step_leaves_behind_keeps_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().display().to_string();
+        std::fs::write(folder.path().join("lock"), "").unwrap();
         let (code, pid, _) = run(&alone("sleep 1000 >/dev/null 2>&1 & echo $!", &own));
         assert_eq!((code, idle(folder.path())), (0, 0));
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success(), "it was still there");
     }
 
     #[test]
-    fn without_flock_or_a_place_for_the_lock_a_step_runs_all_the_same() {
+    fn without_flock_a_run_or_a_place_for_the_lock_a_step_runs_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().display().to_string();
-        assert_eq!(run(&alone("echo ran", &format!("{own}/absent"))), (0, "ran\n".to_owned(), String::new()));
+        assert_eq!(run(&alone("echo ran", &own)), (0, "ran\n".to_owned(), String::new()));
+        assert!(!folder.path().join("step").exists());
+        std::fs::write(folder.path().join("lock"), "").unwrap();
         assert_eq!(run(&format!("PATH={own}\n{}", alone("echo ran", &own))), (0, "ran\n".to_owned(), String::new()));
         std::fs::create_dir(folder.path().join("step")).unwrap();
         assert_eq!(run(&alone("echo ran", &own)), (0, "ran\n".to_owned(), String::new()));
