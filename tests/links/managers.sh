@@ -10,6 +10,8 @@ PATH=$PATH:/usr/sbin:/sbin
 build() {
     [ -e "$1/ready" ] && exit 0
     sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) main' 'Created-By: Packages' | sort -u)
+    # What a build that was ended left behind; --one-file-system, should something still be mounted in it.
+    rm -rf --one-file-system "$1"
     mkdir -p "${1%/*}"
     printf '%s\n' "$sources" | mmdebstrap --variant=minbase --mode=root --aptopt='Apt::Install-Recommends "false"' \
         --include=systemd,systemd-sysv,udev,dbus,network-manager,netplan.io,ifupdown,iproute2,ethtool,busybox bookworm "$1" -
