@@ -373,19 +373,8 @@ impl<'a> Step<'a> {
     }
 
     fn applied(&self, seen: &Seen, first: &MemberIntent) -> Applied {
-        let wish = &seen.member.wish;
-        Applied {
-            kind: wish.kind.clone(),
-            body: wish.body.clone(),
-            digest: wish.digest(),
-            module: wish.module.clone(),
-            places: wish.places.clone(),
-            after: wish.after.clone(),
-            before: first.before.clone(),
-            adopted: first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted),
-            run: self.shared.run.clone(),
-            at: clock::now(),
-        }
+        let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
+        Applied::of(&seen.member.wish, first.before.clone(), adopted, &self.shared.run, clock::now())
     }
 }
 

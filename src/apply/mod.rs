@@ -2,9 +2,8 @@
 //! or an interruption left open is found out again by `resume`.
 //!
 //! `refusal` looks at the plan and `preflight` at the hosts before anything is changed (`idle`: nothing of an earlier run goes
-//! on there); `scheduler` (over `steps`) says
-//! what may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` begins, `turn` is the loop
-//! between them; `resume` goes on with a run that was left.
+//! on there); `scheduler` (over `steps`) says what may start; `change` and `reboot` carry out one step each, judged by
+//! `precondition`; `run` begins, `turn` is the loop between them; `resume` goes on with a run that was left.
 
 pub mod change;
 pub mod context;

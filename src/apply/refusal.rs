@@ -41,8 +41,7 @@ pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a Node>, secret
     let nodes: Vec<&Node> = nodes.filter(|node| node.held.is_none()).collect();
     let wanted = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal).map(|member| &member.wish);
     for wish in wanted {
-        let marked = secret::marked(&wish.body);
-        let named = marked.iter().flat_map(|(_, text)| secret::names(text));
+        let named = secret::names_in(&wish.body).into_iter();
         let missing: Vec<_> = named.filter_map(|name| Some((name.to_owned(), secrets.missing(name)?))).collect();
         if missing.is_empty() && has_other_value(wish, secrets) {
             problems.insert(wish.address.to_string(), other_secret(plan, wish));

@@ -11,7 +11,7 @@ pub struct Digest(String);
 impl Digest {
     /// The digest of these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Digest(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
+        Digest(super::text::hex(&Sha256::digest(bytes)))
     }
 
     /// The digest of a value's canonical JSON: `serde_json::Value` keeps its maps sorted, so the

@@ -36,7 +36,7 @@ impl SealKey {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        super::text::hex(&mac.finalize().into_bytes())
     }
 }
 

@@ -84,6 +84,11 @@ pub fn marked(value: &Value) -> Vec<(String, &str)> {
     out
 }
 
+/// The names of the secrets that a JSON value holds, wherever it holds them.
+pub fn names_in(value: &Value) -> Vec<&str> {
+    marked(value).into_iter().flat_map(|(_, text)| names(text)).collect()
+}
+
 /// The text with its marks as a person reads them.
 pub fn legible(text: &str) -> String {
     fill(text, |name| Some(format!("[secret {name}]"))).unwrap_or_default()

@@ -17,6 +17,16 @@ pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
+/// `1 host`, `2 hosts`.
+pub fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// One line of at most `limit` characters, for a table or a message.
 pub fn one_line(text: &str, limit: usize) -> String {
     let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");

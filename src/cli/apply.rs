@@ -11,6 +11,7 @@ use crate::plan::{Node, Plan, Selection};
 use crate::report;
 use crate::report::document::{self, RunDocument};
 use crate::system::{signals, terminal};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +115,7 @@ pub async fn follow<F>(plan: &Plan, inventory: &Inventory, json: bool, start: im
 where
     F: Future<Output = ApplyOutcome>,
 {
-    let hosts = plan.nodes.iter().filter_map(|n| n.target.as_ref()).collect::<std::collections::BTreeSet<_>>().len();
+    let hosts = plan.nodes.iter().filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
     let view = Arc::new(report::apply::View::new(hosts));
     let ticking = {
         let view = view.clone();
@@ -137,22 +138,21 @@ where
         report::out::note(&report::diagnostic::text(&outcome.problems, &inventory.loaded.sources, look));
     }
     let unknown = not_looked_at(plan);
-    report::out::print(&shown(&outcome, &inventory.path, unknown, json));
-    match outcome.ending {
-        Ending::Done if unknown > 0 => Exit::Incomplete,
-        ending => exit(ending),
-    }
+    // What the plan could not find out leaves a run incomplete whose steps were all done.
+    let ending = if outcome.ending == Ending::Done && unknown > 0 { Ending::Incomplete } else { outcome.ending };
+    let text = match json {
+        true => document::text(&RunDocument::of(&ApplyOutcome { ending, ..outcome })),
+        false => report::apply::summary(&outcome, ending, &inventory.path, unknown),
+    };
+    report::out::print(&text);
+    exit(ending)
 }
 
 /// How much the plan could not find out and no step of it looks at again.
 fn not_looked_at(plan: &Plan) -> usize {
-    let planned: Vec<String> = plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.to_string()).collect();
-    let open = |subject: &str| !planned.iter().any(|address| subject.starts_with(&format!("{address}#")));
+    let planned: BTreeSet<String> = plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.to_string()).collect();
+    let open = |subject: &str| subject.split_once('#').is_none_or(|(address, _)| !planned.contains(address));
     plan.unknown.iter().filter(|finding| open(&finding.subject)).count()
-}
-
-fn shown(outcome: &ApplyOutcome, inventory: &str, unknown: usize, json: bool) -> String {
-    if json { document::text(&RunDocument::of(outcome)) } else { report::apply::summary(outcome, inventory, unknown) }
 }
 
 fn exit(ending: Ending) -> Exit {

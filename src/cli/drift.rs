@@ -2,9 +2,8 @@
 
 use super::pipeline::{self, Observed, Source};
 use super::{Exit, Failure};
-use crate::base::Target;
 use crate::drift::findings;
-use crate::plan::UnknownFinding;
+use crate::plan::judge::reached;
 use crate::report;
 use crate::resource::{Wish, kind_named};
 use std::path::PathBuf;
@@ -29,12 +28,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
     let Observed { observation, state, wishes } = pipeline::observe(&prepared).await?;
-    let silent = |target: &Target| match observation.targets.get(target) {
-        None => Some(UnknownFinding::new(target.to_string(), "it is not in the observation")),
-        Some(found) => found.problem.as_ref().map(|trouble| UnknownFinding::target(target, trouble)),
-    };
-    let targets = prepared.inventory.loaded.hosts.iter().map(|host| Target::host(&host.name));
-    let silent = targets.filter_map(|target| silent(&target).map(|finding| (target, finding))).collect();
+    let silent = prepared.targets.iter().filter_map(|target| Some((target.clone(), reached(&observation, target).err()?))).collect();
     let assess = |wish: &Wish| {
         let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;

@@ -2,10 +2,9 @@
 
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, recording};
-use crate::base::Target;
 use crate::plan::UnknownFinding;
+use crate::plan::judge::reached;
 use crate::report;
-use crate::resource::TargetObservation;
 use std::path::PathBuf;
 
 /// Record what the hosts say, for a plan without a connection
@@ -24,8 +23,7 @@ pub struct Facts {
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let observation = pipeline::observe(&prepared).await?.observation;
-    let silent = |(target, found): (&Target, &TargetObservation)| Some(UnknownFinding::target(target, found.problem.as_ref()?));
-    let silent: Vec<UnknownFinding> = observation.targets.iter().filter_map(silent).collect();
+    let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     match &arguments.output {
         Some(file) => {
             recording::write(file, &observation)?;

@@ -3,10 +3,11 @@
 
 use super::inventory::{self, Inventory};
 use super::{Failure, recording, secrets};
+use crate::base::text::counted;
 use crate::base::{Address, Diagnostic, Target, nodeset};
 use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::observe::{self, HostRequest, sealed};
-use crate::plan::{self, Header, Inputs, Plan, RolloutPolicy, Selection};
+use crate::plan::{self, Header, Inputs, LastApplied, Plan, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::{Observation, Read, Wish, kind_named};
@@ -16,7 +17,7 @@ use crate::system::files;
 use crate::transport::{self, Connector, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plan files beyond this many bytes are not read.
 const PLAN_LIMIT_BYTES: u64 = 1 << 30;
@@ -105,18 +106,33 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
 }
 
 impl Prepared {
-    /// The secrets that the wishes name, asked for once. Their key is made when there is something to seal.
+    /// The secrets that the wishes name, asked for once.
     pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
-        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        // On its own, so that the lock is let go before it is taken again below.
+        let known = self.known_secrets().clone();
+        match known {
+            Some(secrets) => Ok(secrets),
+            None => self.secrets_with(&State::load(&self.folder)?.last_applied),
+        }
+    }
+
+    /// The same where the state was read already. Their key is made when there is something to seal.
+    fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
+        let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
             return Ok(secrets.clone());
         }
-        let names = sealed::named(&self.desired.wishes);
-        let needed = !names.is_empty() || sealed::remembers_sealed(&State::load(&self.folder)?.last_applied);
+        let of_host = sealed::named_by_host(&self.desired.wishes);
+        let names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
+        let needed = !names.is_empty() || sealed::remembers_sealed(last);
         let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
-        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names), sealed::named_by_host(&self.desired.wishes)));
+        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names), of_host));
         *known = Some(secrets.clone());
         Ok(secrets)
+    }
+
+    fn known_secrets(&self) -> MutexGuard<'_, Option<Arc<Secrets>>> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The limits of the spec, for as many hosts as it has.
@@ -129,7 +145,7 @@ impl Prepared {
     /// The same where only a host's own record told that something of it is sealed: no secret is named here.
     fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         self.folder.make_seal_key()?;
-        *self.secrets.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.known_secrets() = None;
         self.secrets()
     }
 
@@ -152,7 +168,7 @@ pub struct Observed {
 /// Reads the targets, or takes what was recorded of them.
 pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
     let mut state = State::load(&prepared.folder)?;
-    let mut secrets = prepared.secrets()?;
+    let mut secrets = prepared.secrets_with(&state.last_applied)?;
     let mut wishes = prepared.desired.wishes.clone();
     sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
     let mut observation = match &prepared.recorded {
@@ -245,7 +261,7 @@ pub fn tell_left_open(prepared: &Prepared) -> Result<Option<String>, Failure> {
     if open == 0 || ClusterLock::is_held(folder)? {
         return Ok(None);
     }
-    let left = format!("run {run} was interrupted with {open} step{} open", if open == 1 { "" } else { "s" });
+    let left = format!("run {run} was interrupted with {} open", counted(open, "step"));
     report::out::note(&format!("{left}: railwright resume {}", prepared.inventory.path));
     Ok(Some(left))
 }

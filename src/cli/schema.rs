@@ -24,7 +24,7 @@ pub fn run(arguments: &Schema) -> Result<Exit, Failure> {
 }
 
 fn unknown(name: &str) -> Diagnostic {
-    let names = || std::iter::once("spec").chain(document::NAMES.iter().map(|(name, _)| *name));
+    let names = || std::iter::once("spec").chain(document::names());
     let near = suggest::nearest(name, names()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Diagnostic::error("RW1017", format!("there is no document `{}`{near}", crate::base::text::one_line(name, 40)))
         .next(format!("railwright schema NAME, where NAME is one of: {}", names().collect::<Vec<_>>().join(", ")))

@@ -2,6 +2,7 @@
 
 use super::{Exit, inventory, pipeline};
 use crate::base::nodeset::fold;
+use crate::base::text::counted;
 use crate::base::{Diagnostic, Severity};
 use crate::report::diagnostic;
 use crate::report::document::{self, SpecSummary, ValidationDocument};
@@ -77,8 +78,4 @@ fn count(diagnostics: &[Diagnostic]) -> String {
     let warnings = diagnostics.len() - errors;
     let warned = if warnings > 0 { format!(", {}", counted(warnings, "warning")) } else { String::new() };
     format!("{}{warned}. `railwright explain CODE` tells more.", counted(errors, "error"))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

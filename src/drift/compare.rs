@@ -51,8 +51,7 @@ pub fn findings(
 
 /// Remembered resources that no wish is about; of a target that gave no answer nothing is said.
 fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, last: &LastApplied) -> Vec<Address> {
-    let wished: BTreeSet<&Address> = wishes.iter().map(|wish| &wish.address).collect();
-    let gone = last.resources.keys().filter(|address| !wished.contains(address) && !silent.contains_key(&address.target));
+    let gone = last.not_wished(wishes).map(|(address, _)| address).filter(|address| !silent.contains_key(&address.target));
     gone.cloned().collect()
 }
 

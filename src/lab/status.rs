@@ -7,7 +7,7 @@ use crate::system::background;
 use serde::Serialize;
 
 /// A lab as it is now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// Its folder.
     pub folder: String,
@@ -22,7 +22,7 @@ pub struct Status {
 }
 
 /// One machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MachineStatus {
     /// `node1`.
     pub name: String,

@@ -13,18 +13,12 @@ fn names_secret(wish: &Wish) -> bool {
     wish.kind == "file" && !secret::names(wish.text("content").unwrap_or_default()).is_empty()
 }
 
-/// The names of the secrets that wishes hold, wherever they hold them.
-pub fn named(wishes: &[Wish]) -> BTreeSet<String> {
-    let texts = wishes.iter().flat_map(|wish| secret::marked(&wish.body));
-    texts.flat_map(|(_, text)| secret::names(text)).map(str::to_owned).collect()
-}
-
-/// The same by host.
+/// By host, the names of the secrets that its wishes hold, wherever they hold them.
 pub fn named_by_host(wishes: &[Wish]) -> BTreeMap<String, BTreeSet<String>> {
     let mut of_host: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for wish in wishes {
-        let names = secret::marked(&wish.body).into_iter().flat_map(|(_, text)| secret::names(text)).map(str::to_owned);
-        of_host.entry(wish.address.target.name.clone()).or_default().extend(names);
+        let names = of_host.entry(wish.address.target.name.clone()).or_default();
+        names.extend(secret::names_in(&wish.body).into_iter().map(str::to_owned));
     }
     of_host
 }

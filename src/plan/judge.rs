@@ -65,11 +65,7 @@ pub fn judge(
         let Some(found) = answers.get(&wish.address.target) else { continue };
         items.push(judge_wish(wish, last.resources.get(&wish.address), found, kinds, &mut unknown));
     }
-    let wished: BTreeSet<&Address> = wishes.iter().map(|w| &w.address).collect();
-    for (address, applied) in &last.resources {
-        if wished.contains(address) {
-            continue;
-        }
+    for (address, applied) in last.not_wished(wishes) {
         match answers.get(&address.target) {
             Some(found) => items.extend(judge_removal(address, applied, found, kinds, &mut unknown)),
             None if targets.contains(&address.target) => {}
@@ -82,13 +78,13 @@ pub fn judge(
     (items, unknown)
 }
 
-fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, UnknownFinding> {
-    match observation.targets.get(target) {
-        None => Err(UnknownFinding::new(target.to_string(), "it is not in the observation")),
-        Some(found) => match &found.problem {
-            Some(trouble) => Err(UnknownFinding::target(target, trouble)),
-            None => Ok(&found.answers),
-        },
+/// What a target said, or that it said nothing.
+pub fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, UnknownFinding> {
+    let unread = || UnknownFinding::new(target.to_string(), "it is not in the observation");
+    let found = observation.targets.get(target).ok_or_else(unread)?;
+    match &found.problem {
+        Some(trouble) => Err(UnknownFinding::target(target, trouble)),
+        None => Ok(&found.answers),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::base::{Address, Digest, Place};
 use crate::resource::Wish;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,6 +33,22 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// A wish as this run applied it; `before` is what was there before our first change.
+    pub fn of(wish: &Wish, before: Value, adopted: bool, run: &str, at: String) -> Self {
+        Applied {
+            kind: wish.kind.clone(),
+            body: wish.body.clone(),
+            digest: wish.digest(),
+            module: wish.module.clone(),
+            places: wish.places.clone(),
+            after: wish.after.clone(),
+            before,
+            adopted,
+            run: run.to_owned(),
+            at,
+        }
+    }
+
     /// The wish that was applied last.
     pub fn wish(&self, address: &Address) -> Wish {
         Wish {
@@ -52,4 +68,12 @@ impl Applied {
 pub struct LastApplied {
     /// By address.
     pub resources: BTreeMap<Address, Applied>,
+}
+
+impl LastApplied {
+    /// What is remembered and not among these wishes.
+    pub fn not_wished<'a>(&'a self, wishes: &[Wish]) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
+        let wished: BTreeSet<Address> = wishes.iter().map(|wish| wish.address.clone()).collect();
+        self.resources.iter().filter(move |(address, _)| !wished.contains(*address))
+    }
 }

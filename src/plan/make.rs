@@ -84,8 +84,8 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
 
 /// Each once, without whole targets that the plan was narrowed away from.
 fn unknown_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFinding> {
-    let is_target = |finding: &UnknownFinding| inputs.targets.iter().any(|target| target.to_string() == finding.subject);
-    let kept = unknown.into_iter().filter(|finding| !is_target(finding) || inputs.selection.covers(&finding.subject));
+    let targets: BTreeSet<String> = inputs.targets.iter().map(Target::to_string).collect();
+    let kept = unknown.into_iter().filter(|finding| !targets.contains(&finding.subject) || inputs.selection.covers(&finding.subject));
     kept.collect::<BTreeSet<_>>().into_iter().collect()
 }
 

@@ -38,11 +38,12 @@ fn is_below(address: &str, pattern: &str) -> bool {
 /// likely misspelt. A target may have no resource here: one that could not be read is left out by its name all the same.
 pub fn select(items: &[Item], targets: &[Target], graph: &Graph, selection: &Selection) -> Result<BTreeSet<usize>, Vec<Diagnostic>> {
     let mut problems = Vec::new();
+    let addresses: Vec<String> = items.iter().map(|item| item.wish.address.to_string()).collect();
+    let targets: Vec<String> = targets.iter().map(Target::to_string).collect();
     let mut find = |pattern: &String, flag: &str| -> Vec<usize> {
-        let found: Vec<usize> = (0..items.len()).filter(|n| is_below(&items[*n].wish.address.to_string(), pattern)).collect();
-        let is_on_target = targets.iter().any(|target| is_below(pattern, &target.to_string()));
-        let is_target = targets.iter().any(|target| target.to_string() == *pattern);
-        if found.is_empty() && !is_target {
+        let found: Vec<usize> = (0..items.len()).filter(|n| is_below(&addresses[*n], pattern)).collect();
+        if found.is_empty() && !targets.contains(pattern) {
+            let is_on_target = targets.iter().any(|target| is_below(pattern, target));
             let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
             problems.push(
                 Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))

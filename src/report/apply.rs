@@ -2,7 +2,7 @@
 //! With many hosts only what concerns a whole host, a gate or a failure gets a line.
 
 use super::out;
-use crate::apply::{ApplyOutcome, Counts, Event};
+use crate::apply::{ApplyOutcome, Counts, Ending, Event};
 use crate::base::nodeset;
 use crate::base::text::{clean, one_line};
 use crate::state::Outcome;
@@ -179,9 +179,9 @@ fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
     Some(format!("{}  {words}", step(node)))
 }
 
-/// The last lines of a run: what came of it, and what to run next. `unknown` is how much the plan could not find out.
-pub fn summary(outcome: &ApplyOutcome, inventory: &str, unknown: usize) -> String {
-    use crate::apply::Ending;
+/// The last lines of a run: what came of it as a whole, and what to run next. `unknown` is how much the plan could not
+/// find out.
+pub fn summary(outcome: &ApplyOutcome, ending: Ending, inventory: &str, unknown: usize) -> String {
     if outcome.ending == Ending::Refused {
         return "refused: nothing was changed\n".to_owned();
     }
@@ -213,6 +213,5 @@ pub fn summary(outcome: &ApplyOutcome, inventory: &str, unknown: usize) -> Strin
         Ending::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
-    let ending = if outcome.ending == Ending::Done && unknown > 0 { Ending::Incomplete } else { outcome.ending };
     format!("{run}{}: {steps}\n{next}\n", ending.word())
 }

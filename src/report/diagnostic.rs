@@ -5,6 +5,7 @@ mod alike;
 mod excerpt;
 
 use super::out::Look;
+use super::wrap::broken;
 use crate::base::text::clean;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::Sources;
@@ -12,7 +13,6 @@ use anstyle::{AnsiColor, Style};
 use excerpt::Excerpt;
 use schemars::JsonSchema;
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
 
 /// The most findings on one screen.
 const SHOWN_MAX: usize = 20;
@@ -101,7 +101,11 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
     };
     let style = if look.color { Style::new().bold().fg_color(Some(color.into())) } else { Style::new() };
     let begin = word.len() + diagnostic.code.len() + 3;
-    let message = clean(&diagnostic.message).lines().map(|line| wrapped(line, begin, look.width)).collect::<Vec<_>>().join("\n");
+    let message = clean(&diagnostic.message)
+        .lines()
+        .map(|line| broken(line.split_whitespace(), begin, TEXT_COLUMN, look.width))
+        .collect::<Vec<_>>()
+        .join("\n");
     let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {
@@ -124,29 +128,11 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
 fn labelled_line(label: &str, text: &str, look: Look) -> String {
     let style = if look.color { Style::new().bold() } else { Style::new() };
     let blank = " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3));
-    format!("  {style}{label}{style:#}:{blank}{}\n", wrapped(text, TEXT_COLUMN, look.width))
+    format!("  {style}{label}{style:#}:{blank}{}\n", broken(text.split_whitespace(), TEXT_COLUMN, TEXT_COLUMN, look.width))
 }
 
 /// Where text begins below a message.
 const TEXT_COLUMN: usize = 10;
-
-/// Words from this column on, broken before the width; further lines begin under the texts of the labels.
-fn wrapped(text: &str, begin: usize, width: usize) -> String {
-    let (mut out, mut column) = (String::new(), begin);
-    for (index, word) in text.split_whitespace().enumerate() {
-        if index > 0 && column + 1 + word.width() > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(TEXT_COLUMN));
-            column = TEXT_COLUMN;
-        } else if index > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.width();
-    }
-    out
-}
 
 #[cfg(test)]
 mod tests;

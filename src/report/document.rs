@@ -7,6 +7,7 @@ use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::diagnostic::{self, Finding};
 use crate::resource::Observation;
 use crate::spec::Sources;
+use crate::spec::schema::named;
 use crate::state::Outcome;
 use crate::verify::{Verdict, VerifyReport};
 use schemars::JsonSchema;
@@ -153,31 +154,27 @@ pub fn text(document: &impl Serialize) -> String {
     text
 }
 
-/// The documents by the name that `railwright schema NAME` knows, and what prints them.
-pub const NAMES: [(&str, &str); 7] = [
-    ("plan", "plan --json, show --json, and a plan file"),
-    ("observation", "facts"),
-    ("drift", "drift --json"),
-    ("verify", "verify --json"),
-    ("run", "apply --json, resume --json"),
-    ("state", "state list --json"),
-    ("validation", "validate --json"),
+/// Makes the schema of a document.
+type Make = fn() -> schemars::Schema;
+
+/// The documents by the name that `railwright schema NAME` knows.
+const DOCUMENTS: [(&str, Make); 7] = [
+    ("plan", || schemars::schema_for!(Plan)),
+    ("observation", || schemars::schema_for!(Observation)),
+    ("drift", || schemars::schema_for!(DriftDocument<'_>)),
+    ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
+    ("run", || schemars::schema_for!(RunDocument)),
+    ("state", || schemars::schema_for!(StateDocument)),
+    ("validation", || schemars::schema_for!(ValidationDocument)),
 ];
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DOCUMENTS.iter().map(|(name, _)| *name)
+}
 
 /// The JSON Schema of a document; nothing for an unknown name.
 pub fn schema(name: &str) -> Option<String> {
-    let mut schema = match name {
-        "plan" => schemars::schema_for!(Plan),
-        "observation" => schemars::schema_for!(Observation),
-        "drift" => schemars::schema_for!(DriftDocument<'_>),
-        "verify" => schemars::schema_for!(VerifyDocument<'_>),
-        "run" => schemars::schema_for!(RunDocument),
-        "state" => schemars::schema_for!(StateDocument),
-        "validation" => schemars::schema_for!(ValidationDocument),
-        _ => return None,
-    };
-    schema.insert("$id".to_owned(), format!("urn:railwright:{name}").into());
-    schema.insert("title".to_owned(), format!("railwright {name}").into());
-    schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
-    Some(text(&schema))
+    let (_, schema) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
+    Some(named(schema(), &format!("urn:railwright:{name}"), &format!("railwright {name}")))
 }

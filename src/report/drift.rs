@@ -4,7 +4,8 @@
 use super::document::{self, DriftDocument};
 use super::unread;
 use super::value::{differ_unseen, reading};
-use crate::base::text::clean_line;
+use super::wrap::rule;
+use crate::base::text::{clean_line, counted};
 use crate::base::{TargetKind, nodeset};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use indexmap::IndexMap;
@@ -41,14 +42,6 @@ pub fn screen(report: &DriftReport) -> String {
 /// The same as JSON.
 pub fn json(report: &DriftReport) -> String {
     document::text(&DriftDocument::of(report))
-}
-
-fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-fn rule(title: &str) -> String {
-    format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))
 }
 
 fn title(reason: DriftReason) -> &'static str {

@@ -190,17 +190,6 @@ impl Action {
         Ok(filled)
     }
 
-    /// The names of the secrets that the action holds.
-    pub fn secrets(&self) -> Vec<&str> {
-        match self {
-            Action::WriteFile { content, .. } => secret::names(content),
-            Action::RunCommand { environment, input, .. } => {
-                environment.values().chain(input).flat_map(|text| secret::names(text)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// How long the action may take, in seconds; ten times what is usual.
     pub fn limit_s(&self) -> u32 {
         match self {

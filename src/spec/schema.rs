@@ -18,11 +18,16 @@ pub(super) fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::S
 /// One JSON document with a line break at its end.
 pub fn schema() -> String {
     let mut schema = schemars::schema_for!(Spec);
-    schema.insert("$id".to_owned(), SCHEMA_ID.into());
-    schema.insert("title".to_owned(), "railwright cluster spec".into());
-    schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     // A spec is a folder: each file holds some of the keys, so none is required of a single file.
     schema.remove("required");
+    named(schema, SCHEMA_ID, "railwright cluster spec")
+}
+
+/// A schema with its name, title and the version of this program, as one JSON document with a line break at its end.
+pub fn named(mut schema: schemars::Schema, id: &str, title: &str) -> String {
+    schema.insert("$id".to_owned(), id.into());
+    schema.insert("title".to_owned(), title.into());
+    schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serialises without fail");
     text.push('\n');
     text

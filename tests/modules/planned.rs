@@ -32,20 +32,8 @@ pub fn second(loaded: &Loaded, desired: &Desired, module: &str, facts: &Observat
     let wishes = wishes(desired, module);
     let first = planned(loaded, &wishes, &LastApplied::default(), facts);
     let resources = first.nodes.iter().flat_map(Node::members).map(|member| {
-        let wish = &member.wish;
-        let applied = Applied {
-            kind: wish.kind.clone(),
-            body: wish.body.clone(),
-            digest: wish.digest(),
-            module: wish.module.clone(),
-            places: wish.places.clone(),
-            after: wish.after.clone(),
-            before: member.before.clone(),
-            adopted: false,
-            run: "r0001".to_owned(),
-            at: "2026-01-01T00:00:00Z".to_owned(),
-        };
-        (wish.address.clone(), applied)
+        let applied = Applied::of(&member.wish, member.before.clone(), false, "r0001", "2026-01-01T00:00:00Z".to_owned());
+        (member.wish.address.clone(), applied)
     });
     let second = planned(loaded, &wishes, &LastApplied { resources: resources.collect() }, applied);
     let left = !second.nodes.is_empty() || !second.unknown.is_empty();

@@ -5,6 +5,7 @@ mod entry;
 mod fold;
 
 use super::unread;
+use super::wrap::rule;
 use crate::base::text::{self, clean, clean_line};
 use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::{Node, NodeKind, Plan};
@@ -89,10 +90,6 @@ fn header(plan: &Plan) -> String {
         out.push_str(&format!("narrowed to a part of the cluster: {}\n", clean_line(&plan.narrowed.join(" "))));
     }
     out
-}
-
-fn rule(title: &str) -> String {
-    format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))
 }
 
 fn title(class: Disruption) -> &'static str {

@@ -1,7 +1,7 @@
 //! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
 
-use super::rule;
 use crate::base::nodeset::natural_order;
+use crate::report::wrap::rule;
 use crate::verify::schedule::FULL_MATRIX_HOSTS;
 use crate::verify::{Measurement, VerifyReport};
 use std::collections::{BTreeMap, BTreeSet};

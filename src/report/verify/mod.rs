@@ -6,7 +6,7 @@ mod subject;
 
 use crate::base::nodeset;
 use crate::report::document::{self, VerifyDocument};
-use crate::report::wrap;
+use crate::report::wrap::{self, rule};
 use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
 use indexmap::IndexMap;
 
@@ -37,10 +37,6 @@ pub fn json(report: &VerifyReport) -> String {
 fn header(report: &VerifyReport) -> String {
     let hosts = report.hosts.len();
     format!("verify {}   {hosts} host{}: {}\n", report.inventory, if hosts == 1 { "" } else { "s" }, nodeset::fold(&report.hosts))
-}
-
-pub(super) fn rule(title: &str) -> String {
-    format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))
 }
 
 fn title(verdict: Verdict) -> &'static str {

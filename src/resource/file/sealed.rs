@@ -50,13 +50,7 @@ pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, St
 /// True when the two are one wish, of which one has a seal and the other has none: a file is sealed for one more run
 /// after its secret left the template.
 pub fn differ_in_being_sealed(wish: &Wish, other: &Wish) -> bool {
-    let bare = |wish: &Wish| {
-        let mut body = wish.body.clone();
-        let seals = body.as_object_mut().map_or(0, |body| [FIELD, BEFORE].iter().filter(|key| body.remove(**key).is_some()).count());
-        (seals > 0, body)
-    };
-    let ((sealed, body), (other_sealed, other_body)) = (bare(wish), bare(other));
-    sealed != other_sealed && body == other_body
+    wish.body.get(FIELD).is_some() != other.body.get(FIELD).is_some() && without_seals(&wish.body) == without_seals(&other.body)
 }
 
 /// A body without its seals: as a module wrote it.
