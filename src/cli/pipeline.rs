@@ -15,7 +15,7 @@ use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::files;
 use crate::transport::{self, Connector, Secrets};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -209,16 +209,7 @@ async fn live(prepared: &Prepared, wishes: &[Wish], state: &State) -> Result<Obs
 
 /// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
 fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
-    let mut reads: BTreeMap<&str, BTreeSet<Read>> = BTreeMap::new();
-    for wish in wishes {
-        let of_host = reads.entry(&wish.address.target.name).or_default();
-        of_host.extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(wish)));
-    }
-    for (address, applied) in &state.last_applied.resources {
-        let wish = applied.wish(address);
-        reads.entry(&address.target.name).or_default().extend(kind_named(&wish.kind).into_iter().flat_map(|kind| kind.reads(&wish)));
-    }
-    reads.values_mut().for_each(sealed::without_plain);
+    let reads = sealed::reads(wishes, &state.last_applied);
     let of = |name: &str| {
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
         of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });

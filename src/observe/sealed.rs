@@ -4,7 +4,7 @@
 use crate::base::{Target, secret};
 use crate::plan::LastApplied;
 use crate::resource::file::sealed::{is_sealed, seal_plain, seal_wish};
-use crate::resource::{Observation, Read, Wish};
+use crate::resource::{Observation, Read, Wish, kind_named};
 use crate::transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,10 +42,32 @@ pub fn seal_wishes(wishes: &mut [Wish], last: &LastApplied, secrets: &Secrets) {
     }
 }
 
-/// What is asked of one host: a file that may hold a secret is never asked for in plain as well.
-pub fn without_plain(reads: &mut BTreeSet<Read>) {
+/// What is asked of each host, by its name: for what is wished, and for what was applied. A file that may hold a secret is
+/// never asked for in plain as well; once its wish names none any more, and that was applied, it is a file like any other.
+pub fn reads(wishes: &[Wish], last: &LastApplied) -> BTreeMap<String, BTreeSet<Read>> {
+    let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+    let mut reads: BTreeMap<String, BTreeSet<Read>> = BTreeMap::new();
+    for wish in wishes {
+        reads.entry(wish.address.target.name.clone()).or_default().extend(of(wish));
+    }
+    let wished: BTreeMap<_, _> = reads.iter().map(|(host, reads)| (host.clone(), plain_paths(reads))).collect();
+    for (address, applied) in &last.resources {
+        let host = &address.target.name;
+        let plain = |read: &Read| sealed_path(read).is_some_and(|path| wished.get(host).is_some_and(|paths| paths.contains(&path)));
+        let asked = of(&applied.wish(address)).into_iter().filter(|read| !plain(read));
+        reads.entry(host.clone()).or_default().extend(asked);
+    }
+    for of_host in reads.values_mut() {
+        let sealed: BTreeSet<String> = of_host.iter().filter_map(sealed_path).collect();
+        of_host.retain(|read| !matches!(read, Read::File { path } if sealed.contains(path)));
+    }
+    reads
+}
+
+fn plain_paths(reads: &BTreeSet<Read>) -> BTreeSet<String> {
     let sealed: BTreeSet<String> = reads.iter().filter_map(sealed_path).collect();
-    reads.retain(|read| !matches!(read, Read::File { path } if sealed.contains(path)));
+    let plain = reads.iter().filter_map(|read| if let Read::File { path } = read { Some(path.clone()) } else { None });
+    plain.filter(|path| !sealed.contains(path)).collect()
 }
 
 fn sealed_path(read: &Read) -> Option<String> {
@@ -57,13 +79,8 @@ fn sealed_path(read: &Read) -> Option<String> {
 
 /// Seals what was read in plain before the host's own record told that it holds a secret, and what an old recording has.
 pub fn seal_observation(observation: &mut Observation, wishes: &[Wish], last: &LastApplied, secrets: &Secrets) {
-    let applied = last.resources.iter().map(|(address, applied)| applied.wish(address));
-    let sealed = wishes.iter().cloned().chain(applied).filter(|wish| wish.kind == "file" && is_sealed(wish));
-    let paths: BTreeSet<(Target, String)> =
-        sealed.map(|wish| (wish.address.target.clone(), wish.text("path").unwrap_or_default().to_owned())).collect();
-    for (target, path) in paths {
-        if let Some(found) = observation.targets.get_mut(&target) {
-            seal_plain(&path, &mut found.answers, secrets.key());
-        }
+    for (host, reads) in reads(wishes, last) {
+        let Some(found) = observation.targets.get_mut(&Target::host(&host)) else { continue };
+        reads.iter().filter_map(sealed_path).for_each(|path| seal_plain(&path, &mut found.answers, secrets.key()));
     }
 }

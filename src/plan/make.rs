@@ -5,7 +5,7 @@ use super::group::group;
 use super::judge::{Item, KindLookup, Status, judge};
 use super::model::{Difference, FORMAT_VERSION, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
 use super::order::{contract, item_graph};
-use super::{InventoryOrigin, LastApplied, Selection, file, select, waves};
+use super::{InventoryOrigin, LastApplied, Selection, file, owed, select, waves};
 use crate::base::{Diagnostic, Digest, Target};
 use crate::graph::{Cycle, Graph};
 use crate::resource::{Action, Disruption, Observation, Plane, Wish};
@@ -52,8 +52,10 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     let graph = item_graph(&items, inputs.kinds);
     graph.order().map_err(|cycle| vec![ring(&items, &cycle)])?;
     let kept = select::select(&items, inputs.targets, &graph, &inputs.selection)?;
+    let owed = owed::owe(&mut items, &graph, &kept);
     hold_above_limit(&mut items, inputs.rollout.max_disruption);
     let mut draft = Draft::new(items, graph, kept);
+    draft.edges.extend(owed);
     draft.disturb();
     draft.reboot();
     let mut nodes = draft.nodes();
@@ -114,6 +116,8 @@ struct Draft {
     items: Vec<Item>,
     graph: Graph,
     kept: BTreeSet<usize>,
+    /// The kept ones of each target.
+    of_target: BTreeMap<Target, Vec<usize>>,
     /// Items that become part of a node.
     chosen: BTreeSet<usize>,
     /// Edges among chosen items.
@@ -126,19 +130,23 @@ impl Draft {
     fn new(items: Vec<Item>, graph: Graph, kept: BTreeSet<usize>) -> Self {
         let chosen: BTreeSet<usize> = kept.iter().copied().filter(|n| items[*n].changes()).collect();
         let edges = contract(&graph, &chosen).into_iter().collect();
-        Draft { items, graph, kept, chosen, edges, before_reboot: BTreeMap::new() }
+        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+        for n in &kept {
+            of_target.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
+        }
+        Draft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new() }
     }
 
     /// What a change resets is looked at again after it, also when it is as wished now.
     fn disturb(&mut self) {
-        let disturbers: Vec<usize> = self.chosen.iter().copied().filter(|n| !self.items[*n].assessment.disturbs.is_empty()).collect();
-        for by in disturbers {
-            let first = self.graph.with_prerequisites([by]);
-            let hit: Vec<usize> =
-                self.kept.iter().copied().filter(|n| !first.contains(n) && disturbs(&self.items[by], &self.items[*n])).collect();
-            for n in hit {
-                self.look_again(n, self.items[by].wish.address.to_string());
-                self.edges.insert((by, n));
+        for (_, own) in self.of_target.clone() {
+            for by in own.iter().copied().filter(|n| self.chosen.contains(n)).collect::<Vec<_>>() {
+                let hit: Vec<usize> = own.iter().copied().filter(|n| disturbs(&self.items[by], &self.items[*n])).collect();
+                let first = if hit.is_empty() { BTreeSet::new() } else { self.graph.with_prerequisites([by]) };
+                for n in hit.into_iter().filter(|n| !first.contains(n)) {
+                    self.look_again(n, self.items[by].wish.address.to_string());
+                    self.edges.insert((by, n));
+                }
             }
         }
     }
@@ -160,7 +168,8 @@ impl Draft {
         }
         for target in self.before_reboot.keys().cloned().collect::<Vec<_>>() {
             let by = format!("{target}/reboot");
-            let met: Vec<usize> = self.kept.iter().copied().filter(|n| self.is_running_and_met(*n, &target)).collect();
+            let own = self.of_target.get(&target).into_iter().flatten().copied();
+            let met: Vec<usize> = own.filter(|n| self.is_running_and_met(*n)).collect();
             for n in met {
                 self.look_again(n, by.clone());
             }
@@ -171,9 +180,9 @@ impl Draft {
         self.edges = keep;
     }
 
-    fn is_running_and_met(&self, n: usize, target: &Target) -> bool {
+    fn is_running_and_met(&self, n: usize) -> bool {
         let item = &self.items[n];
-        item.wish.address.target == *target && item.status == Status::Met && item.assessment.judges(Plane::Running)
+        item.status == Status::Met && item.assessment.judges(Plane::Running)
     }
 
     fn look_again(&mut self, n: usize, by: String) {
@@ -211,8 +220,11 @@ impl Draft {
         for ((members, id), after) in groups.iter().zip(&ids).zip(after) {
             nodes.push(self.change(members, id.clone(), after));
         }
-        let reboots: Vec<Node> = self.before_reboot.keys().map(|target| self.reboot_node(target, &groups, &ids)).collect();
-        nodes.extend(reboots);
+        let mut first: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
+        for (members, id) in groups.iter().zip(&ids).filter(|(members, _)| self.is_before_reboot(members[0])) {
+            first.entry(&self.items[members[0]].wish.address.target).or_default().push(id.clone());
+        }
+        nodes.extend(self.before_reboot.keys().map(|target| reboot_node(target, first.remove(target).unwrap_or_default())));
         nodes
     }
 
@@ -260,23 +272,6 @@ impl Draft {
         }
     }
 
-    fn reboot_node(&self, target: &Target, groups: &[Vec<usize>], ids: &[String]) -> Node {
-        let after = groups
-            .iter()
-            .zip(ids)
-            .filter(|(members, _)| self.items[members[0]].wish.address.target == *target && self.is_before_reboot(members[0]));
-        Node {
-            id: format!("{target}/reboot"),
-            kind: NodeKind::Reboot,
-            target: Some(target.clone()),
-            disruption: Disruption::Reboot,
-            interrupts: vec!["everything that runs on the host".to_owned()],
-            after: after.map(|(_, id)| id.clone()).collect(),
-            wave: 0,
-            held: None,
-        }
-    }
-
     /// One node a target for all that is as wished and not remembered so.
     fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> Vec<Node> {
         let remembered = |wish: &Wish| {
@@ -309,18 +304,30 @@ impl Draft {
     }
 }
 
+fn reboot_node(target: &Target, after: Vec<String>) -> Node {
+    Node {
+        id: format!("{target}/reboot"),
+        kind: NodeKind::Reboot,
+        target: Some(target.clone()),
+        disruption: Disruption::Reboot,
+        interrupts: vec!["everything that runs on the host".to_owned()],
+        after,
+        wave: 0,
+        held: None,
+    }
+}
+
 fn within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(usize, usize)> {
     edges.iter().copied().filter(|(a, b)| set.contains(a) && set.contains(b)).collect()
 }
 
-/// `link/*` means every link of the target.
+/// Of one target. `link/*` means every link of it.
 fn disturbs(by: &Item, other: &Item) -> bool {
-    let within = other.wish.address.within_target();
-    by.wish.address.target == other.wish.address.target
-        && by.assessment.disturbs.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => within.starts_with(prefix),
-            None => within == *pattern,
-        })
+    let within = || other.wish.address.within_target();
+    by.assessment.disturbs.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => within().starts_with(prefix),
+        None => within() == *pattern,
+    })
 }
 
 /// What may be needed beyond the planned actions: the kind's own announcement, and for what an earlier step resets,

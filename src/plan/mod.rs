@@ -1,9 +1,9 @@
 //! The plan: a three-way difference (last applied, desired, observed) made into a graph of nodes, as bytes.
 //! Pure: the same inputs give the same bytes.
 //!
-//! `judge` says of each resource whether and why it changes; `select` narrows; `group` joins changes that go out
-//! together; `order` puts edges and reboots between them; `waves` takes hosts in turn; `dropped` names what
-//! stays behind; `make` runs these in order.
+//! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe; `group`
+//! joins changes that go out together; `order` puts edges and reboots between them; `waves` takes hosts in turn;
+//! `dropped` names what stays behind; `make` runs these in order.
 
 pub mod dropped;
 pub mod file;
@@ -13,6 +13,7 @@ pub mod last_applied;
 pub mod make;
 pub mod model;
 pub mod order;
+mod owed;
 pub mod select;
 #[cfg(test)]
 mod tests;

@@ -148,6 +148,18 @@ impl Action {
         }
     }
 
+    /// The file that it changes, where it is one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Action::WriteFile { path, .. }
+            | Action::WriteBinaryFile { path, .. }
+            | Action::SetFileMode { path, .. }
+            | Action::RemoveFile { path }
+            | Action::SetInterfacesMtu { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// Joins an action with the next one of the same transaction where the target can do both at once.
     /// Package runs join; everything else stays apart.
     pub fn join(&mut self, next: &Action) -> bool {

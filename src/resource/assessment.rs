@@ -65,6 +65,8 @@ pub struct Assessment {
     pub interrupts: Vec<String>,
     /// Resources of the same target (`link/ens4`) that the actions reset, to be diffed anew after them.
     pub disturbs: Vec<String>,
+    /// What a change of the files that it watches would make it owe.
+    pub watch: Option<Watch>,
     /// The wish cannot be judged before this other resource of the target (`rdma_link/rxe0`) is done.
     pub known_after: Option<String>,
     /// Action kinds that this wish may come to need once it is known, or after a disturbance; the plan announces them.
@@ -75,6 +77,17 @@ pub struct Assessment {
     pub residue: Vec<String>,
     /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).
     pub refusal: Option<String>,
+}
+
+/// Files whose change a resource takes in by restarting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Watch {
+    /// Their paths.
+    pub paths: Vec<String>,
+    /// How much the restart disturbs.
+    pub disruption: Disruption,
+    /// What it interrupts, in words.
+    pub interrupts: String,
 }
 
 impl Assessment {

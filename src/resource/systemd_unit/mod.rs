@@ -6,6 +6,7 @@ pub mod found;
 pub mod script;
 
 use super::action::UnitVerb;
+use super::assessment::Watch;
 use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, texts};
 use super::file::found::{Found, put};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
@@ -243,6 +244,11 @@ impl Kind for SystemdUnit {
             assessment.refusal = Some(format!("{} is masked; say `masked: false` to lift that", name(wish)));
         }
         assessment.before = json!({ "unit": remember(&judged.unit), "files": kept });
+        let paths = texts(&wish.body, "restart_on");
+        if runs && flag(&wish.body, "active") == Some(true) && !paths.is_empty() && assessment.disruption < Disruption::Restart {
+            let interrupts = format!("{} restarts", name(wish));
+            assessment.watch = Some(Watch { paths, disruption: Disruption::Restart, interrupts });
+        }
         assessment
     }
 
