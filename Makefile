@@ -46,3 +46,4 @@ test-packages:
 .PHONY: bench
 bench: tools ## Measurements against other readers, in the same run
 	$(CARGO) bench --bench spec_load
+	$(CARGO) bench --bench fleet

@@ -7,10 +7,6 @@
 
 pub mod change;
 pub mod context;
-#[cfg(test)]
-mod edited_plan_tests;
-#[cfg(test)]
-mod fleet_for_tests;
 pub mod gate;
 pub mod idle;
 pub mod outcome;
@@ -23,13 +19,9 @@ pub mod run;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;
-#[cfg(test)]
-mod secrets_tests;
 mod shared;
 pub mod signal;
 pub mod steps;
-#[cfg(test)]
-mod tests;
 pub mod trouble;
 mod turn;
 mod wished;

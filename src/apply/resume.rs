@@ -4,7 +4,7 @@
 use super::context::{Context, EventSink};
 use super::outcome::ApplyOutcome;
 use super::preflight::{preflight, sweep};
-use super::run::{Begun, Wrap};
+use super::run::Begun;
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
@@ -25,18 +25,13 @@ pub struct Decisions {
 
 /// Goes on with the newest run of the state folder.
 pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) -> ApplyOutcome {
-    resume_through(context, decisions, sink, &|store| store).await
-}
-
-/// `resume`, with something between it and the journal's file.
-pub(super) async fn resume_through(context: &Context, decisions: Decisions, sink: EventSink, wrap: Wrap<'_>) -> ApplyOutcome {
-    match begin(context, decisions, sink, wrap).await {
+    match begin(context, decisions, sink).await {
         Ok(begun) => begun.carry_out().await,
         Err(problems) => ApplyOutcome::refused(problems),
     }
 }
 
-async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: Wrap<'_>) -> Result<Begun, Vec<Diagnostic>> {
+async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Result<Begun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
     let run = context.folder.newest_run().map_err(one)?.ok_or_else(|| vec![nothing("no run was ever begun here")])?;
@@ -58,6 +53,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: W
         .map(|step| step.id.as_str())
         .collect();
     if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
+        // It may have died before it let its hosts go.
+        sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
         return Err(vec![nothing(&format!("run {run} is done"))]);
     }
     check(&plan, &left, &status, &decisions)?;
@@ -77,7 +74,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink, wrap: W
         state.merge(record);
     }
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
-    let writer = context.folder.writer(wrap(store), journal.chain).map_err(one)?;
+    let writer = context.folder.writer(store, journal.chain).map_err(one)?;
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
     let parts = RunParts { plan, context, sink, run, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))

@@ -13,31 +13,24 @@ use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::Diagnostic;
+use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::state::journal::{self, Chain};
-use crate::state::journal_writer::{JournalStore, JournalWriter};
+use crate::state::journal_writer::JournalWriter;
 use crate::state::{ClusterLock, Entry, Outcome, RunStatus, State, StateFolder};
 use crate::system::identity;
 use std::sync::Arc;
 
-/// Stands between the run and the journal's file; tests break it there.
-pub(super) type Wrap<'a> = &'a (dyn Fn(Box<dyn JournalStore>) -> Box<dyn JournalStore> + Sync);
-
 /// Carries out a plan. Refusals change nothing and leave no run behind.
 pub async fn apply(plan: &Plan, context: &Context, sink: EventSink) -> ApplyOutcome {
-    apply_through(plan, context, sink, &|store| store).await
-}
-
-/// `apply`, with something between it and the journal's file.
-pub(super) async fn apply_through(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) -> ApplyOutcome {
-    match begin(plan, context, sink, wrap).await {
+    match begin(plan, context, sink).await {
         Ok(Some(begun)) => begun.carry_out().await,
         Ok(None) => ApplyOutcome { ending: Ending::Done, run: None, counts: Counts::default(), problems: Vec::new(), outcomes: Vec::new() },
         Err(problems) => ApplyOutcome::refused(problems),
     }
 }
 
-async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) -> Result<Option<Begun>, Vec<Diagnostic>> {
+async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option<Begun>, Vec<Diagnostic>> {
     let mut problems = refusal::of_plan(plan, context);
     problems.extend(refusal::of_secrets(plan, plan.nodes.iter(), &context.secrets));
     if !problems.is_empty() {
@@ -66,7 +59,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) 
     }
     let opened = match problems.is_empty() {
         false => Err(problems),
-        true => open(plan, context, &mut state, found.fence, wrap).map_err(|problem| vec![problem]),
+        true => open(plan, context, &mut state, found.fence).map_err(|problem| vec![problem]),
     };
     match opened {
         Ok((run, journal)) => {
@@ -82,11 +75,11 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink, wrap: Wrap<'_>) 
     }
 }
 
-fn open(plan: &Plan, context: &Context, state: &mut State, fence: u64, wrap: Wrap<'_>) -> Result<(String, JournalWriter), Diagnostic> {
+fn open(plan: &Plan, context: &Context, state: &mut State, fence: u64) -> Result<(String, JournalWriter), Diagnostic> {
     state.store(&context.folder)?;
     let run = StateFolder::run_name(fence, &plan.digest);
     let store = context.folder.begin_run(&run, plan)?;
-    Ok((run, context.folder.writer(wrap(store), Chain::default())?))
+    Ok((run, context.folder.writer(store, Chain::default())?))
 }
 
 fn started(run: &str, plan: &Plan) -> Entry {
@@ -151,12 +144,15 @@ impl Begun {
     }
 }
 
-/// What the scheduler has to know of an earlier part of the run.
+/// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was passed without some of its
+/// hosts has to be passed again, once they have caught up.
 fn history(steps: &[Step], status: &RunStatus) -> History {
     let mut history = History::default();
-    for step in steps {
+    for n in in_order(steps) {
+        let step = &steps[n];
         let Some(node) = status.nodes.get(&step.id) else { continue };
-        if node.outcome.as_ref().is_some_and(Outcome::is_done) {
+        let whole = step.role == Role::Work || step.after.iter().all(|before| history.done.contains(&steps[*before].id));
+        if whole && node.outcome.as_ref().is_some_and(Outcome::is_done) {
             history.done.insert(step.id.clone());
         }
         if let (Some(host), Some(intent), true) = (step.host(), &node.intent, step.disruptive || !history.done.contains(&step.id))
@@ -166,4 +162,11 @@ fn history(steps: &[Step], status: &RunStatus) -> History {
         }
     }
     history
+}
+
+/// Every step after its prerequisites.
+fn in_order(steps: &[Step]) -> Vec<usize> {
+    let edges = steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)));
+    // A ring was refused before.
+    Graph::new(steps.len(), edges).order().unwrap_or_default()
 }

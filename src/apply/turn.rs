@@ -51,12 +51,14 @@ impl Turn {
         let mut over = self.signal(Signal::Begin { unreachable }).await;
         while !over {
             over = tokio::select! {
-                Some(joined) = self.tasks.join_next_with_id() => self.joined(joined).await?,
+                // Whoever asks to stop is heard first, and the same events always go the same way.
+                biased;
                 changed = interrupts.changed(), if listening => {
                     listening = changed.is_ok();
                     let count = *interrupts.borrow();
                     self.interrupted(count).await
                 }
+                Some(joined) = self.tasks.join_next_with_id() => self.joined(joined).await?,
             };
         }
         self.tasks.abort_all();

@@ -9,6 +9,7 @@ use crate::system::append_file::AppendFile;
 use crate::system::{clock, files};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Journals and plans beyond this are refused; 10,000 hosts of 60 steps stay below it.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
@@ -16,16 +17,25 @@ const FILE_LIMIT_BYTES: u64 = 4 << 30;
 /// The file with the key of the seals.
 const SEAL_KEY: &str = "seal-key";
 
+/// Stands between a run and its journal's file.
+pub type Between = dyn Fn(Box<dyn JournalStore>) -> Box<dyn JournalStore> + Send + Sync;
+
 /// The folder; nothing is read or made before it is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct StateFolder {
     root: PathBuf,
+    between: Option<Arc<Between>>,
 }
 
 impl StateFolder {
     /// The folder at a path.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        StateFolder { root: root.into() }
+        StateFolder { root: root.into(), between: None }
+    }
+
+    /// The same folder, whose journals are written through something that may break.
+    pub fn through(self, between: Arc<Between>) -> Self {
+        StateFolder { between: Some(between), ..self }
     }
 
     /// The usual place for an inventory.
@@ -157,6 +167,10 @@ impl StateFolder {
 
     /// Starts writing to a journal's store.
     pub fn writer(&self, store: Box<dyn JournalStore>, chain: Chain) -> Result<JournalWriter, Diagnostic> {
+        let store = match &self.between {
+            Some(between) => between(store),
+            None => store,
+        };
         JournalWriter::start(store, chain).map_err(|error| self.unusable(&error))
     }
 

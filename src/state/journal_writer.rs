@@ -1,11 +1,14 @@
 //! Writes a journal. One thread owns the file: whoever appends at the same time shares one sync (group commit), so an
-//! intent costs a fraction of a disk write when many hosts are worked on.
+//! intent costs a fraction of a disk write when many hosts are worked on. In a runtime of one thread nobody appends at the
+//! same time, and whoever appends writes by itself: a run in virtual time then goes the same way every time.
 
 use super::journal::{Chain, Entry};
 use crate::system::append_file::AppendFile;
 use crate::system::clock;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 /// Where the bytes go: a file, or in tests something that breaks.
@@ -37,50 +40,89 @@ struct Request {
 
 /// The writing end; clones share the file.
 #[derive(Clone)]
-pub struct JournalWriter(Sender<Request>);
+pub struct JournalWriter(End);
+
+#[derive(Clone)]
+enum End {
+    Thread(Sender<Request>),
+    Here(Arc<Mutex<Pen>>),
+}
 
 impl JournalWriter {
-    /// Starts the thread; it ends when the last clone is dropped.
+    /// Starts the thread, where it has a use; it ends when the last clone is dropped.
     pub fn start(store: Box<dyn JournalStore>, chain: Chain) -> io::Result<Self> {
+        let pen = Pen { store, chain, broken: None };
+        if Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread) {
+            return Ok(JournalWriter(End::Here(Arc::new(Mutex::new(pen)))));
+        }
         let (sender, receiver) = channel();
-        std::thread::Builder::new().name("journal".to_owned()).spawn(move || write_all(store, chain, &receiver))?;
-        Ok(JournalWriter(sender))
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || write_all(pen, &receiver))?;
+        Ok(JournalWriter(End::Thread(sender)))
     }
 
     /// Appends a record and returns when it is durable, with all that were appended before it.
     pub async fn commit(&self, entry: Entry) -> Result<(), JournalError> {
+        let sender = match &self.0 {
+            End::Thread(sender) => sender,
+            End::Here(pen) => return held(pen).write([entry], true),
+        };
         let (reply, answer) = oneshot::channel();
         let gone = || JournalError("its writer is gone".to_owned());
-        self.0.send(Request { entry, durable: Some(reply) }).map_err(|_| gone())?;
+        sender.send(Request { entry, durable: Some(reply) }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
     /// Appends a record that becomes durable with the next commit. Only for what a re-reading of the targets would
     /// tell as well: its loss is found out by the commit after it.
     pub fn note(&self, entry: Entry) {
-        let _ = self.0.send(Request { entry, durable: None });
+        match &self.0 {
+            End::Thread(sender) => drop(sender.send(Request { entry, durable: None })),
+            End::Here(pen) => drop(held(pen).write([entry], false)),
+        }
     }
 }
 
-fn write_all(mut store: Box<dyn JournalStore>, mut chain: Chain, requests: &Receiver<Request>) {
-    let mut broken: Option<JournalError> = None;
+fn held(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
+    pen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The file, and the chain of what was written to it.
+struct Pen {
+    store: Box<dyn JournalStore>,
+    chain: Chain,
+    broken: Option<JournalError>,
+}
+
+impl Pen {
+    fn write(&mut self, entries: impl IntoIterator<Item = Entry>, durable: bool) -> Result<(), JournalError> {
+        let text: String = entries.into_iter().map(|entry| self.chain.seal(clock::now(), entry)).collect();
+        if self.broken.is_none() {
+            let written = self.store.append(text.as_bytes()).and_then(|()| if durable { self.store.sync() } else { Ok(()) });
+            self.broken = written.err().map(|error| JournalError(error.to_string()));
+        }
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        let _ = self.store.sync();
+    }
+}
+
+fn write_all(mut pen: Pen, requests: &Receiver<Request>) {
     while let Ok(first) = requests.recv() {
-        let batch: Vec<Request> = std::iter::once(first).chain(requests.try_iter()).collect();
         let mut waiting = Vec::new();
-        let mut text = String::new();
-        for request in batch {
-            text.push_str(&chain.seal(clock::now(), request.entry));
+        let mut entries = Vec::new();
+        for request in std::iter::once(first).chain(requests.try_iter()) {
+            entries.push(request.entry);
             waiting.extend(request.durable);
         }
-        if broken.is_none() {
-            let written = store.append(text.as_bytes()).and_then(|()| if waiting.is_empty() { Ok(()) } else { store.sync() });
-            broken = written.err().map(|error| JournalError(error.to_string()));
-        }
+        let written = pen.write(entries, !waiting.is_empty());
         for reply in waiting {
-            let _ = reply.send(broken.clone().map_or(Ok(()), Err));
+            let _ = reply.send(written.clone());
         }
     }
-    let _ = store.sync();
 }
 
 #[cfg(test)]
@@ -88,7 +130,7 @@ mod tests {
     use super::*;
     use crate::state::journal;
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn many_writers_make_one_sound_chain() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
@@ -129,8 +171,17 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_full_disk_is_told_to_whoever_commits() {
+        broken().await;
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_where_there_is_one_thread() {
+        broken().await;
+    }
+
+    async fn broken() {
         let writer = JournalWriter::start(Box::new(Full), Chain::default()).unwrap();
         assert!(writer.commit(Entry::LockTaken { fence: 1 }).await.is_err());
         assert!(writer.commit(Entry::LockTaken { fence: 2 }).await.is_err());

@@ -13,6 +13,7 @@ mod link;
 mod local;
 mod secrets;
 mod shell;
+pub mod sim;
 mod ssh;
 mod step;
 mod upkeep;

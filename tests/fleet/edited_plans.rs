@@ -1,11 +1,9 @@
 //! Whoever can write to a plan file can give it a new digest; what it may then do is what the spec wishes, and no more.
-#![cfg(test)]
 
-use super::context::Wished;
-use super::fleet_for_tests::Room;
-use super::{ApplyOutcome, Ending, apply};
-use crate::plan::{NodeKind, Plan, Reason, file};
-use crate::resource::{Action, Disruption};
+use crate::room::Room;
+use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
+use railwright::plan::{NodeKind, Plan, Reason, file};
+use railwright::resource::{Action, Disruption};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -16,13 +14,13 @@ fn room() -> Room {
 }
 
 async fn edited(room: &Room, edit: impl FnOnce(&mut Plan)) -> ApplyOutcome {
-    let mut plan = room.plan();
+    let mut plan = room.plan().await;
     edit(&mut plan);
     plan.digest = file::digest(&plan).to_string();
     apply(&plan, &room.context, room.sink()).await
 }
 
-fn change(plan: &mut Plan) -> (&mut Vec<crate::plan::Member>, &mut Vec<Action>) {
+fn change(plan: &mut Plan) -> (&mut Vec<railwright::plan::Member>, &mut Vec<Action>) {
     let node = plan.nodes.iter_mut().find(|node| node.is_change()).unwrap();
     match &mut node.kind {
         NodeKind::Change { members, actions, .. } => (members, actions),
@@ -31,17 +29,17 @@ fn change(plan: &mut Plan) -> (&mut Vec<crate::plan::Member>, &mut Vec<Action>) 
 }
 
 fn told_nothing(room: &Room) {
-    room.fleet.with("a", |host| assert!(host.told.is_empty() && host.lock.is_none(), "{:?} {:?}", host.told, host.lock));
+    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none(), "{:?} {:?}", host.told, host.lock));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_untouched_plan_is_carried_out() {
     let room = room();
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
-    assert_eq!(room.plan().nodes, []);
+    assert_eq!(room.plan().await.nodes, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_action_that_no_resource_needs_is_not_carried_out() {
     let room = room();
     let more = Action::RunCommand { script: "id".into(), limit_s: 9, environment: Default::default(), input: None };
@@ -50,7 +48,7 @@ async fn an_action_that_no_resource_needs_is_not_carried_out() {
     told_nothing(&room);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wish_that_is_not_in_the_spec_is_refused() {
     let one = |edit: fn(&mut Plan)| async move {
         let room = room();
@@ -69,7 +67,7 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
     one(|plan| plan.nodes.iter_mut().for_each(|node| node.disruption = Disruption::PowerCycle)).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removal_of_something_else_than_was_applied_is_refused() {
     let mut room = room();
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
@@ -78,5 +76,5 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
     let outcome = edited(&room, |plan| change(plan).0[0].wish.body["path"] = json!("/etc/passwd")).await;
     assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
-    room.fleet.with("a", |host| assert!(host.files.is_empty()));
+    room.host("a", |host| assert!(!host.disk.files.contains_key("/etc/one")));
 }

@@ -1,13 +1,13 @@
 //! A secret goes to the host, and to no other place: property tests on the fleet in memory.
-#![cfg(test)]
 
-use super::fleet_for_tests::{Fault, Room};
-use super::{ApplyOutcome, Ending, apply};
-use crate::base::secret;
-use crate::drift;
-use crate::plan::{Plan, file};
-use crate::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
+use crate::room::{Room, runtime};
 use proptest::prelude::*;
+use railwright::apply::{ApplyOutcome, Ending, apply};
+use railwright::base::secret;
+use railwright::drift;
+use railwright::plan::{Plan, file};
+use railwright::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
+use railwright::transport::sim::Trouble;
 use serde_json::json;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn artefacts(room: &Room, plans: &[&Plan], outcomes: &[&ApplyOutcome]) -> String
     }
     out.push_str(&format!("{outcomes:?}{:?}", room.events.lock().unwrap()));
     out.push_str(&files_below(room.context.folder.path()));
-    for host in room.fleet.hosts.lock().unwrap().values() {
+    for host in room.fleet.hosts().values() {
         out.push_str(&format!("{:?}", (&host.record, &host.lock, &host.told, &host.tokens)));
     }
     out
@@ -31,20 +31,20 @@ fn files_below(folder: &Path) -> String {
 }
 
 fn content(room: &Room) -> Option<String> {
-    room.fleet.with("a", |host| host.files.get("/etc/token").cloned())
+    room.host("a", |host| host.disk.text("/etc/token"))
 }
 
 /// What drift says of the host as it is.
 fn drift(room: &Room) -> String {
     let state = room.state();
     let mut wishes = room.wishes.clone();
-    crate::observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
-    let assess = |wish: &crate::resource::Wish| {
+    railwright::observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
+    let assess = |wish: &railwright::resource::Wish| {
         let mut answers = Answers::default();
         for read in kind_named(&wish.kind).unwrap().reads(wish) {
             let out = content(room).map_or("folder /etc\n".to_owned(), |text| format!("600 root root 1 regular file\n{text}"));
             let answer = Answer { status: AnswerStatus::Exit(i32::from(content(room).is_none())), out };
-            answers.insert(read.key(), crate::resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
+            answers.insert(read.key(), railwright::resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
         }
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
     };
@@ -56,26 +56,26 @@ fn room(template: &str) -> Room {
 }
 
 async fn run(room: &Room) -> (Plan, ApplyOutcome) {
-    let plan = room.plan();
+    let plan = room.plan().await;
     let outcome = apply(&plan, &room.context, room.sink()).await;
     (plan, outcome)
 }
 
 /// From nothing to a secret on the host, another one in its place, by hand something else, and back to nothing.
-async fn story(template: &str, old: &str, new: &str, fault: Option<Fault>, before: Option<&str>) -> String {
+async fn story(template: &str, old: &str, new: &str, fault: Option<Trouble>, before: Option<&str>) -> String {
     let mut room = room(template);
-    room.fleet.with("a", |host| host.files.extend(before.map(|text| ("/etc/token".to_owned(), text.to_owned()))));
+    before.into_iter().for_each(|text| room.put("a", "/etc/token", text));
     room.secrets(&[("token", old)]);
     let mut written = String::new();
     if let Some(fault) = fault {
-        room.fleet.fault("a", "write_file", fault);
+        room.fault("a", "write_file", fault);
         let (plan, outcome) = run(&room).await;
         written.push_str(&artefacts(&room, &[&plan], &[&outcome]));
     }
     let (first, one) = run(&room).await;
     let filled = secret::fill(template, |_| Some(old.to_owned())).unwrap();
     assert_eq!((content(&room).as_deref(), one.ending), (Some(filled.as_str()), Ending::Done), "{:?}", one.problems);
-    let again = room.plan();
+    let again = room.plan().await;
     assert_eq!(again.nodes, [], "applied again it has nothing to do");
     room.secrets(&[("token", new)]);
     written.push_str(&drift(&room));
@@ -84,7 +84,7 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<Fault>, befor
     assert_eq!(stale.ending, refused, "a plan of the old secret does not write the new one");
     let (second, two) = run(&room).await;
     assert_eq!((content(&room).unwrap(), two.ending), (secret::fill(template, |_| Some(new.to_owned())).unwrap(), Ending::Done));
-    room.fleet.with("a", |host| host.files.insert("/etc/token".into(), format!("by hand {old}\n")));
+    room.put("a", "/etc/token", &format!("by hand {old}\n"));
     written.push_str(&drift(&room));
     let (third, three) = run(&room).await;
     written.push_str(&artefacts(&room, &[&first, &again, &second, &third], &[&one, &stale, &two, &three]));
@@ -96,16 +96,18 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<Fault>, befor
     written
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
-}
-
-fn fault() -> impl Strategy<Value = Option<Fault>> {
-    prop_oneof![Just(None), Just(Some(Fault::Fails)), Just(Some(Fault::Echoes)), Just(Some(Fault::NoEffect)), Just(Some(Fault::LostAfter))]
+fn fault() -> impl Strategy<Value = Option<Trouble>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Trouble::Fails)),
+        Just(Some(Trouble::Echoes)),
+        Just(Some(Trouble::NoEffect)),
+        Just(Some(Trouble::LostAfter))
+    ]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig { cases: crate::laws::schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn law_8_a_secret_is_in_the_file_and_in_nothing_that_is_written_down_or_shown(
@@ -136,31 +138,31 @@ fn the_search_for_a_poison_finds_one_that_is_there() {
     assert!(written.matches("n3wPoisonWord").count() > 5);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_echoes_is_quoted_without_the_secret() {
     let mut room = room(&secret::mark("token"));
     room.secrets(&[("token", "it's 0ldPoisonWord")]);
-    room.fleet.fault("a", "write_file", Fault::Echoes);
+    room.fault("a", "write_file", Trouble::Echoes);
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, Ending::Failed);
     assert!(outcome.problems[0].message.contains("[secret token]"), "{:?}", outcome.problems);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planned() {
     let mut room = room(&secret::mark("token")).wish("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
     room.secrets(&[("token", "0ldPoisonWord")]);
-    let plan = room.plan();
+    let plan = room.plan().await;
     room.secrets(&[]);
     let outcome = apply(&plan, &room.context, room.sink()).await;
     assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW1016"));
-    room.fleet.with("a", |host| assert!(host.told.is_empty()));
-    let without = room.plan();
+    room.host("a", |host| assert!(host.told.is_empty()));
+    let without = room.plan().await;
     let held: Vec<bool> = without.nodes.iter().filter(|n| !n.members().is_empty()).map(|n| n.held.is_some()).collect();
     assert_eq!(held, [true, false], "{:?}", without.nodes);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_in_it() {
     let mut room = room(&secret::mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
@@ -168,14 +170,14 @@ async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_
     room.wishes[0].body["content"] = json!("plain\n");
     let (plan, outcome) = run(&room).await;
     assert_eq!((outcome.ending, content(&room).as_deref()), (Ending::Done, Some("plain\n")));
-    assert_eq!(room.plan().nodes, [], "read in plain from now on, and as wished");
+    assert_eq!(room.plan().await.nodes, [], "read in plain from now on, and as wished");
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     let mut room = room("plain\n");
-    room.fleet.with("a", |host| host.files.insert("/etc/token".into(), "before\n".into()));
+    room.put("a", "/etc/token", "before\n");
     run(&room).await;
     room.wishes[0].body["content"] = json!(secret::mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
@@ -187,20 +189,20 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in() {
     let mut room = room(&secret::mark("token")).wish("file", json!({ "path": "/tmp/note", "content": "ours\n" }), &[]);
     room.secrets(&[("token", "0ldPoisonWord")]);
     let bait = format!("give me {}\n", secret::mark("token"));
-    room.fleet.with("a", |host| host.files.insert("/tmp/note".into(), bait.clone()));
+    room.put("a", "/tmp/note", &bait);
     assert_eq!(run(&room).await.1.ending, Ending::Done);
     room.wishes.retain(|wish| wish.address.path.last().unwrap() != "/tmp/note");
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);
-    room.fleet.with("a", |host| assert_eq!(host.files["/tmp/note"], bait));
+    room.host("a", |host| assert_eq!(host.disk.text("/tmp/note").unwrap(), bait));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
     let mut room =
         Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/token", "content": secret::mark("token"), "mode": "0600" }), &[]);
@@ -212,6 +214,6 @@ async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
         let link = room.context.connector.connect(&room.context.hosts[host]).await.unwrap();
         let performed = link.perform(&write, "t").await;
         assert_eq!(performed.is_ok(), sent, "{host}: {performed:?}");
-        assert_eq!(room.fleet.with(host, |host| host.files.contains_key("/x")), sent);
+        assert_eq!(room.host(host, |host| host.disk.files.contains_key("/x")), sent);
     }
 }

@@ -1,0 +1,252 @@
+//! Simulated fleets: how long a plan takes from decoded observations, with how much memory, and what a run costs besides
+//! the hosts' own time. `cargo bench --bench fleet` prints both tables; `docs/performance.md` keeps one of each.
+//!
+//! Each figure comes from a process of its own, so that peak memory is that of one fleet.
+
+use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
+use railwright::base::{Address, Digest, Target};
+use railwright::observe::{HostRequest, observe};
+use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
+use railwright::resource::{Disruption, Observation, Wish, kind_named};
+use railwright::state::StateFolder;
+use railwright::state::journal_writer::JournalStore;
+use railwright::transport::sim::modules::ModuleFile;
+use railwright::transport::sim::{Fleet, Host};
+use railwright::transport::{BoxFuture, HostAccess, Secrets};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Wishes a host: 20 settings, 15 files, 10 modules, 10 packages, 5 units.
+const WISHES: usize = 60;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let count = |text: &str| text.parse().expect("a number of hosts");
+    match arguments.get(1..) {
+        Some([what, hosts]) if what == "--plan" => plan(count(hosts)),
+        Some([what, hosts]) if what == "--apply" => run(count(hosts)),
+        _ => {
+            say(&format!("plan: {WISHES} wishes a host, from decoded observations to the plan's bytes"));
+            say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "hosts", "make s", "us a wish", "render s", "added MiB"));
+            [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
+            say("\napply: 8 steps and one reboot a host, in virtual time");
+            say(&format!(
+                "{:>8} {:>10} {:>10} {:>12} {:>12} {:>14} {:>10}",
+                "hosts", "virtual s", "waves", "real s", "us a step", "bytes a step", "syncs a step"
+            ));
+            [10, 100, 1_000].iter().for_each(|hosts| again("--apply", *hosts));
+        }
+    }
+}
+
+#[allow(clippy::print_stdout)]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+fn again(what: &str, hosts: usize) {
+    let own = std::env::current_exe().expect("this program has a path");
+    let ended = Command::new(own).args([what, &hosts.to_string()]).status().expect("this program runs again");
+    assert!(ended.success(), "{what} {hosts}");
+}
+
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
+}
+
+fn bodies() -> Vec<(&'static str, Value)> {
+    let mut all = Vec::new();
+    for n in 0..20 {
+        all.push(("sysctl", json!({ "key": format!("net.core.setting_{n}"), "value": "16777216" })));
+    }
+    for n in 0..15 {
+        all.push(("file", json!({ "path": format!("/etc/rdma/{n}.conf"), "content": format!("# of the fabric\nvalue = {n}\n") })));
+    }
+    for n in 0..10 {
+        all.push(("kernel_module", json!({ "name": format!("mod_{n}"), "loaded": true, "at_boot": true })));
+        all.push(("package", json!({ "name": format!("tool{n}"), "version": "2.0-1" })));
+    }
+    for n in 0..5 {
+        all.push(("systemd_unit", json!({ "name": format!("svc{n}.service"), "enabled": true, "active": true })));
+    }
+    assert_eq!(all.len(), WISHES);
+    all
+}
+
+fn host() -> Host {
+    let mut host = Host::fresh();
+    let settings = (0..20).map(|n| (format!("net.core.setting_{n}"), "212992".to_owned()));
+    host.kernel.defaults = settings.collect();
+    host.kernel.sysctls = host.kernel.defaults.clone();
+    for n in 0..10 {
+        host.kernel.on_disk.insert(format!("mod_{n}"), ModuleFile::default());
+        host.packages.offered.insert(format!("tool{n}"), vec!["2.0-1".to_owned()]);
+    }
+    for n in 0..5 {
+        let unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
+        host.disk.put(&format!("/usr/lib/systemd/system/svc{n}.service"), unit.into());
+    }
+    host.units.reload(&host.disk);
+    host
+}
+
+fn names(hosts: usize) -> Vec<String> {
+    (1..=hosts).map(|n| format!("gpu{n:05}")).collect()
+}
+
+fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<Wish> {
+    let one = |host: &String, (name, body): &(&'static str, Value)| {
+        let kind = kind_named(name).expect("a kind");
+        Wish {
+            address: Address::host(host, name, &kind.address_name(body).expect("a name")),
+            kind: (*name).to_owned(),
+            body: body.clone(),
+            after: Vec::new(),
+            module: format!("bench/{name}"),
+            places: Vec::new(),
+        }
+    };
+    names.iter().flat_map(|host| bodies.iter().map(move |body| one(host, body))).collect()
+}
+
+fn access(name: &str) -> HostAccess {
+    HostAccess {
+        name: name.to_owned(),
+        address: name.to_owned(),
+        port: 22,
+        user: "root".to_owned(),
+        identities: Vec::new(),
+        known_hosts: String::new(),
+        jump: Vec::new(),
+        ssh_config: false,
+        local: false,
+        connect_timeout_s: 10,
+    }
+}
+
+fn observed(fleet: &Fleet, names: &[String], wishes: &[Wish]) -> Observation {
+    let each = wishes.len() / names.len();
+    let request = |(n, name): (usize, &String)| {
+        let of_host = &wishes[n * each..(n + 1) * each];
+        HostRequest {
+            access: access(name),
+            reads: of_host.iter().flat_map(|wish| kind_named(&wish.kind).expect("a kind").reads(wish)).collect(),
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(observe(fleet, names.iter().enumerate().map(request).collect(), 256, &|_| {}))
+}
+
+fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Observation) -> Plan {
+    let targets: Vec<Target> = names.iter().map(Target::host).collect();
+    let header = Header {
+        made_by: "bench".into(),
+        cluster: "bench".into(),
+        inventory: InventoryOrigin::default(),
+        spec_digest: Digest::of_bytes(b"spec"),
+        modules: BTreeMap::new(),
+    };
+    let rollout = RolloutPolicy { canary: 1, max_unavailable: (names.len() / 10).max(1), max_disruption: Disruption::Reboot };
+    let selection = Selection::default();
+    make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).expect("a plan")
+}
+
+fn plan(hosts: usize) {
+    let names = names(hosts);
+    let wishes = wishes(&names, &bodies());
+    let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
+    let observation = observed(&fleet, &names, &wishes);
+    drop(fleet);
+    let (before, began) = (peak_mib(), Instant::now());
+    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let took = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    let screen = railwright::report::plan::screen(&plan, &Default::default());
+    let rendered = began.elapsed().as_secs_f64();
+    let added = peak_mib() - before;
+    say(&format!(
+        "{hosts:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {added:>12.0}   {} lines",
+        took * 1e6 / wishes.len() as f64,
+        screen.lines().count()
+    ));
+}
+
+struct Open;
+
+impl Gatekeeper for Open {
+    fn check<'a>(&'a self, _: &'a [String], _: &'a [String]) -> BoxFuture<'a, GateResult> {
+        Box::pin(async { GateResult::default() })
+    }
+}
+
+/// Counts what goes to the journal's file.
+struct Counted {
+    inner: Box<dyn JournalStore>,
+    bytes: Arc<AtomicU64>,
+    syncs: Arc<AtomicU64>,
+}
+
+impl JournalStore for Counted {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.inner.append(bytes)
+    }
+
+    fn sync(&mut self) -> std::io::Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.inner.sync()
+    }
+}
+
+fn run(hosts: usize) {
+    let names = names(hosts);
+    let mut few: Vec<(&str, Value)> = bodies().into_iter().step_by(9).collect();
+    few.push(("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" })));
+    let wishes = wishes(&names, &few);
+    let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
+    let observation = observed(&fleet, &names, &wishes);
+    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (bytes, syncs) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (counted, synced) = (bytes.clone(), syncs.clone());
+    let state = StateFolder::at(folder.path().join("state"))
+        .through(Arc::new(move |inner| Box::new(Counted { inner, bytes: counted.clone(), syncs: synced.clone() })));
+    let (_interrupt, interrupts) = tokio::sync::watch::channel(0);
+    let context = Context {
+        folder: state,
+        connector: Arc::new(fleet.clone()),
+        secrets: Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new())),
+        hosts: names.iter().map(|name| (name.clone(), access(name))).collect(),
+        gatekeeper: Arc::new(Open),
+        spec_digest: None,
+        wished: None,
+        patience: Patience { parallel: 4096, ..Patience::default() },
+        interrupts,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    let began = Instant::now();
+    let (outcome, virtually) = runtime.block_on(async {
+        let start = tokio::time::Instant::now();
+        let outcome = apply(&plan, &context, Arc::new(|_| ())).await;
+        (outcome, start.elapsed())
+    });
+    let real: Duration = began.elapsed();
+    assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
+    let steps = (outcome.counts.done + outcome.counts.already).max(1);
+    let waves = plan.nodes.iter().map(|node| node.wave).max().unwrap_or_default() + 1;
+    let per = |n: f64| n / steps as f64;
+    say(&format!(
+        "{hosts:>8} {:>10.0} {waves:>10} {:>12.2} {:>12.0} {:>14.0} {:>10.2}",
+        virtually.as_secs_f64(),
+        real.as_secs_f64(),
+        per(real.as_secs_f64() * 1e6),
+        per(bytes.load(Ordering::Relaxed) as f64),
+        per(syncs.load(Ordering::Relaxed) as f64),
+    ));
+}

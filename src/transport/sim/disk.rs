@@ -1,0 +1,153 @@
+//! The disk of a simulated host: files with their owners, and the folders that hold them.
+
+use super::host::{Answered, Done};
+use crate::resource::file::base64;
+use crate::resource::file::found::CONTENT_LIMIT_BYTES;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// What is in it.
+    pub content: Vec<u8>,
+    /// Octal, without a leading zero: `644`.
+    pub mode: String,
+    /// The user.
+    pub owner: String,
+    /// The group.
+    pub group: String,
+    /// By the host's own clock, in seconds since 1970.
+    pub modified_s: u64,
+}
+
+impl From<&str> for File {
+    fn from(text: &str) -> Self {
+        let (mode, root) = ("644".to_owned(), "root".to_owned());
+        File { content: text.as_bytes().to_vec(), mode, owner: root.clone(), group: root, modified_s: 0 }
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.content))
+    }
+}
+
+/// All files and folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// By absolute path.
+    pub files: BTreeMap<String, File>,
+    /// Folders, absolute and without a slash at the end.
+    pub folders: BTreeSet<String>,
+    /// Writes fail for this many more calls.
+    pub full_for: u32,
+}
+
+impl Disk {
+    /// Puts a file there, with the folders above it.
+    pub fn put(&mut self, path: &str, file: File) {
+        self.folders.extend(parents(path));
+        self.files.insert(path.to_owned(), file);
+    }
+
+    /// The text of a file.
+    pub fn text(&self, path: &str) -> Option<String> {
+        self.files.get(path).map(ToString::to_string)
+    }
+
+    /// The files right below a folder whose names end so, by path.
+    pub fn below<'a>(&'a self, folder: &'a str, suffix: &'a str) -> impl Iterator<Item = (&'a String, String)> {
+        let inside =
+            move |path: &str| path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'));
+        self.files.iter().filter(move |(path, _)| inside(path) && path.ends_with(suffix)).map(|(path, file)| (path, file.to_string()))
+    }
+
+    /// The answer to `Read::File`.
+    pub fn read(&self, path: &str) -> Answered {
+        let Some(file) = self.files.get(path) else {
+            if self.folders.contains(path) {
+                return (0, "755 root root 4096 directory\n".to_owned());
+            }
+            let there = parents(path).into_iter().find(|folder| self.folders.contains(folder));
+            return (1, format!("folder {}\n", there.unwrap_or_else(|| "/".to_owned())));
+        };
+        let head = format!("{} {} {} {} regular file", file.mode, file.owner, file.group, file.content.len());
+        let plain = |byte: &u8| matches!(byte, 9 | 10 | 13 | 32..=126);
+        (
+            0,
+            match file.content.len() {
+                size if size > CONTENT_LIMIT_BYTES => {
+                    format!("{head}, sha256\n{}\n", crate::base::text::hex(&Sha256::digest(&file.content)))
+                }
+                _ if file.content.iter().all(plain) => format!("{head}\n{file}"),
+                _ => format!("{head}, base64\n{}\n", base64::encode(&file.content)),
+            },
+        )
+    }
+
+    /// The answer to `Read::Modified`.
+    pub fn modified(&self, paths: &[String]) -> Answered {
+        let line = |path: &String| Some(format!("{} {path}\n", self.files.get(path)?.modified_s));
+        (0, paths.iter().filter_map(line).collect())
+    }
+
+    /// Writes a whole file. One that is so already is left alone, with its time.
+    pub fn write(&mut self, path: &str, file: File) -> Done {
+        self.room()?;
+        let same = |old: &File| (&old.content, &old.mode, &old.owner, &old.group) == (&file.content, &file.mode, &file.owner, &file.group);
+        if self.folders.contains(path) {
+            return Err((1, format!("mv: cannot overwrite directory '{path}' with non-directory")));
+        }
+        if !self.files.get(path).is_some_and(same) {
+            self.put(path, file);
+        }
+        Ok(())
+    }
+
+    /// Mode and owner of a file that is there.
+    pub fn own(&mut self, path: &str, mode: &str, owner: &str, group: &str) -> Done {
+        let missing = || (1, format!("chmod: cannot access '{path}': No such file or directory"));
+        let file = self.files.get_mut(path).ok_or_else(missing)?;
+        (file.mode, file.owner, file.group) = (plain_mode(mode), owner.to_owned(), group.to_owned());
+        Ok(())
+    }
+
+    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
+    pub fn remove_folders(&mut self, path: &str, below: &str) {
+        let mut folder = path;
+        while !folder.is_empty() && folder != below.trim_end_matches('/') {
+            let inside = format!("{folder}/");
+            let used = self.files.keys().chain(&self.folders).any(|other| other.starts_with(&inside));
+            if used {
+                return;
+            }
+            self.folders.remove(folder);
+            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+
+    /// Why nothing can be written, if so.
+    pub fn room(&self) -> Done {
+        if self.full_for > 0 { Err((1, "write error: No space left on device".to_owned())) } else { Ok(()) }
+    }
+}
+
+/// `0644` as `stat` shows it.
+pub fn plain_mode(mode: &str) -> String {
+    let plain = mode.trim_start_matches('0');
+    if plain.is_empty() { "0".to_owned() } else { plain.to_owned() }
+}
+
+/// The folders above a path, the deepest first, without the root.
+fn parents(path: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut rest = path;
+    while let Some((folder, _)) = rest.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
+        all.push(folder.to_owned());
+        rest = folder;
+    }
+    all
+}

@@ -1,0 +1,285 @@
+//! One simulated host: a disk, a running kernel, a boot loader, packages, units and netdevs, and what railwright keeps on
+//! it. It answers typed reads with the text that a real host's program prints, and applies typed actions as values; it
+//! never sees a script. What it has no part for, it says so, as a host without the program would.
+
+use super::disk::{Disk, File, plain_mode};
+use super::fault::Fault;
+use super::links::Links;
+use super::loader::{Keeper, Loader};
+use super::modules::Kernel;
+use super::packages::Packages;
+use super::steps::Running;
+use super::units::Units;
+use crate::resource::action::PackageManager;
+use crate::resource::file::base64;
+use crate::resource::{Action, Read};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An exit status and standard output.
+pub type Answered = (i32, String);
+
+/// Done, or an exit status and standard error.
+pub type Done = Result<(), (i32, String)>;
+
+/// The folders of a fresh system that kinds write below.
+const FOLDERS: [&str; 17] = [
+    "/etc",
+    "/etc/default",
+    "/etc/default/grub.d",
+    "/etc/modprobe.d",
+    "/etc/modules-load.d",
+    "/etc/security",
+    "/etc/security/limits.d",
+    "/etc/sysctl.d",
+    "/etc/systemd",
+    "/etc/systemd/network",
+    "/etc/systemd/system",
+    "/etc/apt",
+    "/etc/apt/keyrings",
+    "/etc/apt/preferences.d",
+    "/etc/apt/sources.list.d",
+    "/usr/src",
+    "/opt",
+];
+
+/// One host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Files.
+    pub disk: Disk,
+    /// Settings and modules.
+    pub kernel: Kernel,
+    /// Command lines.
+    pub loader: Loader,
+    /// Packages.
+    pub packages: Packages,
+    /// Units.
+    pub units: Units,
+    /// Netdevs.
+    pub links: Links,
+    /// The probes of guarded commands: the script, and the path whose content it prints.
+    pub probes: BTreeMap<String, String>,
+    /// The scripts of guarded commands, and what each does.
+    pub commands: BTreeMap<String, Vec<Action>>,
+    /// The netdev that carries our connection.
+    pub ssh_netdev: Option<String>,
+    /// How many boots there were.
+    pub boot: u32,
+    /// Virtual time of the last boot.
+    pub booted: Duration,
+    /// Virtual time until which nobody reaches it.
+    pub down_until: Duration,
+    /// What its clock is ahead of the true time, in seconds.
+    pub skew_s: i64,
+    /// Virtual time until which another program has the package manager's lock.
+    pub packages_locked_until: Duration,
+    /// `record.json`, the lock and the highest fencing number below /var/lib/railwright.
+    pub record: Option<String>,
+    /// Who holds the host.
+    pub lock: Option<String>,
+    /// The highest fencing number seen.
+    pub fence: u64,
+    /// A step that runs.
+    pub running: Option<Running>,
+    /// How steps ended, by their token; none for one that was killed.
+    pub ended: BTreeMap<String, Option<Done>>,
+    /// What will go wrong, in turn.
+    pub faults: Vec<Fault>,
+    /// Everything that it was asked, ever: connections, reads, actions and upkeep.
+    pub calls: u32,
+    /// The words of the actions that took effect, in order.
+    pub told: Vec<String>,
+    /// The tokens under which it was told anything, heard or not.
+    pub tokens: Vec<String>,
+}
+
+impl Host {
+    /// A fresh Debian with nothing of ours.
+    pub fn fresh() -> Self {
+        let mut disk = Disk { folders: FOLDERS.map(str::to_owned).into(), ..Disk::default() };
+        disk.put("/etc/default/grub", File::from("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n"));
+        Host {
+            disk,
+            kernel: Kernel::default(),
+            loader: Loader::of(Keeper::Grub),
+            packages: Packages::of(PackageManager::Apt),
+            units: Units::default(),
+            links: Links::default(),
+            probes: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            ssh_netdev: None,
+            boot: 0,
+            booted: Duration::ZERO,
+            down_until: Duration::ZERO,
+            skew_s: 0,
+            packages_locked_until: Duration::ZERO,
+            record: None,
+            lock: None,
+            fence: 0,
+            running: None,
+            ended: BTreeMap::new(),
+            faults: Vec::new(),
+            calls: 0,
+            told: Vec::new(),
+            tokens: Vec::new(),
+        }
+    }
+
+    /// What came of everything: the host without how often, when and under which name it was told.
+    pub fn effect(&self) -> Host {
+        let mut bare = self.clone();
+        bare.disk.files.values_mut().for_each(|file| file.modified_s = 0);
+        bare.disk.full_for = 0;
+        bare.units.known.values_mut().for_each(|unit| unit.since_us = 0);
+        (bare.boot, bare.booted, bare.down_until, bare.calls, bare.fence) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
+        (bare.record, bare.faults, bare.told, bare.tokens) = (None, Vec::new(), Vec::new(), Vec::new());
+        (bare.ended, bare.skew_s, bare.packages_locked_until) = (BTreeMap::new(), 0, Duration::ZERO);
+        bare
+    }
+
+    /// The release of its kernel.
+    pub fn release(&self) -> &'static str {
+        "6.1.0-37-amd64"
+    }
+
+    /// Seconds since 1970 by its own clock. The fleet began at the start of 2026.
+    pub fn clock_s(&self, now: Duration) -> u64 {
+        const BEGAN_S: u64 = 1_767_225_600;
+        (BEGAN_S + now.as_secs()).saturating_add_signed(self.skew_s)
+    }
+
+    /// The answer to a read.
+    pub fn answer(&self, read: &Read) -> Answered {
+        match read {
+            Read::Host => (0, self.identity()),
+            Read::File { path } | Read::SealedFile { path } => self.disk.read(path),
+            Read::Modified { paths } => self.disk.modified(paths),
+            Read::Sysctl { key } => self.kernel.read_sysctl(key, &self.disk),
+            Read::KernelModule { name } => self.kernel.read_module(name, self.release(), &self.disk),
+            Read::Packages { names } => self.packages.read(names),
+            Read::RepositoryLists { manager, name, .. } => self.packages.read_lists(*manager, name),
+            Read::Unit { name } => self.units.read(name, &self.disk, self.clock_s(self.booted)),
+            Read::Boot => self.loader.read(&self.disk),
+            Read::Link { netdev } => self.links.read(netdev),
+            Read::LinkManager { netdev } => self.links.read_manager(netdev, &self.disk),
+            Read::Command { script } => match self.probes.get(script) {
+                Some(path) => self.disk.text(path).map_or((1, String::new()), |text| (0, text)),
+                None => (127, String::new()),
+            },
+            Read::RdmaLinks => (1, String::new()),
+            Read::LinkQos { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
+        }
+    }
+
+    fn identity(&self) -> String {
+        let tools = match self.packages.manager {
+            PackageManager::Apt => "tool apt-get\ntool dpkg-query\n",
+            PackageManager::Dnf => "tool dnf\ntool rpm\n",
+        };
+        let ssh = self.ssh_netdev.as_ref().map(|netdev| format!("ssh {netdev}\n")).unwrap_or_default();
+        format!(
+            "version 1\nos ID=debian\nos VERSION_ID=\"12\"\nkernel {}\nboot_id boot-{}\ncmdline {}\narchitecture x86_64\nuid 0\ninit systemd\n\
+             {tools}virtualization none\n{ssh}end\n",
+            self.release(),
+            self.boot,
+            self.loader.running.join(" "),
+        )
+    }
+
+    /// Applies an action.
+    pub fn act(&mut self, action: &Action, now: Duration) -> Done {
+        let modified_s = self.clock_s(now);
+        let file = |content: Vec<u8>, mode: &str, owner: &str, group: &str| File {
+            content,
+            mode: plain_mode(mode),
+            owner: owner.to_owned(),
+            group: group.to_owned(),
+            modified_s,
+        };
+        match action {
+            Action::WriteFile { path, content, mode, owner, group } => {
+                self.disk.write(path, file(content.clone().into_bytes(), mode, owner, group))
+            }
+            Action::WriteBinaryFile { path, base64, mode, owner, group } => {
+                let content = base64::decode(base64).ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
+                self.disk.write(path, file(content, mode, owner, group))
+            }
+            Action::SetFileMode { path, mode, owner, group } => self.disk.own(path, mode, owner, group),
+            Action::RemoveFile { path } => {
+                self.disk.files.remove(path);
+                Ok(())
+            }
+            Action::RemoveFolders { path, below } => {
+                self.disk.remove_folders(path, below);
+                Ok(())
+            }
+            Action::SetSysctl { key, value } => self.kernel.set_sysctl(key, value),
+            Action::LoadModule { name, parameters } => self.kernel.load(name, parameters, self.release(), &self.disk),
+            Action::UnloadModule { name } => self.kernel.unload(name),
+            Action::UpdateBootLoader => self.loader.update(&self.disk),
+            Action::SetKernelArgument { argument, present } => self.loader.set_argument(argument, *present),
+            Action::ReloadSystemd => {
+                self.units.reload(&self.disk);
+                Ok(())
+            }
+            Action::Unit { name, verb } => {
+                let uptime_us = u64::try_from((now - self.booted).as_micros()).unwrap_or(u64::MAX);
+                self.units.tell(name, *verb, &self.disk, uptime_us)
+            }
+            Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
+                self.links.set(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::ReloadLink { .. } => {
+                self.links.reload(&self.disk);
+                Ok(())
+            }
+            Action::RunCommand { script, .. } => self.run(script, now),
+            Action::Reboot => {
+                self.reboot(now);
+                Ok(())
+            }
+            other => self.act_on_packages(other),
+        }
+    }
+
+    fn act_on_packages(&mut self, action: &Action) -> Done {
+        self.disk.room().map_err(|(_, why)| (100, format!("E: {why}\nrailwright: {why}")))?;
+        match action {
+            Action::RefreshPackages { repository, .. } => self.packages.refresh(repository.as_deref()),
+            Action::ForgetPackageLists { name, .. } => {
+                self.packages.fetched.remove(name);
+                Ok(())
+            }
+            Action::InstallPackages { packages, .. } => self.packages.install(packages),
+            Action::RemovePackages { names, purge, .. } => self.packages.remove(names, *purge),
+            Action::HoldPackages { names, hold, .. } => self.packages.hold(names, *hold),
+            other => Err((127, format!("sh: a simulated host has nothing for {}: not found", other.word()))),
+        }
+    }
+
+    fn run(&mut self, script: &str, now: Duration) -> Done {
+        let actions = self.commands.get(script).cloned().ok_or_else(|| (127, "sh: not found".to_owned()))?;
+        actions.iter().try_for_each(|action| self.act(action, now))
+    }
+
+    /// The host goes down and comes back: what only ran is gone, what was written counts.
+    pub fn reboot(&mut self, now: Duration) {
+        self.boot += 1;
+        self.booted = now + super::pace::BOOT;
+        self.down_until = self.booted;
+        self.running = None;
+        self.loader.running = self.loader.next.clone();
+        let release = self.release();
+        self.kernel.boot(release, &self.disk);
+        self.units.boot(&self.disk);
+        self.links.boot(&self.disk);
+    }
+
+    /// The boot failed and the earlier entry was taken: the command line of before.
+    pub fn reboot_into_old(&mut self, now: Duration) {
+        let old = self.loader.running.clone();
+        self.reboot(now);
+        self.loader.running = old;
+    }
+}

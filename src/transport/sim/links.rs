@@ -1,0 +1,153 @@
+//! The netdevs of a simulated host. systemd-networkd owns those that a file names; the others are nobody's.
+
+use super::disk::Disk;
+use super::host::{Answered, Done};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The MTU that a boot gives a netdev for which no file says another, in bytes.
+const USUAL_MTU: u32 = 1500;
+
+/// A netdev.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Bytes, running.
+    pub mtu: u32,
+    /// The largest that the driver takes, in bytes.
+    pub max_mtu: u32,
+    /// Administratively up.
+    pub up: bool,
+    /// Running addresses, in CIDR form.
+    pub addresses: BTreeSet<String>,
+    /// The file of systemd-networkd that matches it.
+    pub network_file: Option<String>,
+}
+
+impl Link {
+    /// Up, with the usual MTU.
+    pub fn of(max_mtu: u32, network_file: Option<&str>) -> Self {
+        Link { mtu: USUAL_MTU, max_mtu, up: true, addresses: BTreeSet::new(), network_file: network_file.map(str::to_owned) }
+    }
+}
+
+/// All netdevs, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Links(pub BTreeMap<String, Link>);
+
+impl Links {
+    /// The answer to `Read::Link`.
+    pub fn read(&self, netdev: &str) -> Answered {
+        let Some(link) = self.0.get(netdev) else {
+            return (1, self.0.keys().map(|name| format!("netdev={name}\n")).collect());
+        };
+        let index = self.0.keys().position(|name| name == netdev).unwrap_or_default() + 2;
+        let flags = if link.up { "0x1003" } else { "0x1002" };
+        let state = if link.up { "up" } else { "down" };
+        let mut out = format!("ifindex={index}\nmtu={}\nflags={flags}\noperstate={state}\n", link.mtu);
+        if link.up {
+            out.push_str("carrier=1\nspeed=100000\n");
+        }
+        out.push_str("driver=mlx5_core\nip=1\n");
+        for address in &link.addresses {
+            let family = if address.contains(':') { "inet6" } else { "inet" };
+            out.push_str(&format!("addr={index}: {netdev}    {family} {address} scope global {netdev}\n"));
+        }
+        (0, format!("{out}max_mtu={}\n", link.max_mtu))
+    }
+
+    /// The answer to `Read::LinkManager`.
+    pub fn read_manager(&self, netdev: &str, disk: &Disk) -> Answered {
+        let mut out = "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n".to_owned();
+        let Some(file) = self.0.get(netdev).and_then(|link| applied(netdev, link, disk)) else {
+            out.push_str("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=unmanaged\n");
+            return (0, out);
+        };
+        out.push_str(&format!("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=configured\n|NETWORK_FILE={file}\n"));
+        for (word, path) in files(&file, disk) {
+            let lines: String = disk.text(&path).unwrap_or_default().lines().map(|line| format!("|{line}\n")).collect();
+            out.push_str(&format!("\n== {word} 644 root root {path}\n{lines}"));
+        }
+        (0, out)
+    }
+
+    /// `ip link set` and `ip addr`.
+    pub fn set(&mut self, netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> Done {
+        let link = self.0.get_mut(netdev).ok_or_else(|| (1, format!("Cannot find device \"{netdev}\"")))?;
+        if let Some(mtu) = mtu {
+            if !(68..=link.max_mtu).contains(&mtu) {
+                return Err((2, "Error: mtu greater than device maximum.".to_owned()));
+            }
+            link.mtu = mtu;
+        }
+        link.up = up.unwrap_or(link.up);
+        link.addresses.extend(add.iter().cloned());
+        link.addresses.retain(|address| !remove.contains(address));
+        Ok(())
+    }
+
+    /// `networkctl reload`: every netdev gets what its files say; an address that no file has goes.
+    pub fn reload(&mut self, disk: &Disk) {
+        for (name, link) in &mut self.0 {
+            let Some(file) = applied(name, link, disk) else { continue };
+            let said = Said::of(&file, disk);
+            link.mtu = said.mtu.unwrap_or(link.mtu).min(link.max_mtu);
+            link.up = said.up.unwrap_or(link.up);
+            if !said.keeps {
+                link.addresses = said.addresses;
+            } else {
+                link.addresses.extend(said.addresses);
+            }
+        }
+    }
+
+    /// What a boot gives them.
+    pub fn boot(&mut self, disk: &Disk) {
+        for link in self.0.values_mut() {
+            (link.mtu, link.up) = (USUAL_MTU, link.network_file.is_some());
+            link.addresses.clear();
+        }
+        for (name, link) in &mut self.0 {
+            link.up |= applied(name, link, disk).is_some();
+        }
+        self.reload(disk);
+    }
+}
+
+/// The file that networkd applies: one that matches it from the start, or one of ours.
+fn applied(netdev: &str, link: &Link, disk: &Disk) -> Option<String> {
+    let own = || Some(format!("/etc/systemd/network/90-railwright-{netdev}.network")).filter(|path| disk.files.contains_key(path));
+    link.network_file.clone().filter(|path| disk.files.contains_key(path)).or_else(own)
+}
+
+fn files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let folder = format!("/etc/systemd/network/{name}.d");
+    let drop_ins = disk.below(&folder, ".conf").map(|(path, _)| ("network-drop-in", path.clone())).collect::<Vec<_>>();
+    std::iter::once(("network-file", file.to_owned())).chain(drop_ins).collect()
+}
+
+/// What the files of a netdev say.
+#[derive(Default)]
+struct Said {
+    mtu: Option<u32>,
+    up: Option<bool>,
+    addresses: BTreeSet<String>,
+    keeps: bool,
+}
+
+impl Said {
+    fn of(file: &str, disk: &Disk) -> Self {
+        let mut said = Said::default();
+        for (_, path) in files(file, disk) {
+            for (key, value) in disk.text(&path).unwrap_or_default().lines().filter_map(|line| line.split_once('=')) {
+                match key.trim() {
+                    "MTUBytes" => said.mtu = value.trim().parse().ok(),
+                    "ActivationPolicy" => said.up = Some(value.trim() == "up"),
+                    "Address" => drop(said.addresses.insert(value.trim().to_owned())),
+                    "KeepConfiguration" => said.keeps = value.trim() == "yes",
+                    _ => {}
+                }
+            }
+        }
+        said
+    }
+}

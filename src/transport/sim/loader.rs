@@ -1,0 +1,92 @@
+//! The boot loader of a simulated host: what runs, and what the menu would boot next.
+
+use super::disk::Disk;
+use super::host::{Answered, Done};
+use crate::resource::complaint::UNAVAILABLE;
+use crate::resource::kernel_parameter::command_line::DefaultFiles;
+
+/// Who keeps the boot entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeper {
+    /// GRUB with /etc/default/grub.d and update-grub.
+    Grub,
+    /// grubby.
+    Grubby,
+    /// None.
+    None,
+}
+
+/// Command lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loader {
+    /// Who keeps the entries.
+    pub keeper: Keeper,
+    /// The words of the command line that runs.
+    pub running: Vec<String>,
+    /// The words that the default entry holds.
+    pub next: Vec<String>,
+}
+
+/// The words that GRUB itself puts in front.
+const OWN: [&str; 2] = ["root=/dev/vda1", "ro"];
+
+impl Loader {
+    /// A host that booted with `quiet`.
+    pub fn of(keeper: Keeper) -> Self {
+        let words: Vec<String> = OWN.iter().copied().chain(["quiet"]).map(str::to_owned).collect();
+        Loader { keeper, running: words.clone(), next: words }
+    }
+
+    /// The answer to `Read::Boot`.
+    pub fn read(&self, disk: &Disk) -> Answered {
+        let mut out = format!("running\t{}\n", self.running.join(" "));
+        match self.keeper {
+            Keeper::None => out.push_str("loader\tnone\n"),
+            Keeper::Grubby => out.push_str(&format!("loader\tgrubby\ngrubby\targs=\"{}\"\n", self.next.join(" "))),
+            Keeper::Grub => {
+                out.push_str("loader\tgrub\n");
+                for (path, text) in default_files(disk) {
+                    out.push_str(&format!("default\t{path}\n"));
+                    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("GRUB_CMDLINE_LINUX"));
+                    lines.for_each(|line| out.push_str(&format!("set\t{line}\n")));
+                }
+                let entry = format!("menu\tmenuentry 'Linux' {{\nmenu\tlinux /vmlinuz {}\nmenu\t}}\n", self.next.join(" "));
+                out.push_str(&entry);
+            }
+        }
+        (0, out)
+    }
+
+    /// `update-grub`.
+    pub fn update(&mut self, disk: &Disk) -> Done {
+        if self.keeper == Keeper::None {
+            return Err((UNAVAILABLE, "railwright: neither update-grub nor grub2-mkconfig is on this host".to_owned()));
+        }
+        if self.keeper == Keeper::Grub {
+            disk.room()?;
+            let mut all = DefaultFiles::default();
+            default_files(disk).iter().flat_map(|(_, text)| text.lines()).for_each(|line| all.take(line));
+            self.next = OWN.iter().map(ToString::to_string).chain(all.tokens()).collect();
+        }
+        Ok(())
+    }
+
+    /// `grubby --args` and `--remove-args`: a name has one value.
+    pub fn set_argument(&mut self, argument: &str, present: bool) -> Done {
+        if self.keeper != Keeper::Grubby {
+            return Err((UNAVAILABLE, "railwright: grubby is not on this host".to_owned()));
+        }
+        let name = |word: &str| word.split('=').next().map(str::to_owned);
+        self.next.retain(|other| name(other) != name(argument));
+        if present {
+            self.next.push(argument.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// In the order in which grub-mkconfig sources them.
+fn default_files(disk: &Disk) -> Vec<(String, String)> {
+    let first = disk.text("/etc/default/grub").map(|text| ("/etc/default/grub".to_owned(), text));
+    first.into_iter().chain(disk.below("/etc/default/grub.d", ".cfg").map(|(path, text)| (path.clone(), text))).collect()
+}

@@ -1,0 +1,255 @@
+//! `sim`: a fleet of hosts in memory, behind the same handles as SSH. It takes typed reads and actions as values, and
+//! never sees a shell. Time is tokio's: in a runtime whose clock is paused, a rollout of hours takes no time at all and
+//! goes the same way every time. What goes wrong is told beforehand (`Fault`).
+//!
+//! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units and netdevs (`modules`,
+//! `units`, `links`), and a boot loader (`loader`) that decides what the next boot runs. `steps` is what it does over
+//! time. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
+
+pub mod disk;
+pub mod fault;
+pub mod host;
+pub mod links;
+pub mod loader;
+pub mod modules;
+pub mod pace;
+pub mod packages;
+pub mod steps;
+pub mod units;
+
+pub use fault::{Fault, Trouble};
+pub use host::Host;
+
+use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answer, AnswerStatus, Answers, Read};
+use fault::Call;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use steps::Begun;
+use tokio::time::Instant;
+
+/// An action that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// Virtual time since the fleet's start.
+    pub at: Duration,
+    /// The host.
+    pub host: String,
+    /// The action's word.
+    pub word: String,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    hosts: BTreeMap<String, Host>,
+    began: Option<Instant>,
+    dead: bool,
+    log: Vec<Logged>,
+}
+
+/// All hosts. Clones are the same fleet.
+#[derive(Debug, Clone, Default)]
+pub struct Fleet(Arc<Mutex<World>>);
+
+impl Fleet {
+    /// Hosts by name.
+    pub fn of(hosts: BTreeMap<String, Host>) -> Self {
+        Fleet(Arc::new(Mutex::new(World { hosts, ..World::default() })))
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a host, or changes it as somebody else would. The result of `change`, if there is such a host.
+    pub fn with<T>(&self, host: &str, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
+        self.world().hosts.get_mut(host).map(change)
+    }
+
+    /// All hosts as they are.
+    pub fn hosts(&self) -> BTreeMap<String, Host> {
+        self.world().hosts.clone()
+    }
+
+    /// Puts other hosts in the place of these.
+    pub fn replace(&self, hosts: BTreeMap<String, Host>) {
+        self.world().hosts = hosts;
+    }
+
+    /// What came of everything, host by host.
+    pub fn effects(&self) -> BTreeMap<String, Host> {
+        self.world().hosts.iter().map(|(name, host)| (name.clone(), host.effect())).collect()
+    }
+
+    /// The machine that railwright runs on loses its power (true), or is back: nothing of ours reaches a host in between.
+    pub fn cut_off(&self, dead: bool) {
+        self.world().dead = dead;
+    }
+
+    /// Whether that is so.
+    pub fn is_cut_off(&self) -> bool {
+        self.world().dead
+    }
+
+    /// Every action that was begun, in order.
+    pub fn log(&self) -> Vec<Logged> {
+        self.world().log.clone()
+    }
+
+    /// Virtual time since the first call.
+    pub fn now(&self) -> Duration {
+        self.world().now()
+    }
+
+    fn call<T>(
+        &self,
+        link: &At<'_>,
+        call: Call<'_>,
+        what: impl FnOnce(&mut Host, Duration, Option<Trouble>) -> T,
+    ) -> Result<T, TransportError> {
+        let mut world = self.world();
+        let lost = |reason: &str| TransportError::Lost { host: link.host.to_owned(), reason: reason.to_owned() };
+        if world.dead {
+            return Err(lost("railwright is dead"));
+        }
+        let now = world.now();
+        let host = world.hosts.get_mut(link.host).ok_or_else(|| lost("there is no such host"))?;
+        host.calls += 1;
+        host.disk.full_for = host.disk.full_for.saturating_sub(1);
+        host.settle(now);
+        let mut of_call = None;
+        while let Some(place) = host.faults.iter().position(|fault| fault.comes(host.calls, call)) {
+            let trouble = host.faults.remove(place).trouble;
+            if trouble.is_of_action() || matches!(trouble, Trouble::CutOff(_)) {
+                of_call = Some(trouble);
+                break;
+            }
+            host.suffer(trouble, now);
+        }
+        if now < host.down_until || link.boot.is_some_and(|boot| boot != host.boot) {
+            return Err(lost("reset by the peer"));
+        }
+        if let Call::Act(action) = call {
+            let logged = Logged { at: now, host: link.host.to_owned(), word: action.word() };
+            world.log.push(logged);
+        }
+        let host = world.hosts.get_mut(link.host).ok_or_else(|| lost("there is no such host"))?;
+        Ok(what(host, now, of_call))
+    }
+}
+
+impl World {
+    fn now(&mut self) -> Duration {
+        let now = Instant::now();
+        now - *self.began.get_or_insert(now)
+    }
+}
+
+/// A host as one connection sees it: a boot ends the connection.
+struct At<'a> {
+    host: &'a str,
+    boot: Option<u32>,
+}
+
+struct Link {
+    fleet: Fleet,
+    host: String,
+    boot: u32,
+}
+
+impl Link {
+    fn at(&self) -> At<'_> {
+        At { host: &self.host, boot: Some(self.boot) }
+    }
+
+    async fn wait_for(&self, until: Duration, token: &str, lost_after: bool) -> Result<Performed, TransportError> {
+        loop {
+            let now = self.fleet.now();
+            if now >= until {
+                break;
+            }
+            tokio::time::sleep(until - now).await;
+        }
+        let mut world = self.fleet.world();
+        let now = world.now();
+        let dead = world.dead;
+        let lost = || TransportError::Lost { host: self.host.clone(), reason: "reset by the peer".to_owned() };
+        let host = world.hosts.get_mut(&self.host).ok_or_else(lost)?;
+        host.settle(now);
+        if dead || host.boot != self.boot || now < host.down_until {
+            return Err(lost());
+        }
+        Ok(host.outcome(token, lost_after))
+    }
+}
+
+impl HostLink for Link {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(async move {
+            tokio::time::sleep(pace::ROUND_TRIP).await;
+            self.fleet.call(&self.at(), Call::Read, |host, _, trouble| {
+                let cut_off = match trouble {
+                    Some(Trouble::CutOff(place)) => place,
+                    _ => usize::MAX,
+                };
+                let mut answers = Answers::default();
+                for (place, read) in reads.iter().enumerate() {
+                    let answer = if place < cut_off {
+                        let (code, out) = host.answer(read);
+                        Answer { status: AnswerStatus::Exit(code), out }
+                    } else {
+                        Answer { status: AnswerStatus::CutOff, out: String::new() }
+                    };
+                    answers.insert(read.key(), answer);
+                }
+                answers
+            })
+        })
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move {
+            tokio::time::sleep(pace::ROUND_TRIP).await;
+            let (begun, lost_after) = self.fleet.call(&self.at(), Call::Act(action), |host, now, trouble| {
+                let lost_after = trouble == Some(Trouble::LostAfter);
+                (host.begin(action, token, now, trouble), lost_after)
+            })?;
+            match begun {
+                Begun::Lost => Ok(Performed::Unknown { reason: "the connection ended: reset by the peer".to_owned() }),
+                Begun::Over(performed) => Ok(performed),
+                Begun::Until(until) => self.wait_for(until, token, lost_after).await,
+            }
+        })
+    }
+
+    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async { Ok(Performed::Unknown { reason: "a simulated host carries no traffic".to_owned() }) })
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move {
+            tokio::time::sleep(pace::ROUND_TRIP).await;
+            let (code, stdout) = self.fleet.call(&self.at(), Call::Upkeep, |host, _, _| host.upkeep(upkeep))?;
+            Ok(Performed::Ended { code, stdout, stderr: String::new() })
+        })
+    }
+}
+
+impl Connector for Fleet {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(async move {
+            tokio::time::sleep(pace::ROUND_TRIP).await;
+            let at = At { host: &access.name, boot: None };
+            match self.call(&at, Call::Connect, |host, _, _| host.boot) {
+                Ok(boot) => Ok(Arc::new(Link { fleet: self.clone(), host: access.name.clone(), boot }) as Arc<dyn HostLink>),
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_secs(access.connect_timeout_s.into())).await;
+                    let (host, address) = (access.name.clone(), access.address.clone());
+                    Err(TransportError::Unreachable { host, address, reason: "no route to it".to_owned() })
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! How long things take on a simulated host, in virtual time. The figures only have to be in proportion: what the field
+//! reports for servers (a reboot of an eight-GPU server takes many minutes), and what the lab's machines took for the rest.
+
+use crate::resource::Action;
+use std::time::Duration;
+
+/// From the request to the first answer after it.
+pub const BOOT: Duration = Duration::from_secs(300);
+/// A connection, a read.
+pub const ROUND_TRIP: Duration = Duration::from_millis(20);
+/// What apt waits for another program's lock (`DPkg::Lock::Timeout=60`).
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long an action takes.
+pub fn of(action: &Action) -> Duration {
+    match action {
+        Action::InstallPackages { .. } | Action::RemovePackages { .. } => Duration::from_secs(40),
+        Action::RefreshPackages { .. } | Action::UpdateBootLoader => Duration::from_secs(10),
+        Action::BuildModule { .. } | Action::FetchModuleSource { .. } => Duration::from_secs(120),
+        Action::Unit { .. } | Action::ReloadSystemd | Action::ReloadLink { .. } => Duration::from_secs(1),
+        Action::RunCommand { .. } => Duration::from_secs(5),
+        _ => Duration::from_millis(50),
+    }
+}

@@ -1,0 +1,189 @@
+//! A simulated host over time: steps that take a while, go on without a connection, are killed, or are found again by
+//! their token; and the troubles that befall a host.
+
+use super::fault::Trouble;
+use super::host::{Done, Host};
+use super::pace;
+use crate::resource::Action;
+use crate::resource::complaint::LOCKED;
+use crate::transport::{Performed, Upkeep};
+use std::time::Duration;
+
+/// What runs on the host without anybody being connected to it, or until it answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Running {
+    /// What it does when it ends.
+    pub action: Action,
+    /// The name under which it was begun.
+    pub token: String,
+    /// Virtual time since the fleet's start at which it ends.
+    pub until: Duration,
+    /// What goes wrong with it.
+    pub trouble: Option<Trouble>,
+}
+
+/// How a step began.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Begun {
+    /// Nobody hears of it any more.
+    Lost,
+    /// It is over.
+    Over(Performed),
+    /// It runs until then; `Host::outcome` tells how it ended.
+    Until(Duration),
+}
+
+fn lost() -> Performed {
+    Performed::Unknown { reason: "the connection ended: reset by the peer".to_owned() }
+}
+
+fn ended(done: Done) -> Performed {
+    let (code, stderr) = done.map_or_else(|(code, stderr)| (code, stderr), |()| (0, String::new()));
+    Performed::Ended { code, stdout: String::new(), stderr }
+}
+
+impl Host {
+    /// Begins a step.
+    pub fn begin(&mut self, action: &Action, token: &str, now: Duration, trouble: Option<Trouble>) -> Begun {
+        self.tokens.push(token.to_owned());
+        if action.is_long() {
+            match self.ended.get(token).cloned() {
+                Some(Some(done)) => return Begun::Over(ended(done)),
+                Some(None) => {
+                    self.ended.remove(token);
+                    return Begun::Over(Performed::Unknown { reason: "it was ended without an exit status".to_owned() });
+                }
+                None => {}
+            }
+        }
+        if let Some(running) = &self.running {
+            if action.is_long() && running.token == token {
+                return Begun::Until(running.until);
+            }
+            let why = "railwright: an earlier step is still running on the host".to_owned();
+            return Begun::Over(ended(Err((LOCKED, why))));
+        }
+        match &trouble {
+            Some(Trouble::LostBefore) => return Begun::Lost,
+            Some(Trouble::Fails) => return Begun::Over(ended(Err((1, "no such \u{1b}[31mdevice".to_owned())))),
+            Some(Trouble::NoEffect) => return Begun::Over(ended(Ok(()))),
+            Some(Trouble::Echoes) => {
+                let echo = serde_json::to_string(action).unwrap_or_default();
+                return Begun::Over(Performed::Ended { code: 2, stdout: echo.clone(), stderr: echo });
+            }
+            _ => {}
+        }
+        if *action == Action::Reboot {
+            return self.begin_reboot(now, trouble);
+        }
+        let packages = matches!(action, Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. });
+        let (wait, trouble) = match self.packages_locked_until.saturating_sub(now) {
+            wait if packages && wait > pace::LOCK_PATIENCE => (pace::LOCK_PATIENCE, Some(Trouble::PackagesLocked(0))),
+            wait if packages => (wait, trouble),
+            _ => (Duration::ZERO, trouble),
+        };
+        let takes = wait
+            + match &trouble {
+                Some(Trouble::GoesOn(seconds)) => pace::of(action) + Duration::from_secs((*seconds).into()),
+                Some(Trouble::Slow(factor)) => pace::of(action) * (*factor).max(1),
+                Some(Trouble::Killed) => pace::of(action) / 2,
+                Some(Trouble::PackagesLocked(_)) => Duration::ZERO,
+                _ => pace::of(action),
+            };
+        let silent = matches!(trouble, Some(Trouble::GoesOn(_) | Trouble::Killed));
+        let until = now + takes;
+        self.running = Some(Running { action: action.clone(), token: token.to_owned(), until, trouble });
+        if silent { Begun::Lost } else { Begun::Until(until) }
+    }
+
+    fn begin_reboot(&mut self, now: Duration, trouble: Option<Trouble>) -> Begun {
+        match trouble {
+            Some(Trouble::OldKernel) => self.reboot_into_old(now),
+            _ => self.reboot(now),
+        }
+        if let Some(Trouble::BackAfter(seconds)) = trouble {
+            self.down_until = now + Duration::from_secs(seconds.into());
+        }
+        self.told.push(Action::Reboot.word());
+        if trouble == Some(Trouble::LostAfter) { Begun::Lost } else { Begun::Over(ended(Ok(()))) }
+    }
+
+    /// Ends what has run for long enough.
+    pub fn settle(&mut self, now: Duration) {
+        let Some(running) = self.running.take_if(|running| running.until <= now) else { return };
+        let done = match &running.trouble {
+            Some(Trouble::Killed) => return self.killed(running),
+            Some(Trouble::PackagesLocked(_)) => Err(self.packages.locked()),
+            _ => {
+                self.told.push(running.action.word());
+                self.act(&running.action, running.until)
+            }
+        };
+        self.ended.insert(running.token, Some(done));
+    }
+
+    /// What a step leaves behind that did not come to its end.
+    fn killed(&mut self, running: Running) {
+        if let Action::InstallPackages { packages, .. } = &running.action {
+            self.packages.half_install(packages);
+        }
+        self.ended.insert(running.token, None);
+    }
+
+    /// How a step ended whose time is over, for whoever was connected all the time.
+    pub fn outcome(&mut self, token: &str, trouble_after: bool) -> Performed {
+        match self.ended.get(token) {
+            _ if trouble_after => lost(),
+            Some(Some(done)) => ended(done.clone()),
+            _ => lost(),
+        }
+    }
+
+    /// Something befalls the host.
+    pub fn suffer(&mut self, trouble: Trouble, now: Duration) {
+        let until = |seconds: u32| now + Duration::from_secs(seconds.into());
+        match trouble {
+            Trouble::PowerLost => {
+                if let Some(running) = self.running.take() {
+                    self.killed(running);
+                }
+                self.reboot(now);
+            }
+            Trouble::Unreachable(seconds) => self.down_until = self.down_until.max(until(seconds)),
+            Trouble::DiskFull(calls) => self.disk.full_for = calls,
+            Trouble::Clock(seconds) => self.skew_s += seconds,
+            Trouble::PackagesLocked(seconds) => self.packages_locked_until = until(seconds),
+            Trouble::Stranger(action) => drop(self.act(&action, now)),
+            _ => {}
+        }
+    }
+
+    /// Record, lock and fence, with the exit statuses of `Upkeep`.
+    pub fn upkeep(&mut self, upkeep: &Upkeep) -> (i32, String) {
+        match upkeep {
+            Upkeep::ReadRecord => self.record.clone().map_or((1, String::new()), |json| (0, json)),
+            Upkeep::WriteRecord { .. } | Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
+            Upkeep::WriteRecord { json } => {
+                self.record = Some(json.clone());
+                (0, String::new())
+            }
+            Upkeep::Lock { holder, fence } => match &self.lock {
+                Some(other) if other != holder => (75, format!("{other}\n")),
+                _ if *fence < self.fence => (76, format!("{}\n", self.fence)),
+                _ => {
+                    (self.lock, self.fence) = (Some(holder.clone()), *fence);
+                    (0, String::new())
+                }
+            },
+            Upkeep::Idle if self.running.is_some() => (77, String::new()),
+            Upkeep::Idle => (0, String::new()),
+            Upkeep::Unlock { holder } => match &self.lock {
+                Some(other) if other != holder => (75, format!("{other}\n")),
+                _ => {
+                    self.lock = None;
+                    (0, String::new())
+                }
+            },
+        }
+    }
+}

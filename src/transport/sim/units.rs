@@ -1,0 +1,157 @@
+//! The units of a simulated host: what systemd loaded, what is enabled, what runs and since when.
+
+use super::disk::Disk;
+use super::host::{Answered, Done};
+use crate::resource::action::UnitVerb;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where units lie, the strongest first.
+const FOLDERS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+
+/// A unit as systemd knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// The text that was loaded: its file and its drop-ins.
+    pub loaded: String,
+    /// It runs, or its last run ended well and it remains.
+    pub active: bool,
+    /// Microseconds of the host's uptime at which it became active.
+    pub since_us: u64,
+}
+
+/// All units.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Units {
+    /// By name, those that systemd has loaded.
+    pub known: BTreeMap<String, Unit>,
+    /// Started at boot.
+    pub enabled: BTreeSet<String>,
+    /// Linked to /dev/null.
+    pub masked: BTreeSet<String>,
+}
+
+/// The file and the drop-ins of a unit, as one text.
+fn text(name: &str, disk: &Disk) -> Option<String> {
+    let own = FOLDERS.iter().find_map(|folder| disk.text(&format!("{folder}/{name}")))?;
+    let drop_ins = FOLDERS.iter().flat_map(|folder| {
+        let folder = format!("{folder}/{name}.d");
+        disk.below(&folder, ".conf").map(|(_, text)| text).collect::<Vec<_>>()
+    });
+    Some(std::iter::once(own).chain(drop_ins).collect())
+}
+
+fn has(text: &str, line: &str) -> bool {
+    text.lines().any(|found| found.trim() == line)
+}
+
+/// It runs once and is gone.
+fn once(text: &str) -> bool {
+    has(text, "Type=oneshot") && !has(text, "RemainAfterExit=yes")
+}
+
+impl Units {
+    /// The answer to `Read::Unit`; `booted_s` is what /proc/stat says.
+    pub fn read(&self, name: &str, disk: &Disk, booted_s: u64) -> Answered {
+        let (unit, file) = (self.known.get(name), text(name, disk));
+        let loaded = unit.map(|unit| unit.loaded.as_str()).or(file.as_deref());
+        let (masked, active) = (self.masked.contains(name), unit.is_some_and(|unit| unit.active));
+        let load = match loaded {
+            _ if masked => "masked",
+            Some(_) => "loaded",
+            None => "not-found",
+        };
+        let state = match loaded {
+            _ if masked => "masked",
+            None => "",
+            Some(text) if !text.contains("[Install]") => "static",
+            Some(_) if self.enabled.contains(name) => "enabled",
+            Some(_) => "disabled",
+        };
+        let text = loaded.unwrap_or_default();
+        let (kind, remains) = (if has(text, "Type=oneshot") { "oneshot" } else { "simple" }, has(text, "RemainAfterExit=yes"));
+        let since = unit.filter(|unit| unit.active).map_or(0, |unit| unit.since_us);
+        let runs = active && !once(text);
+        let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
+        let word = |yes: bool| if yes { "yes" } else { "no" };
+        let out = format!(
+            "btime {booted_s}\nId={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\n\
+             RemainAfterExit={}\nResult=success\nActiveEnterTimestampMonotonic={}\nExecMainExitTimestampMonotonic={}\n",
+            if runs { "active" } else { "inactive" },
+            if runs { "running" } else { "dead" },
+            word(stale),
+            word(remains),
+            if runs { since } else { 0 },
+            if kind == "oneshot" { since } else { 0 },
+        );
+        (0, out)
+    }
+
+    /// `systemctl daemon-reload`: what has no file any more is known only as long as it runs.
+    pub fn reload(&mut self, disk: &Disk) {
+        for folder in FOLDERS {
+            for path in disk.files.keys().filter(|path| path.starts_with(&format!("{folder}/"))) {
+                let name = path[folder.len() + 1..].to_owned();
+                if let (false, Some(loaded)) = (name.contains('/'), text(&name, disk)) {
+                    self.known.entry(name).or_default().loaded = loaded;
+                }
+            }
+        }
+        self.known.retain(|name, unit| unit.active || text(name, disk).is_some());
+        for (name, unit) in &mut self.known {
+            unit.loaded = text(name, disk).unwrap_or_default();
+        }
+    }
+
+    /// Tells a unit something.
+    pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, uptime_us: u64) -> Done {
+        let file = text(name, disk);
+        let missing = || (5, format!("Failed: Unit {name} not found.\nrailwright: systemctl failed: LoadState=not-found"));
+        match verb {
+            UnitVerb::Mask => drop(self.masked.insert(name.to_owned())),
+            UnitVerb::Unmask => drop(self.masked.remove(name)),
+            UnitVerb::Disable => drop(self.enabled.remove(name)),
+            UnitVerb::Enable => {
+                file.ok_or_else(missing)?;
+                if self.masked.contains(name) {
+                    return Err((1, format!("railwright: systemctl enable {name} failed: LoadState=masked")));
+                }
+                self.enabled.insert(name.to_owned());
+            }
+            UnitVerb::Stop => {
+                if let Some(unit) = self.known.get_mut(name) {
+                    unit.active = false;
+                } else {
+                    file.ok_or_else(missing)?;
+                }
+            }
+            UnitVerb::Start | UnitVerb::Restart => {
+                if self.masked.contains(name) {
+                    return Err((1, format!("railwright: systemctl start {name} failed: LoadState=masked")));
+                }
+                // A unit whose file is new is loaded when it is first asked for; a loaded one only by daemon-reload.
+                let fresh = file.ok_or_else(missing);
+                let unit = match self.known.contains_key(name) {
+                    true => self.known.entry(name.to_owned()).or_default(),
+                    false => {
+                        let loaded = fresh?;
+                        self.known.entry(name.to_owned()).or_insert(Unit { loaded, ..Unit::default() })
+                    }
+                };
+                if verb == UnitVerb::Restart || !unit.active {
+                    (unit.active, unit.since_us) = (true, uptime_us.max(1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a boot starts.
+    pub fn boot(&mut self, disk: &Disk) {
+        self.known.clear();
+        self.reload(disk);
+        for (name, unit) in &mut self.known {
+            unit.active = self.enabled.contains(name) && !self.masked.contains(name);
+            unit.since_us = 10_000_000;
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A random spec, a random world and a random schedule of faults: one value, so that it shrinks as a whole, and one line
+//! of JSON, so that it can be run again.
+
+use crate::room::{Room, wish};
+use proptest::prelude::*;
+use railwright::resource::action::{PackageVersion, UnitVerb};
+use railwright::resource::{Action, Disruption, Wish};
+use railwright::transport::sim::links::Link;
+use railwright::transport::sim::modules::ModuleFile;
+use railwright::transport::sim::packages::Installed;
+use railwright::transport::sim::{Fault, Host, Trouble};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// How many things a spec may wish for.
+pub const WISHES: usize = 14;
+
+/// One wish of the spec, on every host: which, in which of its forms, and after which earlier ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wished {
+    /// Which, below `WISHES`.
+    pub what: usize,
+    /// One of two forms (another content, another value).
+    pub form: bool,
+    /// Places of earlier wishes in the list.
+    pub after: Vec<usize>,
+}
+
+/// What is on a host before anybody comes: bits, each a thing that is there already or otherwise.
+pub type There = u32;
+
+/// A fault on one of the hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Struck {
+    /// The host's number.
+    pub host: usize,
+    /// What and when.
+    #[serde(flatten)]
+    pub fault: Fault,
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// One entry a host.
+    pub hosts: Vec<There>,
+    /// What is wished for.
+    pub wishes: Vec<Wished>,
+    /// Which of the wishes (by place) the second spec no longer has.
+    pub dropped: BTreeSet<usize>,
+    /// Hosts that may be out of service.
+    pub max_unavailable: usize,
+    /// Hosts in the first wave.
+    pub canary: usize,
+    /// What goes wrong.
+    pub faults: Vec<Struck>,
+    /// The journal record before which the controller dies, and whether it is torn.
+    pub crash: (usize, bool),
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap())
+    }
+}
+
+/// The names of so many hosts.
+fn name(number: usize) -> String {
+    format!("gpu{number:02}")
+}
+
+/// The resource's kind and body.
+fn body(what: usize, form: bool) -> (&'static str, Value) {
+    let two = |yes: &'static str, no: &'static str| if form { yes } else { no };
+    match what {
+        0 => ("file", json!({ "path": "/etc/a.conf", "content": two("a = 1\n", "a = 2\n") })),
+        1 => ("file", json!({ "path": "/opt/tool/etc/c.conf", "content": two("ä\n", "c\n"), "mode": "0600" })),
+        2 => ("sysctl", json!({ "key": "net.core.a", "value": two("5", "7") })),
+        3 => ("sysctl", json!({ "key": "vm.c", "value": two("1 2 3", "4 5 6") })),
+        4 => ("kernel_module", json!({ "name": "m_two", "loaded": true, "at_boot": true })),
+        5 => ("kernel_module", json!({ "name": "m_par", "loaded": true, "at_boot": true, "options": { "size": two("64", "128") } })),
+        6 => ("kernel_parameter", json!({ "parameter": "iommu", "value": two("pt", "off") })),
+        7 => ("package", json!({ "name": "tool", "version": two("2", "1") })),
+        8 => ("package", json!({ "name": "lib" })),
+        9 => ("systemd_unit", json!({ "name": "svc.service", "enabled": true, "active": true, "restart_on": ["/etc/a.conf"] })),
+        10 => (
+            "systemd_unit",
+            json!({ "name": "own.service", "enabled": true, "active": true,
+                "content": format!("[Service]\nType={}\nRemainAfterExit=yes\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n", two("oneshot", "exec")) }),
+        ),
+        11 => ("link", json!({ "netdev": "eth1", "mtu": if form { 9000 } else { 4200 } })),
+        12 => ("link", json!({ "netdev": "eth2", "mtu": 9000, "up": true })),
+        _ => ("command", json!({ "name": "thing", "run": "make thing", "read": { "probe": "show thing", "expect": two("one", "one") } })),
+    }
+}
+
+/// A host on which some of it is there already.
+fn host(there: There) -> Host {
+    let bit = |n: u32| there >> n & 1 == 1;
+    let mut host = Host::fresh();
+    let settings = [("net.core.a", "0"), ("vm.c", "0 0 0")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    (host.kernel.sysctls, host.kernel.defaults) = (settings.clone().into(), settings.into());
+    let module = |needs: &[&str], parameters: &[(&str, &str)]| ModuleFile {
+        needs: needs.iter().map(ToString::to_string).collect(),
+        parameters: parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+    };
+    host.kernel.on_disk = [("m_one", module(&[], &[])), ("m_two", module(&["m_one"], &[])), ("m_par", module(&[], &[("size", "8")]))]
+        .map(|(name, file)| (name.to_owned(), file))
+        .into();
+    host.packages.offered =
+        BTreeMap::from([("tool".to_owned(), vec!["1".to_owned(), "2".to_owned()]), ("lib".to_owned(), vec!["1".to_owned()])]);
+    let unit = "[Unit]\nDescription=of a package\n[Service]\nExecStart=/bin/svc\n[Install]\nWantedBy=multi-user.target\n";
+    host.disk.put("/usr/lib/systemd/system/svc.service", unit.into());
+    host.units.reload(&host.disk);
+    host.disk.put("/etc/systemd/network/10-eth1.network", "[Match]\nName=eth1\n[Network]\nAddress=10.0.0.1/24\n".into());
+    host.links.0.insert("eth1".to_owned(), Link::of(9978, Some("/etc/systemd/network/10-eth1.network")));
+    host.links.0.insert("eth2".to_owned(), Link::of(9978, None));
+    host.links.reload(&host.disk);
+    host.probes.insert("show thing".to_owned(), "/opt/thing".to_owned());
+    let make = Action::WriteFile {
+        path: "/opt/thing".into(),
+        content: "one\n".into(),
+        mode: "0644".into(),
+        owner: "root".into(),
+        group: "root".into(),
+    };
+    host.commands.insert("make thing".to_owned(), vec![make]);
+    settle_in(&mut host, &bit);
+    host
+}
+
+/// What the bits say is there.
+fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
+    if bit(0) {
+        host.disk.put("/etc/a.conf", if bit(1) { "a = 1\n" } else { "by hand\n" }.into());
+    }
+    if bit(2) {
+        host.disk.put("/etc/sysctl.d/10-site.conf", "net.core.a = 5\n".into());
+        host.kernel.set_sysctl("net.core.a", "5").unwrap();
+    }
+    if bit(3) {
+        host.kernel.loaded.insert("m_one".to_owned(), BTreeMap::new());
+    }
+    if bit(4) {
+        host.kernel.loaded.insert("m_par".to_owned(), [("size".to_owned(), "8".to_owned())].into());
+        if bit(5) {
+            host.kernel.used.insert("m_par".to_owned());
+        }
+    }
+    if bit(6) {
+        let held = bit(7);
+        host.packages.installed.insert("tool".to_owned(), Installed { version: "1".to_owned(), held: false, half: held });
+    }
+    if bit(8) {
+        host.packages.installed.insert("lib".to_owned(), Installed { version: "1".to_owned(), held: false, half: false });
+    }
+    if bit(9) {
+        host.disk.put("/etc/default/grub.d/50-cloud.cfg", "GRUB_CMDLINE_LINUX=\"console=ttyS0 iommu=off\"\n".into());
+        host.loader.update(&host.disk).unwrap();
+        host.loader.running = host.loader.next.clone();
+    }
+    if bit(10) {
+        host.units.tell("svc.service", UnitVerb::Enable, &host.disk, 1).unwrap();
+        host.units.tell("svc.service", UnitVerb::Start, &host.disk, 1).unwrap();
+    }
+    if bit(11) {
+        host.disk.put("/opt/thing", "one\n".into());
+    }
+    if bit(12) {
+        host.links.set("eth1", Some(9000), None, &[], &[]).unwrap();
+    }
+}
+
+impl Case {
+    /// The hosts' names.
+    pub fn names(&self) -> Vec<String> {
+        (0..self.hosts.len()).map(name).collect()
+    }
+
+    /// The world before anybody comes, with everything that is wished for and nothing that goes wrong yet.
+    pub fn room(&self) -> Room {
+        let mut room = Room::with(self.hosts.iter().enumerate().map(|(n, there)| (name(n), host(*there))).collect());
+        room.wishes = self.wished(&BTreeSet::new());
+        (room.rollout.canary, room.rollout.max_unavailable) = (self.canary, self.max_unavailable);
+        room.rollout.max_disruption = Disruption::Reboot;
+        room
+    }
+
+    /// From now on things go wrong.
+    pub fn strike(&self, room: &Room) {
+        for struck in &self.faults {
+            room.fleet.with(&name(struck.host), |host| {
+                host.faults.push(Fault { after: host.calls + struck.fault.after, ..struck.fault.clone() });
+            });
+        }
+    }
+
+    /// The wishes without those that are left out, on every host.
+    pub fn wished(&self, without: &BTreeSet<usize>) -> Vec<Wish> {
+        let mut all = Vec::new();
+        for host in self.names() {
+            for (place, wished) in self.wishes.iter().enumerate().filter(|(place, _)| !without.contains(place)) {
+                let (kind, body) = body(wished.what, wished.form);
+                let mut own = wish(&host, kind, body, &[]);
+                let earlier = wished.after.iter().filter(|before| **before < place && !without.contains(before));
+                // A file that comes after the unit that watches it would leave a restart owed, as it was asked for.
+                let earlier = earlier.filter(|_| wished.what != 0);
+                own.after = earlier.map(|before| self.address(&host, *before)).collect();
+                all.push(own);
+            }
+        }
+        all
+    }
+
+    fn address(&self, host: &str, place: usize) -> railwright::base::Address {
+        let (kind, body) = body(self.wishes[place].what, self.wishes[place].form);
+        wish(host, kind, body, &[]).address
+    }
+}
+
+/// What may go wrong without changing what a run comes to in the end: it only has to look again, or wait.
+pub fn benign() -> BoxedStrategy<Trouble> {
+    prop_oneof![
+        Just(Trouble::LostBefore),
+        Just(Trouble::LostAfter),
+        (1u32..90).prop_map(Trouble::GoesOn),
+        (2u32..20).prop_map(Trouble::Slow),
+        (1u32..50).prop_map(Trouble::PackagesLocked),
+        (1i64..100_000).prop_map(Trouble::Clock),
+        (300u32..900).prop_map(Trouble::BackAfter),
+    ]
+    .boxed()
+}
+
+/// Everything that may go wrong, save that somebody else changes the host.
+pub fn troubles() -> BoxedStrategy<Trouble> {
+    prop_oneof![
+        4 => benign(),
+        1 => Just(Trouble::Killed),
+        1 => Just(Trouble::Fails),
+        1 => Just(Trouble::NoEffect),
+        1 => Just(Trouble::OldKernel),
+        1 => Just(Trouble::PowerLost),
+        1 => (0usize..12).prop_map(Trouble::CutOff),
+        1 => (1u32..4000).prop_map(Trouble::Unreachable),
+        1 => (1u32..30).prop_map(Trouble::DiskFull),
+        1 => (50u32..4000).prop_map(Trouble::PackagesLocked),
+        1 => (1000u32..5000).prop_map(Trouble::BackAfter),
+    ]
+    .boxed()
+}
+
+/// Somebody else at work.
+pub fn stranger() -> BoxedStrategy<Trouble> {
+    let install = |name: &str| Action::InstallPackages {
+        manager: railwright::resource::action::PackageManager::Apt,
+        packages: vec![PackageVersion { name: name.to_owned(), version: None }],
+    };
+    prop_oneof![
+        Just(Action::SetSysctl { key: "net.core.a".into(), value: "99".into() }),
+        Just(Action::RemoveFile { path: "/etc/a.conf".into() }),
+        Just(Action::SetFileMode { path: "/etc/a.conf".into(), mode: "0600".into(), owner: "root".into(), group: "root".into() }),
+        Just(Action::Unit { name: "svc.service".into(), verb: UnitVerb::Stop }),
+        Just(install("lib")),
+    ]
+    .prop_map(|action| Trouble::Stranger(Box::new(action)))
+    .boxed()
+}
+
+fn wishes() -> impl Strategy<Value = Vec<Wished>> {
+    let one = (0..WISHES, any::<bool>(), proptest::collection::vec(0usize..8, 0..3));
+    proptest::collection::vec(one, 1..9).prop_map(|all| {
+        let mut seen = BTreeSet::new();
+        // The same thing in two forms is no spec.
+        let all = all.into_iter().map(|(what, form, after)| Wished { what, form, after });
+        all.filter(|wished| seen.insert(wished.what)).collect()
+    })
+}
+
+/// Cases with up to so many hosts and faults of this sort.
+pub fn cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize) -> impl Strategy<Value = Case> {
+    let hosts = proptest::collection::vec(any::<u32>().prop_map(|bits| bits & 0x1fff), 1..=hosts);
+    let struck = (any::<prop::sample::Index>(), 0u32..60, trouble);
+    let dropped = proptest::collection::btree_set(0usize..8, 0..4);
+    let rest = (1usize..4, 1usize..3, proptest::collection::vec(struck, 0..=faults), (0usize..120, any::<bool>()));
+    (hosts, wishes(), dropped, rest).prop_map(|(hosts, wishes, dropped, (max_unavailable, canary, struck, crash))| {
+        let strike = |(host, after, trouble): (prop::sample::Index, u32, Trouble)| Struck {
+            host: host.index(hosts.len()),
+            fault: Fault { after, word: None, trouble },
+        };
+        let faults = struck.into_iter().map(strike).collect();
+        Case { wishes, dropped, max_unavailable, canary, faults, crash, hosts }
+    })
+}

@@ -1,0 +1,273 @@
+//! Law 9: no input, however hostile, panics or reaches a shell unquoted.
+
+use super::schedules;
+use crate::room::{Room, runtime};
+use proptest::prelude::*;
+use railwright::apply::apply;
+use railwright::base::nodeset;
+use railwright::base::quote::sh;
+use railwright::plan::file;
+use railwright::resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
+use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright::resource::{Action, Answer, AnswerStatus, Answers, Observation, Read, kinds};
+use railwright::spec::{self, SourceFile};
+use railwright::state::{host_record, journal};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Sound documents of each sort, by the word that says how they are read.
+fn seeds() -> &'static Vec<(&'static str, Vec<u8>)> {
+    static SEEDS: OnceLock<Vec<(&str, Vec<u8>)>> = OnceLock::new();
+    SEEDS.get_or_init(|| {
+        let mut all: Vec<(&str, Vec<u8>)> = vec![("observation", std::fs::read("plans/lab/fresh.json").unwrap())];
+        for folder in ["inventories/lab", "inventories/example-roce"] {
+            let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            all.extend(
+                files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| ("spec", std::fs::read(path).unwrap())),
+            );
+        }
+        runtime().block_on(async {
+            let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+            let plan = room.plan().await;
+            let run = apply(&plan, &room.context, room.sink()).await.run.unwrap();
+            all.push(("plan", file::bytes(&plan)));
+            all.push(("journal", std::fs::read(room.context.folder.path().join("runs").join(run).join("journal.jsonl")).unwrap()));
+            all.push(("record", room.host("a", |host| host.record.clone().unwrap().into_bytes())));
+        });
+        all
+    })
+}
+
+fn read(sort: &str, bytes: &[u8]) {
+    let text = || String::from_utf8_lossy(bytes).into_owned();
+    match sort {
+        "spec" => drop(spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text: text() }])),
+        "observation" => drop(serde_json::from_slice::<Observation>(bytes)),
+        "plan" => drop(file::parse("x", bytes)),
+        "journal" => drop(journal::read("x", bytes)),
+        "record" => drop(host_record::parse("a", &text())),
+        other => panic!("{other}"),
+    }
+}
+
+/// What is put into a document in the place of something else.
+const BAITS: [&str; 14] = [
+    "\0",
+    "\u{1b}[2J",
+    "\u{feff}",
+    "{{",
+    "&a [*a, *a]",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+    "999999999999999999999999",
+    "-1",
+    "gpu[1-99999999]",
+    "gpu[9-1,]",
+    "\n\t- ",
+    "null",
+    "\"",
+    "ä\u{301}",
+];
+
+fn bent(seed: &[u8], bends: &[(prop::sample::Index, usize, usize)]) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for (place, gone, bait) in bends {
+        let at = place.index(bytes.len().max(1));
+        let end = (at + gone).min(bytes.len());
+        let put = BAITS.get(*bait).map(|bait| bait.as_bytes()).unwrap_or_default();
+        bytes.splice(at.min(end)..end, put.iter().copied());
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn law_9_no_document_panics(bends in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0usize..20), 1..6)) {
+        for (sort, seed) in seeds() {
+            read(sort, &bent(seed, &bends));
+        }
+    }
+
+    #[test]
+    fn law_9_no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "[a-z0-9\\[\\],\\-]{0,30}") {
+        for (sort, _) in seeds() {
+            read(sort, &bytes);
+        }
+        drop(nodeset::expand(&text));
+    }
+
+    #[test]
+    fn law_9_no_answer_panics(lines in proptest::collection::vec((0usize..40, "[ -~\t]{0,20}"), 0..30), code in -1i32..130, status in 0u8..6) {
+        let out: String = lines.iter().map(|(n, rest)| format!("{}{rest}\n", PIECES.get(*n).copied().unwrap_or_default())).collect();
+        let status = match status {
+            0 => AnswerStatus::TimedOut,
+            1 => AnswerStatus::CutOff,
+            2 => AnswerStatus::TooLong,
+            _ => AnswerStatus::Exit(if status == 3 { 0 } else { code }),
+        };
+        for (name, body) in bodies() {
+            let kind = kinds().iter().find(|kind| kind.name() == name).unwrap();
+            let wish = crate::room::wish("a", name, body, &[]);
+            let mut answers = Answers::default();
+            for read in kind.reads(&wish) {
+                answers.insert(read.key(), Answer { status: status.clone(), out: out.clone() });
+            }
+            let found = kind.assess(&wish, &answers);
+            kind.undo(&wish, &found.before, &answers);
+            kind.undo(&wish, &Value::Null, &answers);
+        }
+    }
+
+    #[test]
+    fn law_9_nothing_reaches_a_shell_unquoted(hostile in "[ -,;-^`{-~\n\u{e4}]{1,12}") {
+        for (bland, evil) in actions(BLAND).into_iter().zip(actions(&hostile)) {
+            prop_assert_eq!(evil.script(), with(&bland.script(), &hostile), "{}", bland.word());
+        }
+        for (bland, evil) in reads(BLAND).into_iter().zip(reads(&hostile)) {
+            prop_assert_eq!(evil.script(), with(&bland.script(), &hostile), "{}", bland.key());
+        }
+    }
+}
+
+/// Beginnings of lines that the decoders look for.
+const PIECES: [&str; 36] = [
+    "644 root root 3 regular file",
+    "folder /",
+    "running\t",
+    "file\t/etc/sysctl.d/x.conf",
+    "line\t/etc/sysctl.d/x.conf:",
+    "none",
+    "kernel\t6.1",
+    "loaded\tm_two 1 2 a,b, Live",
+    "parameter\tsize\t",
+    "boot\t/etc/modules-load.d/x.conf\t",
+    "modprobe\t/etc/modprobe.d/x.conf\toptions m_two ",
+    "manager\tapt",
+    "manager\tdnf",
+    "dpkg\tii \ttool\t",
+    "rpm\ttool\t",
+    "lock\ttool-",
+    "btime ",
+    "LoadState=",
+    "UnitFileState=",
+    "ActiveEnterTimestampMonotonic=",
+    "loader\tgrub",
+    "loader\tgrubby",
+    "grubby\targs=",
+    "menu\tmenuentry ",
+    "menu\t}",
+    "set\tGRUB_CMDLINE_LINUX_DEFAULT=",
+    "mtu=",
+    "addr=2: eth1 inet ",
+    "\n== networkd 644 root root /run/x",
+    "|NETWORK_FILE=",
+    "\n== device rxe0",
+    "\n== port 1",
+    "|gids/0:",
+    "\n== pfc 0",
+    "|{\"prio_pfc\":",
+    "dkms\t",
+];
+
+/// A wish of every kind.
+fn bodies() -> Vec<(&'static str, Value)> {
+    vec![
+        ("file", json!({ "path": "/etc/x", "content": "one\n" })),
+        ("sysctl", json!({ "key": "net.a", "value": "7" })),
+        ("kernel_module", json!({ "name": "m_two", "loaded": true, "at_boot": true, "options": { "size": "64" } })),
+        ("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" })),
+        ("package", json!({ "name": "tool", "version": "2", "hold": true })),
+        (
+            "package_repository",
+            json!({ "name": "own", "manager": "apt", "url": "http://x/deb", "key": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nk\n-----END PGP PUBLIC KEY BLOCK-----" }),
+        ),
+        ("systemd_unit", json!({ "name": "svc.service", "enabled": true, "active": true, "restart_on": ["/etc/x"] })),
+        ("link", json!({ "netdev": "eth1", "mtu": 9000, "addresses": ["10.0.0.1/24"] })),
+        ("link_qos", json!({ "netdev": "eth1", "pfc": [3], "pause": false })),
+        ("rdma_link", json!({ "netdev": "eth1", "type": "rxe" })),
+        ("configfs_value", json!({ "netdev": "eth1", "attribute": "default_roce_tos", "value": 104 })),
+        ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
+    ]
+}
+
+/// A word that has to be quoted, in whose place the hostile ones are put.
+const BLAND: &str = "Q W Q";
+
+/// The script with the hostile text in the place of the bland one, wherever that stands between single quotes.
+fn with(script: &str, hostile: &str) -> String {
+    let pieces: Vec<&str> = script.split('\'').collect();
+    let mut out = String::new();
+    for (n, piece) in pieces.iter().enumerate() {
+        match (n % 2 == 1, piece.contains(BLAND)) {
+            (true, true) => out.push_str(&sh(&piece.replace(BLAND, hostile))),
+            (true, false) => out.push_str(&format!("'{piece}'")),
+            (false, _) => out.push_str(piece),
+        }
+    }
+    out
+}
+
+/// Every action that holds a text, with this text in every place.
+fn actions(text: &str) -> Vec<Action> {
+    let own = || text.to_owned();
+    let path = || format!("/etc/{text}");
+    let (apt, dnf) = (PackageManager::Apt, PackageManager::Dnf);
+    let map = || BTreeMap::from([("k".to_owned(), own())]);
+    let packages = || vec![PackageVersion { name: own(), version: Some(own()) }, PackageVersion { name: own(), version: None }];
+    let mut all = vec![
+        Action::WriteFile { path: path(), content: own(), mode: own(), owner: own(), group: own() },
+        Action::SetFileMode { path: path(), mode: own(), owner: own(), group: own() },
+        Action::WriteBinaryFile { path: path(), base64: own(), mode: own(), owner: own(), group: own() },
+        Action::RemoveFolders { path: path(), below: own() },
+        Action::RemoveFile { path: path() },
+        Action::SetSysctl { key: own(), value: own() },
+        Action::LoadModule { name: own(), parameters: map() },
+        Action::UnloadModule { name: own() },
+        Action::SetKernelArgument { argument: own(), present: true },
+        Action::Unit { name: own(), verb: UnitVerb::Restart },
+        Action::SetLink { netdev: own(), mtu: Some(9000), up: Some(true), add_addresses: vec![own()], remove_addresses: vec![own()] },
+        Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::NetworkManager },
+        Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::Ifupdown },
+        Action::ModifyConnection { uuid: own(), settings: map() },
+        Action::SetInterfacesMtu { path: path(), netdev: own(), from: 1500, to: 9000 },
+        Action::SetDcb { commands: vec![vec![own(), own()]] },
+        Action::SetMlnxQos { commands: vec![vec![own()]] },
+        Action::SetPause { netdev: own(), on: true },
+        Action::AddRdmaLink { name: own(), link_type: own(), netdev: own() },
+        Action::RemoveRdmaLink { name: own() },
+        Action::SetConfigfs { path: path(), value: own() },
+        Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
+        Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
+    ];
+    let git = ModuleSource::Git { url: own(), revision: own() };
+    let (name, version) = (own(), own());
+    all.push(Action::FetchModuleSource { name, version, source: git, dkms_conf: Some(own()), digest: own() });
+    for manager in [apt, dnf] {
+        all.push(Action::InstallPackages { manager, packages: packages() });
+        all.push(Action::RemovePackages { manager, names: vec![own()], purge: true });
+        all.push(Action::HoldPackages { manager, names: vec![own()], hold: true });
+        all.push(Action::RefreshPackages { manager, repository: Some(own()) });
+    }
+    all
+}
+
+/// The same of what is read.
+fn reads(text: &str) -> Vec<Read> {
+    let own = || text.to_owned();
+    vec![
+        Read::File { path: format!("/etc/{text}") },
+        Read::Sysctl { key: format!("net.{text}") },
+        Read::KernelModule { name: own() },
+        Read::Packages { names: vec![own()] },
+        Read::Unit { name: own() },
+        Read::Modified { paths: vec![own(), own()] },
+        Read::Link { netdev: own() },
+        Read::LinkManager { netdev: own() },
+        Read::LinkQos { netdev: own() },
+        Read::Configfs { path: own() },
+        Read::ModuleBuild { name: own(), version: own(), module: own() },
+        Read::Command { script: own() },
+    ]
+}

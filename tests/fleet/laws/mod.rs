@@ -1,0 +1,65 @@
+//! The laws of the design as properties over random specs, worlds and schedules of faults: 200 of them each, or as many as
+//! `RAILWRIGHT_SCHEDULES` says. A case that fails is shrunk and printed as one line that runs it again.
+
+mod budget;
+mod case;
+mod crash;
+mod hostile;
+mod order;
+mod settled;
+mod unchanged;
+
+use crate::room::runtime;
+use case::Case;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+
+/// Fails the case with these words unless it holds.
+macro_rules! ensure {
+    ($holds:expr, $($words:tt)+) => {
+        if !$holds {
+            return Err(format!($($words)+));
+        }
+    };
+}
+use ensure;
+
+/// What a check makes of a case: nothing to say about it (its premise did not hold), or that it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// The law said something about the case.
+    Yes,
+    /// The law says nothing about such a case.
+    Beside,
+}
+
+/// Cases a law is tried with.
+pub fn schedules() -> u32 {
+    std::env::var("RAILWRIGHT_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+}
+
+/// Tries a law. At least one case in twenty has to be one that the law says something about.
+fn law(name: &str, cases: impl Strategy<Value = Case>, check: impl AsyncFn(&Case) -> Result<Held, String>) {
+    if let Ok(line) = std::env::var("RAILWRIGHT_CASE") {
+        let case: Case = serde_json::from_str(&line).unwrap();
+        let held = runtime().block_on(check(&case));
+        return println!("{name}: {}", held.map_or_else(|why| panic!("{why}"), |held| format!("{held:?}")));
+    }
+    let spoken = std::cell::Cell::new(0);
+    let config = Config { cases: schedules(), failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    let ran = TestRunner::new(config).run(&cases, |case| {
+        let held = runtime().block_on(check(&case)).map_err(TestCaseError::fail)?;
+        spoken.set(spoken.get() + u32::from(held == Held::Yes));
+        Ok(())
+    });
+    match ran {
+        Ok(()) => {
+            println!("{name}: {} schedules, {} of them with something to say", schedules(), spoken.get());
+            assert!(spoken.get() * 20 >= schedules(), "{name} says next to nothing: {} of {}", spoken.get(), schedules());
+        }
+        Err(TestError::Fail(why, case)) => {
+            panic!("{why}\nagain: RAILWRIGHT_CASE='{case:?}' cargo test --test fleet {name} -- --nocapture\n")
+        }
+        Err(other) => panic!("{other}"),
+    }
+}

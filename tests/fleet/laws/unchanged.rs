@@ -1,0 +1,64 @@
+//! Law 4: plan and drift change nothing on any target.
+
+use super::case::{Case, cases, stranger};
+use super::{Held, ensure, law};
+use crate::room::Room;
+use proptest::prelude::*;
+use railwright::apply::apply;
+use railwright::drift;
+use railwright::resource::{Action, Wish, kind_named};
+use railwright::transport::sim::{Host, Trouble};
+use std::collections::BTreeMap;
+
+/// Everything of every host, save how often it was asked and what it will still be struck with.
+fn all(room: &Room) -> BTreeMap<String, Host> {
+    let mut hosts = room.fleet.hosts();
+    hosts.values_mut().for_each(|host| (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default()));
+    hosts
+}
+
+#[test]
+fn law_4_plan_and_drift_change_nothing() {
+    let silent = prop_oneof![(0usize..12).prop_map(Trouble::CutOff), (1u32..4000).prop_map(Trouble::Unreachable)].boxed();
+    law("law_4", cases(4, silent, 3), async |case: &Case| {
+        let room = case.room();
+        let plan = room.plan().await;
+        if case.crash.1 {
+            apply(&plan, &room.context, room.sink()).await;
+            let by_hand = Action::SetSysctl { key: "net.core.a".into(), value: "3".into() };
+            room.host("gpu00", |host| host.suffer(Trouble::Stranger(Box::new(by_hand)), std::time::Duration::ZERO));
+        }
+        case.strike(&room);
+        let (before, log) = (all(&room), room.fleet.log().len());
+        let plan = room.plan().await;
+        let state = room.state();
+        let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
+        let assess = |wish: &Wish| {
+            let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
+            Ok(kind_named(&wish.kind).ok_or("no such kind")?.assess(wish, &found.answers))
+        };
+        let findings = drift::findings(&Default::default(), &room.wishes, &Default::default(), &assess, &state.last_applied);
+        ensure!(all(&room) == before, "a host is another one");
+        ensure!(room.fleet.log().len() == log, "a host was told something");
+        let spoke = !plan.nodes.is_empty() || findings.has_drift();
+        Ok(if spoke { Held::Yes } else { Held::Beside })
+    });
+}
+
+#[test]
+fn the_comparison_sees_what_somebody_else_does() {
+    law("the_comparison_sees", cases(2, stranger(), 0), async |case: &Case| {
+        let room = case.room();
+        let before = all(&room);
+        let more = Action::WriteFile {
+            path: "/x".into(),
+            content: String::new(),
+            mode: "0644".into(),
+            owner: "root".into(),
+            group: "root".into(),
+        };
+        room.host("gpu00", |host| host.suffer(Trouble::Stranger(Box::new(more)), std::time::Duration::ZERO));
+        ensure!(all(&room) != before, "nobody saw it");
+        Ok(Held::Yes)
+    });
+}
