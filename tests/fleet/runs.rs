@@ -202,6 +202,30 @@ async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_catches_up_is_proven_by_a_gate_that_others_passed_before() {
+    let room = full(&["a", "b", "c"]);
+    room.fault("c", "write_file", Trouble::Fails);
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0612"]));
+    assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b after a"]);
+    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let last = room.gate.checked.lock().unwrap().last().cloned().unwrap();
+    assert!(last.starts_with("b,c after a"), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
+    let room = two_files(&["a"]);
+    let dead = ClusterLock::take(&room.context.folder, "apply").unwrap().holder.line();
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    room.host("a", |host| host.lock = Some(dead));
+    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(codes(&outcome), ["RW0623"]);
+    room.host("a", |host| assert_eq!(host.lock, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn hosts_that_are_down_take_the_budget() {
     let mut room = full(&["a", "b"]);
     room.rollout.max_unavailable = 1;

@@ -82,12 +82,18 @@ fn like(machine: &Machine) -> Host {
         host.disk.put(path, words(&format!("cat {path}")).as_str().into());
     }
     host.kernel.sysctls = [("net.core.rmem_max".to_owned(), words("cat /proc/sys/net/core/rmem_max"))].into();
-    let parameter = |name: &str| (name.to_owned(), words(&format!("modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; modprobe -r null_blk")));
-    host.kernel.on_disk.insert("null_blk".to_owned(), ModuleFile { parameters: [parameter("gb"), parameter("nr_devices")].into(), ..ModuleFile::default() });
+    let parameter = |name: &str| {
+        (name.to_owned(), words(&format!("modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; modprobe -r null_blk")))
+    };
+    host.kernel.on_disk.insert(
+        "null_blk".to_owned(),
+        ModuleFile { parameters: [parameter("gb"), parameter("nr_devices")].into(), ..ModuleFile::default() },
+    );
     let version = words(&format!("apt-cache policy {PACKAGE} | sed -n 's/^ *Candidate: //p'"));
     host.packages.offered = BTreeMap::from([(PACKAGE.to_owned(), vec![version])]);
     host.loader.running = words("cat /proc/cmdline").split(' ').map(str::to_owned).collect();
-    let mut link = Link::of(words(&format!("ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'")).parse().unwrap(), None);
+    let mut link =
+        Link::of(words(&format!("ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'")).parse().unwrap(), None);
     let file = words(&format!("sed -n 's/^NETWORK_FILE=//p' /run/systemd/netif/links/$(cat /sys/class/net/{NETDEV}/ifindex)"));
     link.network_file = Some(file).filter(|file| !file.is_empty());
     link.mtu = words(&format!("cat /sys/class/net/{NETDEV}/mtu")).parse().unwrap();
@@ -98,7 +104,11 @@ fn like(machine: &Machine) -> Host {
 
 pub fn a_simulated_host_does_what_the_machine_does(machine: &Machine) {
     let mut both = Both { machine, host: like(machine), now: Duration::from_secs(60) };
-    both.story("file", json!({ "path": "/opt/sim/a/x.conf", "content": "one\n" }), json!({ "path": "/opt/sim/a/x.conf", "content": "zw\u{f6}lf\n", "mode": "0600" }));
+    both.story(
+        "file",
+        json!({ "path": "/opt/sim/a/x.conf", "content": "one\n" }),
+        json!({ "path": "/opt/sim/a/x.conf", "content": "zw\u{f6}lf\n", "mode": "0600" }),
+    );
     both.story("sysctl", json!({ "key": "net.core.rmem_max", "value": 4194304 }), json!({ "key": "net.core.rmem_max", "value": 8388608 }));
     let module = |gb: u32| json!({ "name": "null_blk", "loaded": true, "at_boot": true, "options": { "gb": gb } });
     both.story("kernel_module", module(1), module(2));

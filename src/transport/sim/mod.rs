@@ -88,11 +88,6 @@ impl Fleet {
         self.world().dead = dead;
     }
 
-    /// Whether that is so.
-    pub fn is_cut_off(&self) -> bool {
-        self.world().dead
-    }
-
     /// Every action that was begun, in order.
     pub fn log(&self) -> Vec<Logged> {
         self.world().log.clone()

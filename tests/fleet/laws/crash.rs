@@ -1,5 +1,5 @@
 //! Law 3: a crash at any journal record, also between an action and its record, then resume, gives the same targets and
-//! the same state as no crash.
+//! the same state as no crash. A disk that is full at a record is such a crash, of a controller that lives.
 
 use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
@@ -12,11 +12,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// The controller dies before a record: nothing is written any more, and nothing of it reaches the fleet.
+/// How a record is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Death {
+    /// The controller dies before it: nothing of it reaches the fleet any more.
+    Before,
+    /// The same, with half of the record on the disk.
+    Torn,
+    /// The disk is full, and the controller lives.
+    Full,
+}
+
+impl Death {
+    fn of(case: &Case) -> Self {
+        match case.crash {
+            (at, _) if at % 3 == 0 => Death::Full,
+            (_, true) => Death::Torn,
+            (_, false) => Death::Before,
+        }
+    }
+}
+
+/// Breaks before a record.
 struct Mortal {
     inner: Box<dyn JournalStore>,
     left: Arc<Mutex<Option<usize>>>,
-    torn: bool,
+    died: Arc<Mutex<bool>>,
+    death: Death,
     fleet: Fleet,
 }
 
@@ -26,12 +48,12 @@ impl JournalStore for Mortal {
             let mut left = self.left.lock().unwrap();
             match left.as_mut() {
                 Some(0) => {
-                    if self.torn {
+                    (*left, *self.died.lock().unwrap()) = (None, true);
+                    if self.death == Death::Torn {
                         self.inner.append(&line[..line.len() / 2])?;
                     }
-                    *left = None;
-                    self.fleet.cut_off(true);
-                    return Err(io::Error::other("killed"));
+                    self.fleet.cut_off(self.death != Death::Full);
+                    return Err(io::Error::from(io::ErrorKind::StorageFull));
                 }
                 Some(left) => *left -= 1,
                 None => {}
@@ -62,14 +84,21 @@ fn has(outcome: &ApplyOutcome, code: &str) -> bool {
 }
 
 /// The spec, and then the spec without what is dropped. `left` counts down to each death.
-async fn story(case: &Case, room: &mut Room, left: &Mutex<Option<usize>>, deaths: &mut Vec<usize>) -> Result<ApplyOutcome, String> {
+async fn story(
+    case: &Case,
+    room: &mut Room,
+    left: &Mutex<Option<usize>>,
+    died: &Mutex<bool>,
+    deaths: &mut Vec<usize>,
+) -> Result<ApplyOutcome, String> {
     let mut last = None;
+    let has_died = || std::mem::take(&mut *died.lock().unwrap());
     for without in [BTreeSet::new(), case.dropped.clone()] {
         room.wishes = case.wished(&without);
         let plan = room.plan().await;
         let mut outcome = apply(&plan, &room.context, room.sink()).await;
         // Whoever finds the run dead goes on with it, and dies again as often as there are deaths left.
-        while room.fleet.is_cut_off() {
+        while has_died() {
             room.fleet.cut_off(false);
             *left.lock().unwrap() = deaths.pop();
             outcome = resume(&room.context, Decisions::default(), room.sink()).await;
@@ -78,7 +107,7 @@ async fn story(case: &Case, room: &mut Room, left: &Mutex<Option<usize>>, deaths
             // It died before its first record, so nothing was done; or all of it was done.
             let plan = room.plan().await;
             outcome = apply(&plan, &room.context, room.sink()).await;
-            while room.fleet.is_cut_off() {
+            while has_died() {
                 room.fleet.cut_off(false);
                 *left.lock().unwrap() = None;
                 outcome = resume(&room.context, Decisions::default(), room.sink()).await;
@@ -93,18 +122,18 @@ async fn story(case: &Case, room: &mut Room, left: &Mutex<Option<usize>>, deaths
 }
 
 /// Runs it, dying at these records (counted from the one before); how the last run ended, and what it came to.
-async fn run(case: &Case, mut deaths: Vec<usize>, torn: bool) -> Result<(ApplyOutcome, End, usize), String> {
+async fn run(case: &Case, mut deaths: Vec<usize>, death: Death) -> Result<(ApplyOutcome, End, usize), String> {
     let mut room = case.room();
     deaths.reverse();
     let counted = Arc::new(Mutex::new(0usize));
-    let left = Arc::new(Mutex::new(deaths.pop()));
-    let (fleet, shared, count) = (room.fleet.clone(), left.clone(), counted.clone());
+    let (left, died) = (Arc::new(Mutex::new(deaths.pop())), Arc::new(Mutex::new(false)));
+    let (fleet, shared, told, count) = (room.fleet.clone(), left.clone(), died.clone(), counted.clone());
     room.context.folder = room.context.folder.clone().through(Arc::new(move |inner| {
         let inner: Box<dyn JournalStore> = Box::new(Counted { inner, count: count.clone() });
-        Box::new(Mortal { inner, left: shared.clone(), torn, fleet: fleet.clone() })
+        Box::new(Mortal { inner, left: shared.clone(), died: told.clone(), death, fleet: fleet.clone() })
     }));
     case.strike(&room);
-    let outcome = story(case, &mut room, &left, &mut deaths).await?;
+    let outcome = story(case, &mut room, &left, &died, &mut deaths).await?;
     let records = *counted.lock().unwrap();
     Ok((outcome, end_of(&room), records))
 }
@@ -150,13 +179,13 @@ fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Re
 #[test]
 fn law_3_a_crash_and_resume_is_as_no_crash() {
     law("law_3", cases(3, benign(), 2), async |case: &Case| {
-        let (outcome, whole, records) = run(case, Vec::new(), false).await?;
+        let (outcome, whole, records) = run(case, Vec::new(), Death::Before).await?;
         if outcome.ending != Ending::Done || records == 0 {
             return Ok(Held::Beside);
         }
         // A second crash, in the resumed part, must not matter either.
         let deaths = vec![case.crash.0 % records, case.crash.0 % 7];
-        compare(case, &run(case, deaths, case.crash.1).await?, &whole)?;
+        compare(case, &run(case, deaths, Death::of(case)).await?, &whole)?;
         Ok(Held::Yes)
     });
 }
@@ -164,17 +193,17 @@ fn law_3_a_crash_and_resume_is_as_no_crash() {
 #[test]
 fn law_3_holds_at_every_record_of_a_whole_story() {
     let line = r#"{"hosts":[0,4095],"wishes":[{"what":0,"form":true,"after":[]},{"what":1,"form":true,"after":[]},{"what":2,"form":false,"after":[0]},
-        {"what":4,"form":true,"after":[]},{"what":5,"form":true,"after":[]},{"what":6,"form":true,"after":[0]},{"what":7,"form":true,"after":[]},
-        {"what":9,"form":true,"after":[0]},{"what":10,"form":true,"after":[]},{"what":11,"form":true,"after":[]},{"what":12,"form":true,"after":[]},
-        {"what":13,"form":true,"after":[]}],"dropped":[0,3,5,6,9],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
+        {"what":5,"form":true,"after":[]},{"what":6,"form":true,"after":[0]},{"what":7,"form":true,"after":[]},{"what":9,"form":true,"after":[0]},
+        {"what":12,"form":true,"after":[]},{"what":13,"form":true,"after":[]}],"dropped":[0,3,5,7],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
     let case: Case = serde_json::from_str(line).unwrap();
-    let (outcome, whole, records) = runtime().block_on(run(&case, Vec::new(), false)).unwrap();
+    let (outcome, whole, records) = runtime().block_on(run(&case, Vec::new(), Death::Before)).unwrap();
     assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);
     assert!(records > 100, "{records}");
     for at in 0..records {
-        let crashed = runtime().block_on(run(&case, vec![at], at % 2 == 1)).unwrap();
+        let death = [Death::Before, Death::Torn, Death::Full][at % 3];
+        let crashed = runtime().block_on(run(&case, vec![at], death)).unwrap();
         if let Err(why) = compare(&case, &crashed, &whole) {
-            panic!("crash at record {at} of {records}: {why}");
+            panic!("{death:?} at record {at} of {records}: {why}");
         }
     }
 }
