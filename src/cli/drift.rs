@@ -1,14 +1,16 @@
 //! `railwright drift`.
 
-use super::pipeline::{self, Observed, Source};
+use super::pipeline::{self, Observed, Prepared, Source};
 use super::{Exit, Failure};
-use crate::drift::findings;
+use crate::drift::{DriftReport, Occasion, findings};
 use crate::plan::judge::reached;
-use crate::report;
+use crate::report::{self, drift as shown};
 use crate::resource::{Wish, kind_named};
-use std::path::PathBuf;
+use crate::system::clock::Stopwatch;
+use crate::system::files;
+use std::path::{Path, PathBuf};
 
-/// Find what is no longer as the spec wants it, in each plane: on disk, now, after the next boot
+/// Find what is no longer as the spec wants it, in each plane: persisted, running, at the next boot
 ///
 /// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
 #[derive(Debug, clap::Args)]
@@ -18,28 +20,85 @@ pub struct Drift {
     /// Look at an observation that `facts` recorded instead of the hosts
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Write it to this file, whole or not at all; without it, to stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What `drift` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// Everything; `railwright schema drift` describes it
+    Json,
+    /// JUnit XML: a target is a suite, a resource a case
+    Junit,
+    /// SARIF 2.1.0: findings at the lines of the spec
+    Sarif,
+    /// Metrics for the textfile collector of Prometheus' node exporter
+    Prometheus,
+    /// For a comment of a pull request
+    Markdown,
 }
 
 /// Finds drift.
 pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
+    let format = if arguments.json { Format::Json } else { arguments.format };
+    let watch = Stopwatch::start();
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
-    let Observed { observation, state, wishes } = pipeline::observe(&prepared).await?;
+    let report = look(&prepared).await?;
+    let text = match format {
+        Format::Text => shown::screen(&report),
+        Format::Json => shown::json(&report),
+        Format::Junit => shown::junit::document(&report),
+        Format::Sarif => shown::sarif::document(&report),
+        Format::Prometheus => shown::prometheus::document(&report, watch.elapsed().as_secs_f64()),
+        Format::Markdown => shown::markdown::document(&report),
+    };
+    match &arguments.output {
+        None => report::out::print(&text),
+        Some(file) => write(file, &text, format, &shown::summary(&report))?,
+    }
+    Ok(exit(&report))
+}
+
+/// Looks at the targets once.
+async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
+    let Observed { observation, state, wishes } = pipeline::observe(prepared).await?;
     let silent = prepared.targets.iter().filter_map(|target| Some((target.clone(), reached(&observation, target).err()?))).collect();
     let assess = |wish: &Wish| {
         let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
         Ok(kind.assess(wish, &found.answers))
     };
-    let report = findings(&prepared.inventory.origin, &wishes, &silent, &assess, &state.last_applied);
-    let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report) };
-    report::out::print(&text);
-    Ok(match (report.has_drift(), report.is_incomplete()) {
+    let occasion = Occasion {
+        cluster: prepared.inventory.loaded.spec.cluster.clone(),
+        inventory: prepared.inventory.origin.clone(),
+        checked_at: observation.recorded_at.clone(),
+    };
+    Ok(findings(&occasion, &wishes, &silent, &assess, &state.last_applied))
+}
+
+/// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.
+fn write(file: &Path, text: &str, format: Format, summary: &str) -> Result<(), Failure> {
+    let mode = if format == Format::Prometheus { 0o644 } else { 0o600 };
+    files::write_atomic(file, text.as_bytes(), mode).map_err(|error| pipeline::file_problem(file, &error))?;
+    report::out::note(&format!("{summary} Written to {}", file.display()));
+    Ok(())
+}
+
+fn exit(report: &DriftReport) -> Exit {
+    match (report.has_drift(), report.is_incomplete()) {
         (true, _) => Exit::Changes,
         (false, true) => Exit::Incomplete,
         (false, false) => Exit::Done,
-    })
+    }
 }

@@ -4,18 +4,18 @@
 //! is what we left behind then. Since every apply ends with a reading that matched, a difference from it was made by
 //! somebody else, unless it still waits for its restart.
 
-use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION};
+use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use crate::base::{Address, Target};
-use crate::plan::{InventoryOrigin, LastApplied, UnknownFinding};
+use crate::plan::{LastApplied, UnknownFinding};
 use crate::resource::{Assessment, Attribute, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
 pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
 
-/// All findings for the wishes of this inventory; `silent` are the targets that gave no answer, with the reason.
+/// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with the reason.
 pub fn findings(
-    inventory: &InventoryOrigin,
+    occasion: &Occasion,
     wishes: &[Wish],
     silent: &BTreeMap<Target, UnknownFinding>,
     assess: Assess<'_>,
@@ -24,12 +24,15 @@ pub fn findings(
     let wished = wishes.iter().map(|w| w.address.target.clone());
     let mut report = DriftReport {
         format_version: FORMAT_VERSION,
-        inventory: inventory.clone(),
+        cluster: occasion.cluster.clone(),
+        checked_at: occasion.checked_at.clone(),
+        inventory: occasion.inventory.clone(),
         findings: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
         resources: 0,
+        judged: Vec::new(),
     };
     for wish in wishes.iter().filter(|wish| !silent.contains_key(&wish.address.target)) {
         match assess(wish) {
@@ -40,6 +43,7 @@ pub fn findings(
             }
             Ok(assessment) => {
                 report.resources += 1;
+                report.judged.push(wish.address.clone());
                 let applied = last_applied(&wish.address, assess, last);
                 report.findings.extend(of_resource(wish, &assessment, applied.as_ref()));
             }
@@ -145,7 +149,7 @@ mod tests {
             }
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
         };
-        findings(&InventoryOrigin::default(), &[link(9000)], &BTreeMap::new(), &assess, last)
+        findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), &assess, last)
             .findings
             .into_iter()
             .map(|f| (f.plane, f.reason))
@@ -175,7 +179,7 @@ mod tests {
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
         let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
         for wishes in [&wishes[..], &[]] {
-            let report = findings(&InventoryOrigin::default(), wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
+            let report = findings(&Occasion::default(), wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
             assert!(!report.has_drift() && report.is_incomplete());
         }
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_in_the_spec_is_drift_until_it_is_taken_back() {
-        let report = findings(&InventoryOrigin::default(), &[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
+        let report = findings(&Occasion::default(), &[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
         assert_eq!(report.no_longer_wished, [Address::host("n1", "link", "ens4")]);
         assert!(report.has_drift() && !report.is_incomplete());
     }
@@ -194,7 +198,7 @@ mod tests {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
-        let report = findings(&InventoryOrigin::default(), &[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
+        let report = findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),

@@ -45,11 +45,33 @@ pub struct DriftFinding {
     pub places: Vec<Place>,
 }
 
+impl DriftFinding {
+    /// True when it is known to be other than wished.
+    pub fn is_drift(&self) -> bool {
+        self.reason != DriftReason::Unknown
+    }
+}
+
+/// Which look at which cluster a report is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Occasion {
+    /// The cluster's name.
+    pub cluster: String,
+    /// Where the spec came from.
+    pub inventory: InventoryOrigin,
+    /// When the targets were looked at, RFC 3339.
+    pub checked_at: String,
+}
+
 /// All findings.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriftReport {
     /// `FORMAT_VERSION`.
     pub format_version: &'static str,
+    /// The cluster's name.
+    pub cluster: String,
+    /// When the targets were looked at, RFC 3339.
+    pub checked_at: String,
     /// Where the spec came from.
     pub inventory: InventoryOrigin,
     /// In the order of reasons, then addresses.
@@ -60,14 +82,17 @@ pub struct DriftReport {
     pub no_longer_wished: Vec<Address>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
-    /// Resources that were judged.
+    /// How many resources were judged.
     pub resources: usize,
+    /// Which they are, for documents that name what is in order as well; a JSON of a large cluster would be little else.
+    #[serde(skip)]
+    pub judged: Vec<Address>,
 }
 
 impl DriftReport {
     /// True when something was found that is not as wished (exit 2); what is only unknown does not count.
     pub fn has_drift(&self) -> bool {
-        !self.no_longer_wished.is_empty() || self.findings.iter().any(|f| f.reason != DriftReason::Unknown)
+        !self.no_longer_wished.is_empty() || self.findings.iter().any(DriftFinding::is_drift)
     }
 
     /// True when something could not be found out (exit 3, where nothing drifted).

@@ -5,4 +5,4 @@ pub mod compare;
 pub mod finding;
 
 pub use compare::findings;
-pub use finding::{DriftFinding, DriftReason, DriftReport};
+pub use finding::{DriftFinding, DriftReason, DriftReport, Occasion};

@@ -5,6 +5,7 @@
 
 mod connections;
 mod documents;
+mod drift;
 mod hosts;
 mod interrupted;
 mod machine;

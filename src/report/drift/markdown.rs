@@ -1,0 +1,208 @@
+//! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
+
+use super::words::{Alike, alike, meaning, reason as named, said, summary};
+use crate::base::nodeset::fold;
+use crate::base::text::{clean_line, counted, one_line};
+use crate::drift::{DriftReason, DriftReport};
+use crate::report::unread;
+use indexmap::IndexMap;
+
+/// What GitHub takes: "body is too long (maximum is 65536 characters)", as its API says
+/// (https://github.com/telia-oss/github-pr-resource/issues/259). Counted here in bytes, which are never fewer.
+const BUDGET: usize = 65_536;
+/// Kept free for the last line, which says what was left out.
+const TAIL: usize = 256;
+/// The most characters of a value, and of a node-set.
+const VALUE: usize = 80;
+const HOSTS: usize = 200;
+
+/// A document that never grows beyond its budget: what does not fit any more is counted.
+struct Budgeted {
+    text: String,
+    left_out: usize,
+}
+
+impl Budgeted {
+    fn fits(&self, part: &str) -> bool {
+        self.left_out == 0 && self.text.len() + part.len() + TAIL <= BUDGET
+    }
+
+    /// A title with its rows; the title goes only with a row.
+    fn table(&mut self, title: &str, rows: impl Iterator<Item = String>) {
+        let mut head = Some(title.to_owned());
+        for row in rows {
+            let part = format!("{}{row}", head.as_deref().unwrap_or_default());
+            if self.fits(&part) {
+                self.text.push_str(&part);
+                head = None;
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+/// The whole document.
+pub fn document(report: &DriftReport) -> String {
+    let inventory = &report.inventory.path;
+    let targets = counted(report.targets.len(), "target");
+    let (resources, at) = (counted(report.resources, "resource"), clean_line(&report.checked_at));
+    let origin = clean_line(&report.inventory.words());
+    let head = format!("### Drift of {}\n\n**{}** {resources} on {targets}, {origin}, {at}.\n", code(inventory), summary(report));
+    let mut out = Budgeted { text: head, left_out: 0 };
+    let mut groups: IndexMap<DriftReason, Vec<Alike<'_>>> = IndexMap::new();
+    for alike in alike(&report.findings) {
+        groups.entry(alike.finding.reason).or_default().push(alike);
+    }
+    for (reason, members) in &groups {
+        let title = format!(
+            "\n#### {}: {}\n\n| targets | attribute | plane | what | spec |\n|---|---|---|---|---|\n",
+            named(*reason).1,
+            meaning(*reason)
+        );
+        out.table(&title, members.iter().map(row));
+    }
+    let mut gone: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for address in &report.no_longer_wished {
+        gone.entry(address.within_target()).or_default().push(&address.target.name);
+    }
+    let row = |(resource, who): (&String, &Vec<&str>)| format!("| {} | {} |\n", code(&one_line(&fold(who), HOSTS)), code(resource));
+    out.table("\n#### No longer in the spec: applied, and still there\n\n| targets | resource |\n|---|---|\n", gone.iter().map(row));
+    if !report.not_judged.is_empty() {
+        out.table("\n#### Not judged\n", std::iter::once(block(&unread::entries(&report.not_judged))));
+    }
+    if out.left_out > 0 {
+        let left = out.left_out;
+        out.text
+            .push_str(&format!("\nand {left} more, for which there is no room here: {}\n", code(&format!("railwright drift {inventory}"))));
+    }
+    out.text
+}
+
+fn row(alike: &Alike<'_>) -> String {
+    let finding = alike.finding;
+    let place = finding.places.first().map_or(String::new(), |place| code(&place.to_string()));
+    let targets = code(&one_line(&alike.targets(), HOSTS));
+    format!(
+        "| {targets} | {} | {} | {} | {place} |\n",
+        code(&finding.address.within_target()),
+        finding.plane.word(),
+        code(&said(finding, VALUE))
+    )
+}
+
+/// Text as it is, whatever it holds: a code span whose fence is longer than any run of backticks in it
+/// (https://spec.commonmark.org/0.31.2/#code-spans). Within a table a bar must be escaped even there
+/// (https://github.github.com/gfm/#tables-extension-).
+fn code(text: &str) -> String {
+    let text = clean_line(text).replace('|', "\\|");
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let fence = "`".repeat(longest_run(&text) + 1);
+    // One blank on each side is taken away again, and keeps a backtick at the border apart from the fence.
+    let blank = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{fence}{blank}{text}{blank}{fence}")
+}
+
+/// Lines as they are, within a fence that none of them can end.
+fn block(lines: &str) -> String {
+    let fence = "`".repeat(longest_run(lines).max(2) + 1);
+    format!("\n{fence}\n{}\n{fence}\n", lines.trim_end())
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_for_tests::{finding, hostile, report};
+    use super::*;
+    use crate::resource::{Plane, Reading};
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+    /// The cells of every row, as a reader of GitHub's tables sees them.
+    fn rows(text: &str) -> Vec<Vec<String>> {
+        let (mut rows, mut cell, mut head) = (Vec::new(), None::<String>, false);
+        for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+            match event {
+                Event::Start(Tag::TableRow) => rows.push(Vec::new()),
+                Event::Start(Tag::TableHead) | Event::End(TagEnd::TableHead) => head = !head,
+                Event::Start(Tag::TableCell) if !head => cell = Some(String::new()),
+                Event::End(TagEnd::TableCell) => {
+                    if let (Some(row), Some(cell)) = (rows.last_mut(), cell.take()) {
+                        row.push(cell);
+                    }
+                }
+                Event::Text(text) | Event::Code(text) => {
+                    if let Some(cell) = &mut cell {
+                        cell.push_str(&text);
+                    }
+                }
+                Event::Html(html) | Event::InlineHtml(html) => panic!("markup of its own: {html}"),
+                _ => {}
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn alike_findings_are_a_row() {
+        insta::assert_snapshot!(document(&report()), @r"
+        ### Drift of `inventories/lab`
+
+        **4 attributes not as the spec wants.** 41 resources on 4 targets, not under version control, 2026-01-01T00:00:00Z.
+
+        #### Changed outside: somebody else changed it since it was applied
+
+        | targets | attribute | plane | what | spec |
+        |---|---|---|---|---|
+        | `n[1-3]` | `link/ens4#mtu` | running | `found 1500, wanted 9000 (as applied)` |  |
+
+        #### Will be lost at reboot: in effect, but no longer written down
+
+        | targets | attribute | plane | what | spec |
+        |---|---|---|---|---|
+        | `n2` | `file/%2Fetc%2Fx#content` | persisted | `found absent, wanted 9000 (as applied)` |  |
+
+        #### Unknown: could not be found out
+
+        | targets | attribute | plane | what | spec |
+        |---|---|---|---|---|
+        | `n2` | `sysctl/a.b#value` | running | `found unknown (the read ran past its time limit), wanted 9000 (as applied)` |  |
+
+        #### Not judged
+
+        ```
+         ? n9 the whole target
+               n9 is not reachable at 192.0.2.9: connection refused
+        ```
+        ");
+        assert_eq!(rows(&document(&report()))[0], ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", ""]);
+    }
+
+    #[test]
+    fn whatever_a_host_says_stays_in_its_cell() {
+        let text = document(&hostile());
+        let rows = rows(&text);
+        assert!(rows.iter().all(|row: &Vec<String>| [2, 5].contains(&row.len())), "{rows:#?}");
+        assert!(rows[0][3].contains("a|b `c` ``d`` <script>&amp;"), "{rows:#?}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn ten_thousand_findings_fit_in_a_comment() {
+        let mut report = report();
+        report.findings = (0..10_000)
+            .map(|i| finding(&format!("host/n1/sysctl/a.b{i}#value"), Plane::Running, DriftReason::ChangedOutside, Reading::is(i)))
+            .collect();
+        let text = document(&report);
+        assert!(text.len() <= BUDGET && text.len() > BUDGET - 2 * TAIL, "{}", text.len());
+        let shown = rows(&text).len();
+        assert!(
+            text.trim_end()
+                .ends_with(&format!("and {} more, for which there is no room here: `railwright drift inventories/lab`", 10_001 - shown))
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! What `drift` shows: the screen, and documents for other programs. All of them are made of one report, and name the
+//! planes and reasons alike.
+
+pub mod junit;
+pub mod markdown;
+pub mod prometheus;
+pub mod sarif;
+mod text;
+mod words;
+
+use super::document::{self, DriftDocument};
+use crate::drift::DriftReport;
+pub use text::screen;
+pub use words::summary;
+
+/// The report as JSON.
+pub fn json(report: &DriftReport) -> String {
+    document::text(&DriftDocument::of(report))
+}
+
+#[cfg(test)]
+mod sample_for_tests;

@@ -1,0 +1,213 @@
+//! The report as metrics, in the text format of Prometheus
+//! (https://prometheus.io/docs/instrumenting/exposition_formats/), for the textfile collector of the node exporter. That
+//! one refuses samples with a timestamp of their own (https://github.com/prometheus/node_exporter/pull/769), so the time
+//! of the check is a metric: an alert on its age tells that nobody has looked.
+
+use crate::base::{Target, TargetKind};
+use crate::drift::{DriftFinding, DriftReport};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Labels and value of one sample.
+type Sample = (Vec<(&'static str, String)>, String);
+
+/// The whole document; `duration_s` is how long the look took.
+pub fn document(report: &DriftReport, duration_s: f64) -> String {
+    let mut out = String::new();
+    let one = |value: String| vec![(cluster(report), value)];
+    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| out.push_str(&family(name, help, samples));
+    metric(
+        "findings",
+        "Attributes that are not as the spec wants them, by host, resource kind and plane.",
+        by_place(report, report.findings.iter().filter(|finding| finding.is_drift())),
+    );
+    metric(
+        "unknown_attributes",
+        "Attributes that could not be found out, of hosts that answered.",
+        by_place(report, report.findings.iter().filter(|finding| !finding.is_drift())),
+    );
+    metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
+    metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
+    metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", answered(report));
+    metric("hosts_unknown", "Hosts that gave no answer.", one(silent(report).len().to_string()));
+    if let Ok(at) = report.checked_at.parse::<jiff::Timestamp>() {
+        metric("last_check_timestamp_seconds", "When the hosts were looked at, in seconds since 1970.", one(at.as_second().to_string()));
+    }
+    metric("check_duration_seconds", "How long the look took.", one(format!("{duration_s:.3}")));
+    out
+}
+
+fn cluster(report: &DriftReport) -> Vec<(&'static str, String)> {
+    vec![("cluster", report.cluster.clone())]
+}
+
+fn silent(report: &DriftReport) -> BTreeSet<Target> {
+    report.not_judged.iter().filter_map(|unread| unread.subject.parse().ok()).collect()
+}
+
+fn answered(report: &DriftReport) -> Vec<Sample> {
+    let silent = silent(report);
+    let sample = |target: &Target| {
+        let labels = [cluster(report), vec![("host", target.name.clone())]].concat();
+        (labels, u8::from(!silent.contains(target)).to_string())
+    };
+    report.targets.iter().filter(|target| target.kind == TargetKind::Host).map(sample).collect()
+}
+
+fn by_place<'a>(report: &DriftReport, findings: impl Iterator<Item = &'a DriftFinding>) -> Vec<Sample> {
+    let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry((&finding.address.target.name, finding.address.kind(), plane(finding))).or_default() += 1;
+    }
+    let sample = |((host, kind, plane), count): ((&str, &str, &str), usize)| {
+        let place = vec![("host", host.to_owned()), ("kind", kind.to_owned()), ("plane", plane.to_owned())];
+        ([cluster(report), place].concat(), count.to_string())
+    };
+    counts.into_iter().map(sample).collect()
+}
+
+/// The plane without a blank, as in the JSON.
+fn plane(finding: &DriftFinding) -> &'static str {
+    match finding.plane {
+        crate::resource::Plane::Persisted => "persisted",
+        crate::resource::Plane::Running => "running",
+        crate::resource::Plane::NextBoot => "next_boot",
+    }
+}
+
+/// All lines of one metric, as one group; a metric without a sample says its type all the same.
+fn family(name: &str, help: &str, samples: Vec<Sample>) -> String {
+    let mut out = format!("# HELP railwright_drift_{name} {help}\n# TYPE railwright_drift_{name} gauge\n");
+    for (labels, value) in samples {
+        let labels: Vec<String> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
+        out.push_str(&format!("railwright_drift_{name}{{{}}} {value}\n", labels.join(",")));
+    }
+    out
+}
+
+/// Backslash, quote and line feed, as the format wants them; all else may stand as it is.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_for_tests::{hostile, report};
+    use super::*;
+
+    /// A reader of the format, written from its description: every sample by name and sorted labels.
+    fn read(text: &str) -> BTreeMap<String, f64> {
+        assert!(text.ends_with('\n'), "the last line must end with a line feed");
+        let (mut types, mut helps, mut order, mut samples) = (BTreeSet::new(), BTreeSet::new(), Vec::new(), BTreeMap::new());
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if let Some(comment) = line.strip_prefix("# ") {
+                let mut words = comment.splitn(3, ' ');
+                let (word, name, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+                assert!(is_name(name), "{line}");
+                match word {
+                    "HELP" => assert!(helps.insert(name.to_owned()), "twice: {line}"),
+                    "TYPE" => {
+                        assert!(types.insert(name.to_owned()), "twice: {line}");
+                        assert!(["counter", "gauge", "histogram", "summary", "untyped"].contains(&rest), "{line}");
+                    }
+                    other => panic!("an unexpected comment: {other}"),
+                }
+                continue;
+            }
+            let end = line.find(['{', ' ']).unwrap();
+            let name = &line[..end];
+            assert!(is_name(name) && types.contains(name) && helps.contains(name), "the type comes first: {line}");
+            let (labels, rest) = labels(&line[end..]);
+            if order.last().is_none_or(|last: &String| last != name) {
+                assert!(!order.contains(&name.to_owned()), "one group a metric: {line}");
+                order.push(name.to_owned());
+            }
+            let mut rest = rest.split_whitespace();
+            let value: f64 = rest.next().unwrap().parse().unwrap();
+            assert_eq!(rest.next(), None, "the textfile collector takes no timestamps: {line}");
+            assert!(samples.insert(format!("{name}{labels:?}"), value).is_none(), "the same labels twice: {line}");
+        }
+        samples
+    }
+
+    fn is_name(name: &str) -> bool {
+        let good = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':');
+        name.starts_with(good) && name.chars().all(|c| good(c) || c.is_ascii_digit())
+    }
+
+    /// The labels, unescaped, and what follows them.
+    fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
+        let mut out = BTreeMap::new();
+        let Some(mut rest) = text.strip_prefix('{') else { return (out, text) };
+        loop {
+            if let Some(after) = rest.strip_prefix('}') {
+                return (out, after);
+            }
+            let (name, after) = rest.split_once("=\"").unwrap();
+            assert!(is_name(name) && !name.contains(':'), "{name}");
+            let (mut value, mut characters) = (String::new(), after.char_indices());
+            let end = loop {
+                match characters.next().unwrap() {
+                    (at, '"') => break at + 1,
+                    (_, '\\') => value.push(match characters.next().unwrap().1 {
+                        'n' => '\n',
+                        c @ ('\\' | '"') => c,
+                        other => panic!("no such escape: {other}"),
+                    }),
+                    (_, c) => value.push(c),
+                }
+            };
+            assert!(out.insert(name.to_owned(), value).is_none(), "a label twice: {name}");
+            rest = after[end..].strip_prefix(',').unwrap_or(&after[end..]);
+        }
+    }
+
+    #[test]
+    fn findings_are_counted_by_host_kind_and_plane() {
+        insta::assert_snapshot!(document(&report(), 1.5), @r#"
+        # HELP railwright_drift_findings Attributes that are not as the spec wants them, by host, resource kind and plane.
+        # TYPE railwright_drift_findings gauge
+        railwright_drift_findings{cluster="lab",host="n1",kind="link",plane="running"} 1
+        railwright_drift_findings{cluster="lab",host="n2",kind="file",plane="persisted"} 1
+        railwright_drift_findings{cluster="lab",host="n2",kind="link",plane="running"} 1
+        railwright_drift_findings{cluster="lab",host="n3",kind="link",plane="running"} 1
+        # HELP railwright_drift_unknown_attributes Attributes that could not be found out, of hosts that answered.
+        # TYPE railwright_drift_unknown_attributes gauge
+        railwright_drift_unknown_attributes{cluster="lab",host="n2",kind="sysctl",plane="running"} 1
+        # HELP railwright_drift_resources_judged Resources that were judged.
+        # TYPE railwright_drift_resources_judged gauge
+        railwright_drift_resources_judged{cluster="lab"} 41
+        # HELP railwright_drift_resources_no_longer_in_spec Resources that were applied and left the spec.
+        # TYPE railwright_drift_resources_no_longer_in_spec gauge
+        railwright_drift_resources_no_longer_in_spec{cluster="lab"} 0
+        # HELP railwright_drift_host_answered 1 when the host answered, 0 when it is not known how it is.
+        # TYPE railwright_drift_host_answered gauge
+        railwright_drift_host_answered{cluster="lab",host="n1"} 1
+        railwright_drift_host_answered{cluster="lab",host="n2"} 1
+        railwright_drift_host_answered{cluster="lab",host="n3"} 1
+        railwright_drift_host_answered{cluster="lab",host="n9"} 0
+        # HELP railwright_drift_hosts_unknown Hosts that gave no answer.
+        # TYPE railwright_drift_hosts_unknown gauge
+        railwright_drift_hosts_unknown{cluster="lab"} 1
+        # HELP railwright_drift_last_check_timestamp_seconds When the hosts were looked at, in seconds since 1970.
+        # TYPE railwright_drift_last_check_timestamp_seconds gauge
+        railwright_drift_last_check_timestamp_seconds{cluster="lab"} 1767225600
+        # HELP railwright_drift_check_duration_seconds How long the look took.
+        # TYPE railwright_drift_check_duration_seconds gauge
+        railwright_drift_check_duration_seconds{cluster="lab"} 1.500
+        "#);
+        let samples = read(&document(&report(), 1.5));
+        let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
+        assert_eq!((sum("railwright_drift_findings{"), sum("railwright_drift_unknown_attributes{")), (4.0, 1.0));
+    }
+
+    #[test]
+    fn whatever_a_name_holds_the_format_is_kept() {
+        let mut report = hostile();
+        report.cluster = "a\\b\"c\nd{e}=,".to_owned();
+        report.findings[0].address.path[0] = report.cluster.clone();
+        let samples = read(&document(&report, 0.0));
+        let nasty = format!("{:?}", report.cluster);
+        assert!(samples.keys().any(|key| key.contains(&format!("\"kind\": {nasty}"))), "{samples:?}");
+        assert!(samples.keys().all(|key| key.contains(&format!("\"cluster\": {nasty}"))), "{samples:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! One report with something of everything, for the tests of all documents.
+
+use crate::base::{Address, Place, Target};
+use crate::drift::finding::FORMAT_VERSION;
+use crate::drift::{DriftFinding, DriftReason, DriftReport};
+use crate::plan::{InventoryOrigin, UnknownFinding};
+use crate::resource::{Plane, Reading};
+
+/// A finding; wanted is 9000, and it was applied unless the spec is newer.
+pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading) -> DriftFinding {
+    let address: Address = address.parse().unwrap();
+    DriftFinding {
+        attribute: address.attribute.clone().unwrap(),
+        address,
+        plane,
+        wanted: Reading::is(9000),
+        last_applied: if reason == DriftReason::SpecNewer { None } else { Some(Reading::is(9000)) },
+        found,
+        reason,
+        places: vec![],
+    }
+}
+
+/// Three alike, one of another plane, one unknown, one target that is silent.
+pub fn report() -> DriftReport {
+    let mut findings: Vec<DriftFinding> = (1..=3)
+        .map(|i| finding(&format!("host/n{i}/link/ens4#mtu"), Plane::Running, DriftReason::ChangedOutside, Reading::is(1500)))
+        .collect();
+    findings.push(finding("host/n2/file/%2Fetc%2Fx#content", Plane::Persisted, DriftReason::WillBeLostAtReboot, Reading::Absent));
+    let unknown = Reading::Unknown("the read ran past its time limit".into());
+    findings.push(finding("host/n2/sysctl/a.b#value", Plane::Running, DriftReason::Unknown, unknown));
+    DriftReport {
+        format_version: FORMAT_VERSION,
+        cluster: "lab".into(),
+        checked_at: "2026-01-01T00:00:00Z".into(),
+        inventory: InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() },
+        no_longer_wished: vec![],
+        judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
+            .iter()
+            .flat_map(|resource| (1..=3).map(move |i| format!("host/n{i}/{resource}").parse().unwrap()))
+            .collect(),
+        findings,
+        not_judged: vec![UnknownFinding::new("host/n9", "n9 is not reachable at 192.0.2.9: connection refused")],
+        targets: ["n1", "n2", "n3", "n9"].map(Target::host).into(),
+        resources: 41,
+    }
+}
+
+/// The same with what a hostile host, file name or spec may hold: markup of every document, quotes, control characters.
+pub fn hostile() -> DriftReport {
+    const NASTY: &str = "a|b `c` ``d`` <script>&amp;\"'\\ \u{1b}[31m\n# e\u{ffff} ]]> @f --> \u{202e}\t<!--";
+    let mut report = report();
+    for finding in &mut report.findings {
+        // On a line of its own, as a value of several lines is shown by their number alone.
+        finding.found = Reading::is(NASTY.replace('\n', " "));
+        finding.address.path[1] = NASTY.to_owned();
+        finding.places = vec![Place { file: format!("inv entory/{NASTY}.yaml"), line: 7, column: 3, path: NASTY.into() }];
+    }
+    report.not_judged[0].reason = NASTY.to_owned();
+    report.no_longer_wished = vec![Address::host("n1", "file", NASTY)];
+    report
+}

@@ -1,0 +1,285 @@
+//! The report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html): a finding points at the
+//! line of the spec that wants it otherwise. Types of our own for the small part that is used here: the crate that has
+//! them all brings fourteen others. Alike findings of many targets are one result, so that a review shows it once.
+
+use super::words::{self, Alike, alike, meaning, reason as named, said};
+use crate::base::text::{clean_line, counted};
+use crate::base::{Address, Digest, Place};
+use crate::drift::{DriftReason, DriftReport};
+use crate::report::document;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version and the schema that the document says it follows.
+const VERSION: &str = "2.1.0";
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// The most targets that a result names one by one.
+const TARGETS_MAX: usize = 100;
+/// The most characters of a value.
+const VALUE: usize = 200;
+/// The rule of what left the spec, beside those of the reasons.
+const GONE: &str = "no_longer_in_the_spec";
+const REASONS: [DriftReason; 5] =
+    [DriftReason::ChangedOutside, DriftReason::WillBeLostAtReboot, DriftReason::OwedRestart, DriftReason::SpecNewer, DriftReason::Unknown];
+
+#[derive(Serialize)]
+struct Log {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [Run; 1],
+}
+
+#[derive(Serialize)]
+struct Run {
+    tool: Tool,
+    invocations: [Invocation; 1],
+    results: Vec<Found>,
+}
+
+#[derive(Serialize)]
+struct Tool {
+    driver: Driver,
+}
+
+#[derive(Serialize)]
+struct Driver {
+    name: &'static str,
+    version: &'static str,
+    rules: Vec<Rule>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    id: &'static str,
+    short_description: Message,
+    default_configuration: Configuration,
+}
+
+#[derive(Serialize)]
+struct Configuration {
+    level: &'static str,
+}
+
+#[derive(Serialize)]
+struct Message {
+    text: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Invocation {
+    execution_successful: bool,
+    end_time_utc: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_execution_notifications: Vec<Notification>,
+}
+
+#[derive(Serialize)]
+struct Notification {
+    level: &'static str,
+    message: Message,
+}
+
+/// A `result` object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    rule_id: &'static str,
+    rule_index: usize,
+    level: &'static str,
+    message: Message,
+    locations: Vec<Location>,
+    partial_fingerprints: BTreeMap<&'static str, String>,
+    occurrence_count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    physical_location: Option<PhysicalLocation>,
+    logical_locations: Vec<LogicalLocation>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
+    region: Region,
+}
+
+#[derive(Serialize)]
+struct ArtifactLocation {
+    uri: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    start_line: u32,
+    start_column: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogicalLocation {
+    fully_qualified_name: String,
+    kind: &'static str,
+}
+
+/// The whole document.
+pub fn document(report: &DriftReport) -> String {
+    let notification = |unread: &crate::plan::UnknownFinding| Notification {
+        level: "error",
+        message: Message { text: clean_line(&format!("{}: {}", unread.subject, unread.reason)) },
+    };
+    let invocation = Invocation {
+        execution_successful: report.not_judged.is_empty(),
+        end_time_utc: report.checked_at.clone(),
+        tool_execution_notifications: report.not_judged.iter().map(notification).collect(),
+    };
+    let results = alike(&report.findings).iter().map(finding).chain(gone(report)).collect();
+    let driver = Driver { name: "railwright", version: env!("CARGO_PKG_VERSION"), rules: rules() };
+    document::text(&Log { schema: SCHEMA, version: VERSION, runs: [Run { tool: Tool { driver }, invocations: [invocation], results }] })
+}
+
+fn level(reason: DriftReason) -> &'static str {
+    match reason {
+        DriftReason::ChangedOutside => "error",
+        DriftReason::WillBeLostAtReboot | DriftReason::OwedRestart => "warning",
+        DriftReason::SpecNewer | DriftReason::Unknown => "note",
+    }
+}
+
+fn rules() -> Vec<Rule> {
+    let rule = |id, text: String, level| Rule { id, short_description: Message { text }, default_configuration: Configuration { level } };
+    let of = |reason: &DriftReason| {
+        let (id, headline) = named(*reason);
+        rule(id, format!("{headline}: {}", meaning(*reason)), level(*reason))
+    };
+    let gone = rule(GONE, "No longer in the spec: applied, and still there".to_owned(), "warning");
+    REASONS.iter().map(of).chain([gone]).collect()
+}
+
+fn finding(alike: &Alike<'_>) -> Found {
+    let finding = alike.finding;
+    let what = format!("{}, {}", finding.address.within_target(), finding.plane.word());
+    let addresses: Vec<String> = alike.members.iter().map(|member| member.address.to_string()).collect();
+    // The targets may come and go: the alert stays the same one.
+    let identity = Digest::of(&(named(finding.reason).0, finding.address.within_target(), finding.plane));
+    Found {
+        rule_id: named(finding.reason).0,
+        rule_index: REASONS.iter().position(|reason| *reason == finding.reason).unwrap_or_default(),
+        level: level(finding.reason),
+        message: Message { text: clean_line(&format!("{}: {what}: {}", alike.targets(), said(finding, VALUE))) },
+        locations: vec![location(finding.places.first(), &addresses)],
+        partial_fingerprints: [("railwright/v1", identity.as_str().to_owned())].into(),
+        occurrence_count: addresses.len(),
+    }
+}
+
+fn gone(report: &DriftReport) -> Option<Found> {
+    let addresses: Vec<String> = report.no_longer_wished.iter().map(Address::to_string).collect();
+    (!addresses.is_empty()).then(|| Found {
+        rule_id: GONE,
+        rule_index: REASONS.len(),
+        level: "warning",
+        message: Message { text: format!("{} no longer in the spec, and still there", counted(addresses.len(), "applied resource")) },
+        locations: vec![location(None, &addresses)],
+        partial_fingerprints: [("railwright/v1", Digest::of(&GONE).as_str().to_owned())].into(),
+        occurrence_count: addresses.len(),
+    })
+}
+
+fn location(place: Option<&Place>, addresses: &[String]) -> Location {
+    let logical = |name: &String| LogicalLocation { fully_qualified_name: clean_line(name), kind: "resource" };
+    let physical = |place: &Place| PhysicalLocation {
+        artifact_location: ArtifactLocation { uri: words::relative_uri(&place.file) },
+        region: Region { start_line: place.line.max(1), start_column: place.column.max(1) },
+    };
+    Location { physical_location: place.map(physical), logical_locations: addresses.iter().take(TARGETS_MAX).map(logical).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_for_tests::{hostile, report};
+    use super::*;
+    use serde_json::Value;
+
+    fn parsed(report: &DriftReport) -> Value {
+        serde_json::from_str(&document(report)).unwrap()
+    }
+
+    /// What the specification demands of the parts that are used here; the whole schema may be named by the environment
+    /// (its licence is not one that could be shipped here).
+    fn holds(log: &Value) {
+        if let Some(file) = std::env::var_os("RAILWRIGHT_TEST_SARIF_SCHEMA") {
+            let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+            let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+            compiler.enable_format_assertions();
+            compiler.add_resource("sarif", schema).unwrap();
+            let index = compiler.compile("sarif", &mut schemas).unwrap();
+            schemas.validate(log, index).unwrap_or_else(|error| panic!("{error:#}"));
+        }
+        assert_eq!(log["version"], "2.1.0", "3.13.2");
+        let run = &log["runs"][0];
+        let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+        assert!(run["invocations"][0]["executionSuccessful"].is_boolean(), "3.20.14 demands it");
+        for result in run["results"].as_array().unwrap() {
+            let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+            assert_eq!(rule["id"], result["ruleId"], "3.27.6: the index is that of the rule");
+            assert!(["none", "note", "warning", "error"].contains(&result["level"].as_str().unwrap()), "3.27.10");
+            assert!(!result["message"]["text"].as_str().unwrap().is_empty(), "3.11.8");
+            assert!(result["occurrenceCount"].as_u64().unwrap() > 0, "3.27.18");
+            let physical = &result["locations"][0]["physicalLocation"];
+            if let Some(uri) = physical["artifactLocation"]["uri"].as_str() {
+                assert!(uri.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte)), "RFC 3986: {uri}");
+                assert!(physical["region"]["startLine"].as_u64().unwrap() > 0 && physical["region"]["startColumn"].as_u64().unwrap() > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn alike_findings_are_one_result_at_the_line_of_the_spec() {
+        let mut report = report();
+        for finding in &mut report.findings[..3] {
+            finding.places = vec![Place { file: "inventories/lab/a b.yaml".into(), line: 7, column: 3, path: "fabric.mtu".into() }];
+        }
+        let log = parsed(&report);
+        holds(&log);
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        let rules: Vec<_> = results.iter().map(|result| result["ruleId"].as_str().unwrap()).collect();
+        assert_eq!(rules, ["changed_outside", "will_be_lost_at_reboot", "unknown"]);
+        assert_eq!(results[0]["message"]["text"], "n[1-3]: link/ens4#mtu, running: found 1500, wanted 9000 (as applied)");
+        assert_eq!((results[0]["occurrenceCount"].as_u64(), results[0]["level"].as_str()), (Some(3), Some("error")));
+        let location = &results[0]["locations"][0];
+        assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], "inventories/lab/a%20b.yaml");
+        assert_eq!(location["physicalLocation"]["region"]["startLine"], 7);
+        assert_eq!(location["logicalLocations"][2]["fullyQualifiedName"], "host/n3/link/ens4#mtu");
+        let invocation = &log["runs"][0]["invocations"][0];
+        assert_eq!(invocation["executionSuccessful"], false);
+        assert!(invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap().starts_with("host/n9: n9 is not"));
+    }
+
+    #[test]
+    fn an_alert_stays_the_same_when_targets_join_or_leave() {
+        let fingerprints = |report: &DriftReport| parsed(report)["runs"][0]["results"][0]["partialFingerprints"].clone();
+        let mut fewer = report();
+        fewer.findings.remove(0);
+        assert_eq!(fingerprints(&report()), fingerprints(&fewer));
+        fewer.findings.retain(|finding| finding.attribute != "mtu");
+        assert_ne!(fingerprints(&report()), fingerprints(&fewer));
+    }
+
+    #[test]
+    fn what_left_the_spec_and_what_is_hostile_is_sound_too() {
+        let log = parsed(&hostile());
+        holds(&log);
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.last().unwrap()["ruleId"], "no_longer_in_the_spec");
+        assert!(results[0]["message"]["text"].as_str().unwrap().contains("<script>"));
+        assert!(!document(&hostile()).contains("\\u001b"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Words of findings that all documents share.
+
+use crate::base::nodeset::fold;
+use crate::base::text::counted;
+use crate::base::{TargetKind, seal};
+use crate::drift::{DriftFinding, DriftReason, DriftReport};
+use crate::report::value::{differ_unseen, reading};
+use indexmap::IndexMap;
+
+/// The reason as a word for programs, and its headline.
+pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
+    match reason {
+        DriftReason::ChangedOutside => ("changed_outside", "Changed outside"),
+        DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
+        DriftReason::OwedRestart => ("owed_restart", "Owed restart"),
+        DriftReason::SpecNewer => ("spec_newer", "Spec newer than applied"),
+        DriftReason::Unknown => ("unknown", "Unknown"),
+    }
+}
+
+/// What a reason means, after its headline.
+pub fn meaning(reason: DriftReason) -> &'static str {
+    match reason {
+        DriftReason::ChangedOutside => "somebody else changed it since it was applied",
+        DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
+        DriftReason::OwedRestart => "written down, but not in effect yet",
+        DriftReason::SpecNewer => "no drift of the target, apply was not run",
+        DriftReason::Unknown => "could not be found out",
+    }
+}
+
+/// What was applied last, in words that stand in brackets.
+pub fn applied(finding: &DriftFinding, width: usize) -> String {
+    match &finding.last_applied {
+        None => "never applied".to_owned(),
+        Some(last) if *last == finding.wanted => "as applied".to_owned(),
+        Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
+        Some(last) => format!("applied {}", reading(last, width)),
+    }
+}
+
+/// `found 1500, wanted 9000 (as applied)`, each value cut at `width` characters; secrets are not shown.
+pub fn said(finding: &DriftFinding, width: usize) -> String {
+    let applied = applied(finding, width);
+    if differ_unseen(&finding.found, &finding.wanted) {
+        return format!("differs ({}; {applied})", seal::VEIL);
+    }
+    format!("found {}, wanted {} ({applied})", reading(&finding.found, width), reading(&finding.wanted, width))
+}
+
+/// A target's name on a screen: hosts by their name alone.
+pub fn who(finding: &DriftFinding) -> String {
+    let target = &finding.address.target;
+    if target.kind == TargetKind::Host { target.name.clone() } else { target.to_string() }
+}
+
+/// The findings of many targets that say the same: told once.
+pub struct Alike<'a> {
+    /// One of them.
+    pub finding: &'a DriftFinding,
+    /// All of them.
+    pub members: Vec<&'a DriftFinding>,
+}
+
+impl Alike<'_> {
+    /// The targets as a node-set.
+    pub fn targets(&self) -> String {
+        fold(&self.members.iter().map(|member| who(member)).collect::<Vec<_>>())
+    }
+}
+
+/// Findings folded over targets, in the order of their first members.
+pub fn alike(findings: &[DriftFinding]) -> Vec<Alike<'_>> {
+    let mut folded: IndexMap<String, Alike<'_>> = IndexMap::new();
+    for finding in findings {
+        // Values are compared in full, not as a screen cuts them.
+        let values = serde_json::to_string(&(&finding.found, &finding.wanted, &finding.last_applied)).unwrap_or_default();
+        let key = format!("{:?} {} {} {values}", finding.reason, finding.address.within_target(), finding.plane.word());
+        folded.entry(key).or_insert(Alike { finding, members: Vec::new() }).members.push(finding);
+    }
+    folded.into_values().collect()
+}
+
+/// The one line that says how it stands.
+pub fn summary(report: &DriftReport) -> String {
+    let drifted = report.findings.iter().filter(|finding| finding.is_drift()).count();
+    let gone = report.no_longer_wished.len();
+    match (drifted, gone, report.is_incomplete()) {
+        (0, 0, false) => "No drift.".to_owned(),
+        (0, 0, true) => "No drift in what could be read.".to_owned(),
+        (0, gone, _) => format!("{} no longer in the spec.", counted(gone, "applied resource")),
+        (count, ..) => format!("{} not as the spec wants.", counted(count, "attribute")),
+    }
+}
+
+/// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters and `/` is encoded
+/// byte by byte.
+pub fn relative_uri(path: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
+    path.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
