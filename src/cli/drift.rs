@@ -2,10 +2,12 @@
 
 use super::pipeline::{self, Observed, Prepared, Source};
 use super::{Exit, Failure};
-use crate::drift::{DriftReport, Occasion, findings};
+use crate::base::Diagnostic;
+use crate::drift::{DriftReport, Occasion, age, findings};
 use crate::plan::judge::reached;
 use crate::report::{self, drift as shown};
 use crate::resource::{Wish, kind_named};
+use crate::state::sightings::Sightings;
 use crate::system::clock::Stopwatch;
 use crate::system::files;
 use std::path::{Path, PathBuf};
@@ -54,7 +56,10 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let format = if arguments.json { Format::Json } else { arguments.format };
     let watch = Stopwatch::start();
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
-    let report = look(&prepared).await?;
+    let mut report = look(&prepared).await?;
+    if source == Source::Live {
+        tell_ages(&prepared, &mut report);
+    }
     let text = match format {
         Format::Text => shown::screen(&report),
         Format::Json => shown::json(&report),
@@ -68,6 +73,20 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         Some(file) => write(file, &text, format, &shown::summary(&report))?,
     }
     Ok(exit(&report))
+}
+
+/// Puts ages on the findings and remembers them; where that cannot be, it is said, and nothing else changes.
+fn tell_ages(prepared: &Prepared, report: &mut DriftReport) {
+    let aged = |report: &mut DriftReport| -> Result<(), Diagnostic> {
+        let known = Sightings::load(&prepared.folder)?;
+        let next = age::note(report, &known);
+        if next == known { Ok(()) } else { next.store(&prepared.folder) }
+    };
+    if let Err(problem) = aged(report) {
+        report.findings.iter_mut().for_each(|finding| finding.seen = None);
+        report.last_known.clear();
+        report::out::note(&report::diagnostic::text(&[problem], &Default::default(), report::out::Look::of_stderr()));
+    }
 }
 
 /// Looks at the targets once.

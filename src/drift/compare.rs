@@ -28,6 +28,7 @@ pub fn findings(
         checked_at: occasion.checked_at.clone(),
         inventory: occasion.inventory.clone(),
         findings: Vec::new(),
+        last_known: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
@@ -78,6 +79,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
                 last_applied: last,
                 found: found.clone(),
                 places: wish.places.clone(),
+                seen: None,
             });
         }
     }

@@ -43,6 +43,33 @@ pub struct DriftFinding {
     pub reason: DriftReason,
     /// Where the spec says so.
     pub places: Vec<Place>,
+    /// Since when it is there; nothing where that is not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
+}
+
+/// Since when a finding is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Seen {
+    /// When it was seen first, RFC 3339.
+    pub first: String,
+    /// When it was seen last.
+    pub last: String,
+    /// From the first to the last time, in seconds.
+    pub age_s: u64,
+}
+
+/// A finding of an earlier look at what could not be looked at now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct LastKnown {
+    /// The resource, with the attribute.
+    pub address: Address,
+    /// Persisted, running or next boot.
+    pub plane: Plane,
+    /// When it was seen first, RFC 3339.
+    pub first: String,
+    /// When it was seen last.
+    pub last: String,
 }
 
 impl DriftFinding {
@@ -78,6 +105,8 @@ pub struct DriftReport {
     pub findings: Vec<DriftFinding>,
     /// What could not be judged.
     pub not_judged: Vec<UnknownFinding>,
+    /// What was found before on what could not be judged now.
+    pub last_known: Vec<LastKnown>,
     /// What was applied and is no longer in the spec; a plan takes it back.
     pub no_longer_wished: Vec<Address>,
     /// Targets that were looked at.

@@ -1,8 +1,9 @@
 //! What is no longer as it was applied: per attribute and plane what is wanted, what was applied last, what is found,
 //! and why they differ. Reads only; the comparison is pure.
 
+pub mod age;
 pub mod compare;
 pub mod finding;
 
 pub use compare::findings;
-pub use finding::{DriftFinding, DriftReason, DriftReport, Occasion};
+pub use finding::{DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};

@@ -10,6 +10,7 @@ pub mod listing;
 pub mod lock;
 pub mod outcome;
 pub mod run_status;
+pub mod sightings;
 
 pub use folder::StateFolder;
 pub use host_record::HostRecord;

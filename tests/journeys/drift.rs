@@ -60,3 +60,75 @@ fn json_has_its_short_form_and_a_file_that_cannot_be_written_is_told() {
     let said = place.run(&[&RECORDED[..], &["-o", "none/out.txt"]].concat());
     assert!(said.contains("RW1010") && said.ends_with("--- exit 1 ---\n"), "{said}");
 }
+
+/// An inventory of this machine itself with one file, which is only ever read.
+fn here() -> Place {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", "cluster: here\nssh: { address: local }\nnodes: [{ name: n1 }]\n");
+    let path = place.path().join("note.conf").display().to_string();
+    let resources = format!("  - id: note\n    file: {{ path: \"{path}\", content: \"rails\\n\", mode: \"0644\" }}\n");
+    place.write("inv/modules/story/module.yaml", format!("module: story\nsummary: a note\nresources:\n{resources}"));
+    place.write("note.conf", "other\n");
+    fs::set_permissions(place.path().join("note.conf"), fs::Permissions::from_mode(0o644)).unwrap();
+    place
+}
+
+/// What `drift inv` says on stdout at this time of the day.
+fn at(place: &Place, clock: &str, words: &[&str]) -> (String, String, Option<i32>) {
+    let output =
+        place.command(&[&["drift", "inv"], words].concat()).env("RAILWRIGHT_TEST_CLOCK", format!("2026-01-01T{clock}Z")).output().unwrap();
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap(), output.status.code())
+}
+
+#[test]
+fn a_finding_is_told_with_its_age_until_it_goes_away() {
+    let place = here();
+    let age = |clock: &str| {
+        let said = at(&place, clock, &[]).0;
+        let line = said.lines().find(|line| line.contains("(never applied)")).unwrap();
+        line.rsplit("   ").next().unwrap().to_owned()
+    };
+    let ages = ["00:00:00", "00:03:00", "03:30:00"].map(age);
+    assert_eq!(ages, ["new", "since 3 min", "since 3 h"]);
+    let document: serde_json::Value = serde_json::from_str(&at(&place, "04:00:00", &["--json"]).0).unwrap();
+    let seen = &document["findings"][0]["seen"];
+    assert_eq!(
+        (seen["first"].as_str(), seen["last"].as_str(), seen["age_s"].as_u64()),
+        (Some("2026-01-01T00:00:00Z"), Some("2026-01-01T04:00:00Z"), Some(14_400))
+    );
+    let kept = place.path().join("inv/.railwright/drift.json");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    place.write("note.conf", "rails\n");
+    let (said, _, code) = at(&place, "05:00:00", &[]);
+    assert!(said.ends_with("\nNo drift.\n") && code == Some(0), "{said}");
+    place.write("note.conf", "other\n");
+    assert!(at(&place, "06:00:00", &[]).0.contains("   new\n"));
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_written_costs_the_ages_and_nothing_else() {
+    let place = here();
+    at(&place, "00:00:00", &[]);
+    let mounted = "mount --bind inv inv && mount -o remount,bind,ro inv && exec \"$0\" \"$@\"";
+    let ordinary = place.command(&["drift", "inv"]);
+    let output = std::process::Command::new("unshare")
+        .args(["-m", "sh", "-c", mounted])
+        .arg(ordinary.get_program())
+        .args(ordinary.get_args())
+        .current_dir(place.path())
+        .env("RAILWRIGHT_TEST_CLOCK", "2026-01-01T09:00:00Z")
+        .output()
+        .unwrap();
+    let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(2), "{said}{told}");
+    assert!(said.contains("content, persisted: found other, wanted rails") && !said.contains("since"), "{said}");
+    assert_eq!(told.matches("RW0501").count(), 1, "{told}");
+    assert!(told.contains("Read-only file system"), "{told}");
+}
+
+#[test]
+fn a_recording_has_no_ages() {
+    let place = lab();
+    let said = place.run(&RECORDED);
+    assert!(!said.contains("   new\n") && !place.path().join("inventories/lab/.railwright").exists(), "{said}");
+}

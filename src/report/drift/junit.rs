@@ -1,7 +1,7 @@
 //! The report as JUnit XML: a target is a suite, a resource a case. There is no standard of it; what most readers take is
 //! written down by Jenkins (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
 
-use super::words::{meaning, reason as named, said};
+use super::words::{meaning, reason as named, said, since};
 use crate::base::text::clean_line;
 use crate::base::{Address, Target};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
@@ -127,7 +127,8 @@ fn of_resource(address: &Address, findings: &[&DriftFinding]) -> Case {
     sorted.sort_by_key(|finding| std::cmp::Reverse(verdict(finding)));
     let line = |finding: &&DriftFinding| {
         let why = format!("{}: {}", named(finding.reason).1.to_lowercase(), meaning(finding.reason));
-        xml(&format!("{}, {}: {}; {why}", finding.attribute, finding.plane.word(), said(finding, VALUE)))
+        let since = since(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
+        xml(&format!("{}, {}: {}; {why}{since}", finding.attribute, finding.plane.word(), said(finding, VALUE)))
     };
     let worst = sorted.first();
     Case {

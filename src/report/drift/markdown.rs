@@ -1,6 +1,6 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
-use super::words::{Alike, alike, meaning, reason as named, said, summary};
+use super::words::{Alike, alike, meaning, reason as named, said, since, summary};
 use crate::base::nodeset::fold;
 use crate::base::text::{clean_line, counted, one_line};
 use crate::drift::{DriftReason, DriftReport};
@@ -56,7 +56,7 @@ pub fn document(report: &DriftReport) -> String {
     }
     for (reason, members) in &groups {
         let title = format!(
-            "\n#### {}: {}\n\n| targets | attribute | plane | what | spec |\n|---|---|---|---|---|\n",
+            "\n#### {}: {}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n",
             named(*reason).1,
             meaning(*reason)
         );
@@ -83,12 +83,8 @@ fn row(alike: &Alike<'_>) -> String {
     let finding = alike.finding;
     let place = finding.places.first().map_or(String::new(), |place| code(&place.to_string()));
     let targets = code(&one_line(&alike.targets(), HOSTS));
-    format!(
-        "| {targets} | {} | {} | {} | {place} |\n",
-        code(&finding.address.within_target()),
-        finding.plane.word(),
-        code(&said(finding, VALUE))
-    )
+    let (attribute, plane, what) = (code(&finding.address.within_target()), finding.plane.word(), code(&said(finding, VALUE)));
+    format!("| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n", since(&alike.members).unwrap_or_default())
 }
 
 /// Text as it is, whatever it holds: a code span whose fence is longer than any run of backticks in it
@@ -156,21 +152,21 @@ mod tests {
 
         #### Changed outside: somebody else changed it since it was applied
 
-        | targets | attribute | plane | what | spec |
-        |---|---|---|---|---|
-        | `n[1-3]` | `link/ens4#mtu` | running | `found 1500, wanted 9000 (as applied)` |  |
+        | targets | attribute | plane | what | since | spec |
+        |---|---|---|---|---|---|
+        | `n[1-3]` | `link/ens4#mtu` | running | `found 1500, wanted 9000 (as applied)` |  |  |
 
         #### Will be lost at reboot: in effect, but no longer written down
 
-        | targets | attribute | plane | what | spec |
-        |---|---|---|---|---|
-        | `n2` | `file/%2Fetc%2Fx#content` | persisted | `found absent, wanted 9000 (as applied)` |  |
+        | targets | attribute | plane | what | since | spec |
+        |---|---|---|---|---|---|
+        | `n2` | `file/%2Fetc%2Fx#content` | persisted | `found absent, wanted 9000 (as applied)` |  |  |
 
         #### Unknown: could not be found out
 
-        | targets | attribute | plane | what | spec |
-        |---|---|---|---|---|
-        | `n2` | `sysctl/a.b#value` | running | `found unknown (the read ran past its time limit), wanted 9000 (as applied)` |  |
+        | targets | attribute | plane | what | since | spec |
+        |---|---|---|---|---|---|
+        | `n2` | `sysctl/a.b#value` | running | `found unknown (the read ran past its time limit), wanted 9000 (as applied)` |  |  |
 
         #### Not judged
 
@@ -179,14 +175,15 @@ mod tests {
                n9 is not reachable at 192.0.2.9: connection refused
         ```
         ");
-        assert_eq!(rows(&document(&report()))[0], ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", ""]);
+        assert_eq!(rows(&document(&report()))[0], ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", "", ""]);
     }
 
     #[test]
     fn whatever_a_host_says_stays_in_its_cell() {
         let text = document(&hostile());
         let rows = rows(&text);
-        assert!(rows.iter().all(|row: &Vec<String>| [2, 5].contains(&row.len())), "{rows:#?}");
+        // The header's cells are no rows for this reader; each finding is alone, as their values were made alike.
+        assert!(rows.iter().all(|row| [2, 6].contains(&row.len())), "{rows:#?}");
         assert!(rows[0][3].contains("a|b `c` ``d`` <script>&amp;"), "{rows:#?}");
         assert!(!text.contains('\u{1b}'));
     }

@@ -25,6 +25,7 @@ pub fn document(report: &DriftReport, duration_s: f64) -> String {
         "Attributes that could not be found out, of hosts that answered.",
         by_place(report, report.findings.iter().filter(|finding| !finding.is_drift())),
     );
+    metric("oldest_finding_seconds", "Since when the oldest finding of a host is there; hosts without one are left out.", oldest(report));
     metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
     metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
     metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", answered(report));
@@ -51,6 +52,18 @@ fn answered(report: &DriftReport) -> Vec<Sample> {
         (labels, u8::from(!silent.contains(target)).to_string())
     };
     report.targets.iter().filter(|target| target.kind == TargetKind::Host).map(sample).collect()
+}
+
+/// By host; none where ages are not kept.
+fn oldest(report: &DriftReport) -> Vec<Sample> {
+    let mut oldest: BTreeMap<&str, u64> = BTreeMap::new();
+    for finding in report.findings.iter().filter(|finding| finding.is_drift()) {
+        let Some(seen) = &finding.seen else { continue };
+        let age = oldest.entry(&finding.address.target.name).or_default();
+        *age = seen.age_s.max(*age);
+    }
+    let sample = |(host, age): (&str, u64)| ([cluster(report), vec![("host", host.to_owned())]].concat(), age.to_string());
+    oldest.into_iter().map(sample).collect()
 }
 
 fn by_place<'a>(report: &DriftReport, findings: impl Iterator<Item = &'a DriftFinding>) -> Vec<Sample> {
@@ -173,6 +186,8 @@ mod tests {
         # HELP railwright_drift_unknown_attributes Attributes that could not be found out, of hosts that answered.
         # TYPE railwright_drift_unknown_attributes gauge
         railwright_drift_unknown_attributes{cluster="lab",host="n2",kind="sysctl",plane="running"} 1
+        # HELP railwright_drift_oldest_finding_seconds Since when the oldest finding of a host is there; hosts without one are left out.
+        # TYPE railwright_drift_oldest_finding_seconds gauge
         # HELP railwright_drift_resources_judged Resources that were judged.
         # TYPE railwright_drift_resources_judged gauge
         railwright_drift_resources_judged{cluster="lab"} 41
@@ -198,6 +213,17 @@ mod tests {
         let samples = read(&document(&report(), 1.5));
         let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
         assert_eq!((sum("railwright_drift_findings{"), sum("railwright_drift_unknown_attributes{")), (4.0, 1.0));
+    }
+
+    #[test]
+    fn the_oldest_finding_of_a_host_is_its_age() {
+        let mut report = report();
+        for (finding, age_s) in report.findings.iter_mut().zip([7, 3600, 5, 60, 9999]) {
+            finding.seen = Some(crate::drift::Seen { first: String::new(), last: String::new(), age_s });
+        }
+        let samples = read(&document(&report, 0.0));
+        let ages: Vec<f64> = samples.iter().filter(|(key, _)| key.contains("oldest_finding")).map(|(_, age)| *age).collect();
+        assert_eq!(ages, [7.0, 3600.0, 5.0], "n1, n2 without what is unknown, n3");
     }
 
     #[test]

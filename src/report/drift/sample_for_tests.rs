@@ -18,6 +18,7 @@ pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading)
         found,
         reason,
         places: vec![],
+        seen: None,
     }
 }
 
@@ -34,6 +35,7 @@ pub fn report() -> DriftReport {
         cluster: "lab".into(),
         checked_at: "2026-01-01T00:00:00Z".into(),
         inventory: InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() },
+        last_known: vec![],
         no_longer_wished: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
             .iter()

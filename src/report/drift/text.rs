@@ -1,9 +1,10 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour.
 
-use super::words::{applied, meaning, reason as named, said, summary, who};
+use super::words::{age, applied, meaning, reason as named, said, since, summary, who};
 use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
+use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::unread;
 use crate::report::value::{differ_unseen, reading};
@@ -38,6 +39,10 @@ pub fn screen(report: &DriftReport) -> String {
         out.push_str(&rule("NOT JUDGED"));
         out.push_str(&unread::entries(&report.not_judged));
     }
+    if !report.last_known.is_empty() {
+        out.push_str(&rule("LAST KNOWN of what could not be judged now"));
+        out.push_str(&last_known(report));
+    }
     out.push_str(&conclusion(report, inventory));
     out
 }
@@ -45,6 +50,9 @@ pub fn screen(report: &DriftReport) -> String {
 fn title(reason: DriftReason) -> String {
     format!("{}: {}", named(reason).1.to_uppercase(), meaning(reason))
 }
+
+/// A target and its findings of one resource.
+type Member<'a> = (String, Vec<&'a DriftFinding>);
 
 /// One resource is one entry, its attributes are rows; hosts with the same rows share an entry.
 fn entries(findings: &[&DriftFinding]) -> String {
@@ -55,18 +63,39 @@ fn entries(findings: &[&DriftFinding]) -> String {
         resource.attribute = None;
         by_resource.entry((who, resource.within_target())).or_default().push(finding);
     }
-    let mut folded: IndexMap<(String, String), Vec<String>> = IndexMap::new();
+    // Rows are compared without their ages: what is the same since another time is still the same.
+    let mut folded: IndexMap<(String, String), Vec<Member<'_>>> = IndexMap::new();
     for ((who, resource), members) in by_resource {
-        let rows: String = members.iter().map(|finding| row(finding)).collect();
-        folded.entry((resource, rows)).or_default().push(who);
+        let rows: String = members.iter().map(|finding| row(finding, None)).collect();
+        folded.entry((resource, rows)).or_default().push((who, members));
     }
     let mark = if findings.iter().all(|f| f.reason == DriftReason::Unknown) { '?' } else { '~' };
-    folded.into_iter().map(|((resource, rows), who)| format!(" {mark} {:<14} {resource}\n{rows}", nodeset::fold(&who))).collect()
+    let entry = |((resource, _), alike): ((String, String), Vec<Member<'_>>)| {
+        let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
+        let first = alike.first().map_or(&[][..], |(_, members)| members.as_slice());
+        let since = |at: usize| since(&alike.iter().filter_map(|(_, members)| members.get(at).copied()).collect::<Vec<_>>());
+        let rows: String = first.iter().enumerate().map(|(at, finding)| row(finding, since(at))).collect();
+        format!(" {mark} {:<14} {resource}\n{rows}", nodeset::fold(&who))
+    };
+    folded.into_iter().map(entry).collect()
+}
+
+/// What was found before on targets that are silent now, folded over them.
+fn last_known(report: &DriftReport) -> String {
+    let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for known in &report.last_known {
+        let (first, last) = (seconds(&known.first, &report.checked_at), seconds(&known.last, &report.checked_at));
+        let words =
+            format!("{}, {}   since {}, last seen {} ago", known.address.within_target(), known.plane.word(), age(first), age(last));
+        folded.entry(words).or_default().push(&known.address.target.name);
+    }
+    folded.into_iter().map(|(words, who)| format!(" ? {:<14} {}\n", nodeset::fold(&who), clean_line(&words))).collect()
 }
 
 /// `mtu, running: found 1500, wanted 9000 (as applied)`; long values get lines of their own.
-fn row(finding: &DriftFinding) -> String {
+fn row(finding: &DriftFinding, since: Option<String>) -> String {
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
+    let place = format!("{place}{}", since.map_or(String::new(), |since| format!("   {since}")));
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
     let tail = format!("{}{place}", said(finding, VALUE));
     if differ_unseen(&finding.found, &finding.wanted) || (head.chars().count() + tail.chars().count()) <= 100 {
@@ -90,6 +119,8 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
 mod tests {
     use super::super::sample_for_tests::report;
     use super::*;
+    use crate::drift::{LastKnown, Seen};
+    use crate::resource::Plane;
 
     #[test]
     fn folded_and_grouped_within_100_columns() {
@@ -117,6 +148,25 @@ mod tests {
         4 attributes not as the spec wants.
         next: railwright plan inventories/lab
         ");
+    }
+
+    #[test]
+    fn ages_are_told_and_do_not_part_what_is_alike() {
+        let mut report = report();
+        for (finding, hours) in report.findings.iter_mut().zip([0, 3, 50, 3]) {
+            finding.seen = Some(Seen { first: String::new(), last: String::new(), age_s: hours * 3600 });
+        }
+        report.last_known = vec![LastKnown {
+            address: "host/n9/link/ens4#mtu".parse().unwrap(),
+            plane: Plane::Running,
+            first: "2025-12-30T00:00:00Z".into(),
+            last: "2025-12-31T21:00:00Z".into(),
+        }];
+        let text = screen(&report);
+        let lines = |word: &str| text.lines().filter(|line| line.contains(word)).map(str::trim).collect::<Vec<_>>();
+        assert_eq!(lines("mtu, running: "), ["mtu, running: found 1500, wanted 9000 (as applied)   since 0 min to 2 d"]);
+        assert_eq!(lines("content, persisted"), ["content, persisted: found absent, wanted 9000 (as applied)   since 3 h"]);
+        assert_eq!(lines("last seen"), ["? n9             link/ens4#mtu, running   since 2 d, last seen 3 h ago"]);
     }
 
     #[test]

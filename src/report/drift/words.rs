@@ -48,6 +48,28 @@ pub fn said(finding: &DriftFinding, width: usize) -> String {
     format!("found {}, wanted {} ({applied})", reading(&finding.found, width), reading(&finding.wanted, width))
 }
 
+/// `since 3 h`, `since 3 h to 2 d` where they differ, `new` for what was seen now for the first time; nothing where that
+/// is not kept.
+pub fn since(members: &[&DriftFinding]) -> Option<String> {
+    let ages = || members.iter().filter_map(|member| member.seen.as_ref()).map(|seen| seen.age_s);
+    let (youngest, oldest) = (ages().min()?, ages().max()?);
+    let (youngest, oldest) = (age(youngest), age(oldest));
+    Some(match youngest == oldest {
+        true if oldest == "0 min" => "new".to_owned(),
+        true => format!("since {oldest}"),
+        false => format!("since {youngest} to {oldest}"),
+    })
+}
+
+/// Seconds as people say them.
+pub fn age(seconds: u64) -> String {
+    match seconds / 60 {
+        minutes @ 0..=119 => format!("{minutes} min"),
+        minutes @ 120..=2879 => format!("{} h", minutes / 60),
+        minutes => format!("{} d", minutes / 1440),
+    }
+}
+
 /// A target's name on a screen: hosts by their name alone.
 pub fn who(finding: &DriftFinding) -> String {
     let target = &finding.address.target;
