@@ -3,7 +3,7 @@
 use super::pipeline::{self, Observed, Prepared, Source};
 use super::{Exit, Failure};
 use crate::base::Diagnostic;
-use crate::drift::{DriftReport, Occasion, age, findings};
+use crate::drift::{DriftReport, Occasion, accept, age, findings};
 use crate::plan::judge::reached;
 use crate::report::{self, drift as shown};
 use crate::resource::{Wish, kind_named};
@@ -57,6 +57,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let watch = Stopwatch::start();
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
     let mut report = look(&prepared).await?;
+    accept(&prepared, &mut report);
     if source == Source::Live {
         tell_ages(&prepared, &mut report);
     }
@@ -73,6 +74,24 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         Some(file) => write(file, &text, format, &shown::summary(&report))?,
     }
     Ok(exit(&report))
+}
+
+/// Marks what the spec accepts; an acceptance that is about nothing is a warning.
+fn accept(prepared: &Prepared, report: &mut DriftReport) {
+    let loaded = &prepared.inventory.loaded;
+    let warning = |index: usize| {
+        let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
+            .effect("what it was written for is mended, or it names another attribute than its author meant")
+            .next("remove it, or name the attribute as `drift` shows it");
+        match loaded.label(&format!("drift.accept[{index}]"), "nothing is found here") {
+            Some(label) => warning.labelled(label),
+            None => warning,
+        }
+    };
+    let unmatched: Vec<Diagnostic> = accept::mark(report, &loaded.spec.drift.accept).into_iter().map(warning).collect();
+    if !unmatched.is_empty() {
+        report::out::note(&report::diagnostic::text(&unmatched, &loaded.sources, report::out::Look::of_stderr()));
+    }
 }
 
 /// Puts ages on the findings and remembers them; where that cannot be, it is said, and nothing else changes.

@@ -70,6 +70,7 @@ mod tests {
                 reason: DriftReason::ChangedOutside,
                 places: vec![],
                 seen: None,
+                accepted: None,
             })
             .collect();
         report

@@ -80,6 +80,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
                 found: found.clone(),
                 places: wish.places.clone(),
                 seen: None,
+                accepted: None,
             });
         }
     }

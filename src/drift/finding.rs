@@ -46,6 +46,22 @@ pub struct DriftFinding {
     /// Since when it is there; nothing where that is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// By which acceptance of the spec it is accepted, or was until its day was over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Accepted>,
+}
+
+/// An acceptance of the spec, at one of the findings that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Accepted {
+    /// Why it is accepted.
+    pub reason: String,
+    /// Who accepted it.
+    pub owner: String,
+    /// The last day, in UTC.
+    pub until: String,
+    /// The day is over: the finding counts again.
+    pub expired: bool,
 }
 
 /// Since when a finding is there.
@@ -73,9 +89,19 @@ pub struct LastKnown {
 }
 
 impl DriftFinding {
-    /// True when it is known to be other than wished.
+    /// True when it is known to be other than wished, and not accepted.
     pub fn is_drift(&self) -> bool {
-        self.reason != DriftReason::Unknown
+        !self.is_unknown() && !self.is_accepted()
+    }
+
+    /// True when it could not be found out.
+    pub fn is_unknown(&self) -> bool {
+        self.reason == DriftReason::Unknown
+    }
+
+    /// True when it is other than wished, and accepted today. What is unknown cannot be accepted.
+    pub fn is_accepted(&self) -> bool {
+        !self.is_unknown() && self.accepted.as_ref().is_some_and(|accepted| !accepted.expired)
     }
 }
 
@@ -126,6 +152,6 @@ impl DriftReport {
 
     /// True when something could not be found out (exit 3, where nothing drifted).
     pub fn is_incomplete(&self) -> bool {
-        !self.not_judged.is_empty() || self.findings.iter().any(|f| f.reason == DriftReason::Unknown)
+        !self.not_judged.is_empty() || self.findings.iter().any(DriftFinding::is_unknown)
     }
 }

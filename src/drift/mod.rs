@@ -1,9 +1,10 @@
 //! What is no longer as it was applied: per attribute and plane what is wanted, what was applied last, what is found,
 //! and why they differ. Reads only; the comparison is pure.
 
+pub mod accept;
 pub mod age;
 pub mod compare;
 pub mod finding;
 
 pub use compare::findings;
-pub use finding::{DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};
+pub use finding::{Accepted, DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};

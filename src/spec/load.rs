@@ -136,6 +136,7 @@ impl Reading {
             repositories: self.list("repositories"),
             rollout: self.single("rollout"),
             verify: self.single("verify"),
+            drift: self.single("drift"),
             secrets: self.map("secrets"),
             modules: self.map("modules"),
         }

@@ -4,6 +4,7 @@
 //! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths) -> `decode` (plain
 //! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way.
 
+pub mod acceptance;
 pub mod decode;
 pub mod hosts;
 pub mod load;

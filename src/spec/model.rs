@@ -1,7 +1,7 @@
 //! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a path).
 //! Field docs become the JSON Schema's descriptions, so they are written for the user.
 
-use crate::resource::Disruption;
+use crate::resource::{Disruption, Plane};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +31,9 @@ pub struct Spec {
     /// What the fabric must deliver.
     #[serde(default)]
     pub verify: Verify,
+    /// How drift is judged.
+    #[serde(default)]
+    pub drift: Drift,
     /// Secrets by name: only references, never the secret itself.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretReference>,
@@ -274,6 +277,38 @@ pub struct Verify {
     /// Seconds of each bandwidth run; 2 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<u32>,
+}
+
+/// How drift is judged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Drift that is known and accepted for a while: it is told apart, and is no reason for exit code 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<Acceptance>,
+}
+
+/// Drift that is accepted, of an `address` or of `nodes`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Acceptance {
+    /// The resources: `host/gpu[001-004]/link/ens4`; node-set, kind and name may each be `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// All resources of these nodes: a node-set, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<String>,
+    /// The attribute, such as `mtu`.
+    pub attribute: String,
+    /// In this plane alone; in all of them unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<Plane>,
+    /// Why it is accepted.
+    pub reason: String,
+    /// Who accepted it.
+    pub owner: String,
+    /// The last day on which it is accepted, in UTC: `2026-12-31`. After it the drift counts again.
+    pub until: String,
 }
 
 /// Where a secret is found; exactly one of the three.

@@ -4,6 +4,7 @@
 //! Rules that look at the whole cluster run only when every file decoded: with a part missing they would accuse
 //! what is right.
 
+mod acceptance;
 mod access;
 mod addresses;
 mod fabric;
@@ -34,6 +35,9 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         nodes::in_two_groups(&mut checker, spec, hosts);
         access::shared_addresses(&mut checker, hosts);
         addresses::check(&mut checker, spec, hosts);
+        // An entry that did not decode would shift the places of those after it.
+        acceptance::check(&mut checker, spec);
+        acceptance::unknown_hosts(&mut checker, spec, hosts);
         operation::check_budget(&mut checker, spec, hosts.len());
     }
     checker.findings

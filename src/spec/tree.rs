@@ -15,7 +15,7 @@ pub const LISTS: [&str; 2] = ["nodes", "repositories"];
 /// Top-level keys whose mappings are joined over all files.
 pub const MAPS: [&str; 2] = ["modules", "secrets"];
 /// Top-level keys that one file only may hold.
-pub const SINGLE: [&str; 5] = ["cluster", "fabric", "ssh", "rollout", "verify"];
+pub const SINGLE: [&str; 6] = ["cluster", "fabric", "ssh", "rollout", "verify", "drift"];
 
 /// A node of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -132,3 +132,127 @@ fn a_recording_has_no_ages() {
     let said = place.run(&RECORDED);
     assert!(!said.contains("   new\n") && !place.path().join("inventories/lab/.railwright").exists(), "{said}");
 }
+
+/// The same inventory with these acceptances.
+fn accepting(entries: &str) -> Place {
+    let place = here();
+    place.write("inv/drift.yaml", format!("drift:\n  accept:\n{entries}"));
+    place
+}
+
+/// What was said, without the folder of this run.
+fn in_place(place: &Place, text: &str) -> String {
+    text.replace(&place.path().display().to_string().replace('/', "%2F"), "[place]")
+}
+
+#[test]
+fn accepted_drift_is_told_apart_until_its_day_is_over() {
+    let place =
+        accepting("    - { nodes: n1, attribute: content, reason: written by hand for the trial, owner: ops, until: 2026-01-01 }\n");
+    let (said, told, code) = at(&place, "00:00:00", &[]);
+    assert_eq!((told.as_str(), code), ("", Some(0)));
+    insta::assert_snapshot!(in_place(&place, &said), @r"
+    drift inv   1 resources on 1 target   not under version control
+
+    ACCEPTED: known, and no drift until the day is over ---------------------------------------------
+     ~ n1             file/[place]%2Fnote.conf
+           content, persisted: found other, wanted rails (never applied)   inv/cluster.yaml:3   new
+             accepted by ops until 2026-01-01: written by hand for the trial
+
+    No drift. 1 attribute accepted.
+    ");
+    let document: serde_json::Value = serde_json::from_str(&at(&place, "00:00:00", &["--json"]).0).unwrap();
+    assert_eq!((document["drift"].as_bool(), document["findings"][0]["accepted"]["expired"].as_bool()), (Some(false), Some(false)));
+    let next_day = place.command(&["drift", "inv"]).env("RAILWRIGHT_TEST_CLOCK", "2026-01-02T00:00:00Z").output().unwrap();
+    let said = String::from_utf8(next_day.stdout).unwrap();
+    assert!(said.contains("accepted by ops until 2026-01-01, which is over: written by hand for the trial"), "{said}");
+    assert_eq!(next_day.status.code(), Some(2));
+}
+
+#[test]
+fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
+    let place = accepting("    - { address: host/n1/file/*, attribute: mode, reason: r, owner: o, until: 2026-01-31 }\n");
+    let (_, told, code) = at(&place, "00:00:00", &[]);
+    assert_eq!(code, Some(2));
+    insta::assert_snapshot!(told, @r"
+    warning RW0502: this acceptance matches no drift
+       ╭─[inv/drift.yaml:3:7]
+     2 │   accept:
+     3 │     - { address: host/n1/file/*, attribute: mode, reason: r, owner: o, until: 2026-01-31 }
+       ·       ┬
+       ·       ╰── nothing is found here
+       ╰────
+      effect: what it was written for is mended, or it names another attribute than its author meant
+      next:   remove it, or name the attribute as `drift` shows it
+    ");
+    let place = accepting(
+        "    - { nodes: n2, attribute: mode, reason: r, owner: o, until: 2026-01-31 }
+    - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+    - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+",
+    );
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r"
+    $ railwright validate inv
+    error RW0130: there is no host `n2`; did you mean `n1`?
+       ╭─[inv/drift.yaml:3:16]
+     2 │   accept:
+     3 │     - { nodes: n2, attribute: mode, reason: r, owner: o, until: 2026-01-31 }
+       ·                ─┬
+       ·                 ╰── of this cluster
+     4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+       ╰────
+      effect: nothing would be accepted by it, and what it is meant for would count as drift
+      next:   name hosts of `nodes`
+
+    error RW0130: an acceptance is about an `address` or about `nodes`
+       ╭─[inv/drift.yaml:4:7]
+     3 │     - { nodes: n2, attribute: mode, reason: r, owner: o, until: 2026-01-31 }
+     4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+       ·       ┬
+       ·       ╰── neither, or both
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+       ╰────
+      effect: nothing would be accepted by it, and what it is meant for would count as drift
+      next:   write one of the two
+
+    error RW0130: `2026-02-30` is no date
+       ╭─[inv/drift.yaml:4:54]
+     3 │     - { nodes: n2, attribute: mode, reason: r, owner: o, until: 2026-01-31 }
+     4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+       ·                                                      ─────┬────
+       ·                                                           ╰── not year-month-day
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+       ╰────
+      effect: nothing would be accepted by it, and what it is meant for would count as drift
+      next:   write the last day, such as 2026-12-31
+
+    error RW0130: this is no address of resources
+       ╭─[inv/drift.yaml:5:18]
+     4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+       ·                  ─────────┬─────────
+       ·                           ╰── the attribute goes to `attribute`
+       ╰────
+      effect: nothing would be accepted by it, and what it is meant for would count as drift
+      next:   write host/NODES/KIND/NAME, such as host/gpu[01-04]/link/ens4; NODES, KIND and NAME may be
+              `*`
+
+    error RW0130: `reason` says nothing, or more than a line
+       ╭─[inv/drift.yaml:5:64]
+     4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+       ·                                                                ─┬
+       ·                                                                 ╰── of this acceptance
+       ╰────
+      effect: nothing would be accepted by it, and what it is meant for would count as drift
+      next:   write it as one line of text
+
+    inv: not valid. 5 errors. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    ");
+    let place = accepting("    - { nodes: n1, atribute: mode, plane: next, reason: r, owner: o, until: 2026-01-31 }\n");
+    let said = place.run(&["validate", "inv"]);
+    for word in ["did you mean `attribute`?", "write one of persisted, running, next_boot", "not valid. 2 errors."] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The report as JUnit XML: a target is a suite, a resource a case. There is no standard of it; what most readers take is
 //! written down by Jenkins (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
 
-use super::words::{meaning, reason as named, said, since};
+use super::words::{acceptance, meaning, reason as named, said, since};
 use crate::base::text::clean_line;
 use crate::base::{Address, Target};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
@@ -17,6 +17,8 @@ const VALUE: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Passed,
+    /// Other than wished, and accepted.
+    Skipped,
     /// Could not be found out.
     Errored,
     Failed,
@@ -27,6 +29,7 @@ impl Verdict {
     fn element(self) -> Option<&'static str> {
         match self {
             Verdict::Passed => None,
+            Verdict::Skipped => Some("skipped"),
             Verdict::Errored => Some("error"),
             Verdict::Failed => Some("failure"),
         }
@@ -54,29 +57,36 @@ fn write(writer: &mut Writer<Vec<u8>>, report: &DriftReport) -> io::Result<()> {
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let suites = suites(report);
     let name = format!("railwright drift {}", xml(&report.inventory.path));
-    let all = suites.values().flatten().fold([0; 3], count);
-    let [tests, errors, failures] = all.map(|number| number.to_string());
+    let counts = counts(suites.values().flatten());
     writer
         .create_element("testsuites")
-        .with_attributes([("name", name.as_str()), ("tests", tests.as_str()), ("errors", errors.as_str()), ("failures", failures.as_str())])
+        .with_attribute(("name", name.as_str()))
+        .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())))
         .write_inner_content(|writer| suites.iter().try_for_each(|(target, cases)| suite(writer, report, target, cases)))?;
     Ok(())
 }
 
-fn count([tests, errors, failures]: [usize; 3], case: &Case) -> [usize; 3] {
-    [tests + 1, errors + usize::from(case.verdict == Verdict::Errored), failures + usize::from(case.verdict == Verdict::Failed)]
+/// The attributes that say how many cases ended how.
+fn counts<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> [(&'static str, String); 4] {
+    let of = |verdict: Verdict| cases.clone().filter(|case| case.verdict == verdict).count().to_string();
+    [
+        ("tests", cases.clone().count().to_string()),
+        ("errors", of(Verdict::Errored)),
+        ("failures", of(Verdict::Failed)),
+        ("skipped", of(Verdict::Skipped)),
+    ]
 }
 
 fn suite(writer: &mut Writer<Vec<u8>>, report: &DriftReport, target: &Target, cases: &[Case]) -> io::Result<()> {
     let target = xml(&target.to_string());
-    let [tests, errors, failures] = cases.iter().fold([0; 3], count).map(|number| number.to_string());
+    let counts = counts(cases.iter());
     // Ant, from which this format comes, writes the time without a zone.
     let at = report.checked_at.trim_end_matches('Z');
-    let counts = [("tests", tests.as_str()), ("errors", errors.as_str()), ("failures", failures.as_str()), ("timestamp", at)];
     writer
         .create_element("testsuite")
         .with_attribute(("name", target.as_str()))
-        .with_attributes(counts)
+        .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())))
+        .with_attribute(("timestamp", at))
         .write_inner_content(|writer| cases.iter().try_for_each(|one| case(writer, &target, one)))?;
     Ok(())
 }
@@ -122,13 +132,18 @@ fn suites(report: &DriftReport) -> BTreeMap<Target, Vec<Case>> {
 }
 
 fn of_resource(address: &Address, findings: &[&DriftFinding]) -> Case {
-    let verdict = |finding: &DriftFinding| if finding.is_drift() { Verdict::Failed } else { Verdict::Errored };
+    let verdict = |finding: &DriftFinding| match (finding.is_unknown(), finding.is_accepted()) {
+        (true, _) => Verdict::Errored,
+        (false, true) => Verdict::Skipped,
+        (false, false) => Verdict::Failed,
+    };
     let mut sorted = findings.to_vec();
     sorted.sort_by_key(|finding| std::cmp::Reverse(verdict(finding)));
     let line = |finding: &&DriftFinding| {
         let why = format!("{}: {}", named(finding.reason).1.to_lowercase(), meaning(finding.reason));
         let since = since(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
-        xml(&format!("{}, {}: {}; {why}{since}", finding.attribute, finding.plane.word(), said(finding, VALUE)))
+        let accepted = acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+        xml(&format!("{}, {}: {}; {why}{since}{accepted}", finding.attribute, finding.plane.word(), said(finding, VALUE)))
     };
     let worst = sorted.first();
     Case {
@@ -147,7 +162,7 @@ fn xml(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::{hostile, report};
+    use super::super::sample_for_tests::{accepted, hostile, report};
     use super::*;
 
     #[test]
@@ -170,6 +185,17 @@ mod tests {
         let of = |name: &str| xml.descendants().filter(|node| node.attribute("name") == Some(name)).collect::<Vec<_>>();
         assert_eq!(of("link/ens4").len(), 3);
         assert_eq!(of("the whole target")[0].first_element_child().unwrap().tag_name().name(), "error");
+    }
+
+    #[test]
+    fn what_is_accepted_is_skipped_until_its_day_is_over() {
+        for (expired, skipped, failures) in [(false, "3", "1"), (true, "0", "4")] {
+            let text = document(&accepted(expired));
+            let xml = roxmltree::Document::parse(&text).unwrap();
+            let root = xml.root_element();
+            assert_eq!((root.attribute("skipped"), root.attribute("failures")), (Some(skipped), Some(failures)));
+            assert_eq!(xml.descendants().filter(|node| node.has_tag_name("skipped")).count().to_string(), skipped);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
-use super::words::{Alike, alike, meaning, reason as named, said, since, summary};
+use super::words::{Alike, acceptance, alike, meaning, reason as named, said, since, summary};
 use crate::base::nodeset::fold;
 use crate::base::text::{clean_line, counted, one_line};
-use crate::drift::{DriftReason, DriftReport};
+use crate::drift::{DriftFinding, DriftReport};
 use crate::report::unread;
 use indexmap::IndexMap;
 
@@ -50,16 +50,14 @@ pub fn document(report: &DriftReport) -> String {
     let origin = clean_line(&report.inventory.words());
     let head = format!("### Drift of {}\n\n**{}** {resources} on {targets}, {origin}, {at}.\n", code(inventory), summary(report));
     let mut out = Budgeted { text: head, left_out: 0 };
-    let mut groups: IndexMap<DriftReason, Vec<Alike<'_>>> = IndexMap::new();
-    for alike in alike(&report.findings) {
-        groups.entry(alike.finding.reason).or_default().push(alike);
+    // What counts comes first, what is accepted last.
+    let mut groups: IndexMap<String, Vec<Alike<'_>>> = IndexMap::new();
+    let (accepted, counting): (Vec<_>, Vec<_>) = alike(&report.findings).into_iter().partition(|alike| alike.finding.is_accepted());
+    for alike in counting.into_iter().chain(accepted) {
+        groups.entry(headline(alike.finding)).or_default().push(alike);
     }
-    for (reason, members) in &groups {
-        let title = format!(
-            "\n#### {}: {}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n",
-            named(*reason).1,
-            meaning(*reason)
-        );
+    for (headline, members) in &groups {
+        let title = format!("\n#### {headline}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n");
         out.table(&title, members.iter().map(row));
     }
     let mut gone: IndexMap<String, Vec<&str>> = IndexMap::new();
@@ -79,11 +77,19 @@ pub fn document(report: &DriftReport) -> String {
     out.text
 }
 
+fn headline(finding: &DriftFinding) -> String {
+    if finding.is_accepted() {
+        return "Accepted: known, and no drift until the day is over".to_owned();
+    }
+    format!("{}: {}", named(finding.reason).1, meaning(finding.reason))
+}
+
 fn row(alike: &Alike<'_>) -> String {
     let finding = alike.finding;
     let place = finding.places.first().map_or(String::new(), |place| code(&place.to_string()));
     let targets = code(&one_line(&alike.targets(), HOSTS));
-    let (attribute, plane, what) = (code(&finding.address.within_target()), finding.plane.word(), code(&said(finding, VALUE)));
+    let what = [Some(said(finding, VALUE)), acceptance(finding)].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let (attribute, plane, what) = (code(&finding.address.within_target()), finding.plane.word(), code(&what));
     format!("| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n", since(&alike.members).unwrap_or_default())
 }
 
@@ -113,8 +119,9 @@ fn longest_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::{finding, hostile, report};
+    use super::super::sample_for_tests::{accepted, finding, hostile, report};
     use super::*;
+    use crate::drift::DriftReason;
     use crate::resource::{Plane, Reading};
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -176,6 +183,14 @@ mod tests {
         ```
         ");
         assert_eq!(rows(&document(&report()))[0], ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", "", ""]);
+    }
+
+    #[test]
+    fn what_is_accepted_comes_last_with_its_reason() {
+        let text = document(&accepted(false));
+        let rows = rows(&text);
+        assert_eq!(rows[2][3], "found 1500, wanted 9000 (as applied); accepted by ops until 2026-12-31: new cables", "{rows:#?}");
+        assert!(text.find("#### Accepted").unwrap() > text.find("#### Unknown").unwrap());
     }
 
     #[test]

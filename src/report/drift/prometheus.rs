@@ -23,8 +23,15 @@ pub fn document(report: &DriftReport, duration_s: f64) -> String {
     metric(
         "unknown_attributes",
         "Attributes that could not be found out, of hosts that answered.",
-        by_place(report, report.findings.iter().filter(|finding| !finding.is_drift())),
+        by_place(report, report.findings.iter().filter(|finding| finding.is_unknown())),
     );
+    metric(
+        "accepted_findings",
+        "Attributes that are not as the spec wants them, which the spec accepts for now.",
+        by_place(report, report.findings.iter().filter(|finding| finding.is_accepted())),
+    );
+    let expired = |finding: &&DriftFinding| finding.is_drift() && finding.accepted.is_some();
+    metric("acceptances_expired", "Findings whose acceptance is over.", one(report.findings.iter().filter(expired).count().to_string()));
     metric("oldest_finding_seconds", "Since when the oldest finding of a host is there; hosts without one are left out.", oldest(report));
     metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
     metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
@@ -104,7 +111,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::{hostile, report};
+    use super::super::sample_for_tests::{accepted, hostile, report};
     use super::*;
 
     /// A reader of the format, written from its description: every sample by name and sorted labels.
@@ -186,6 +193,11 @@ mod tests {
         # HELP railwright_drift_unknown_attributes Attributes that could not be found out, of hosts that answered.
         # TYPE railwright_drift_unknown_attributes gauge
         railwright_drift_unknown_attributes{cluster="lab",host="n2",kind="sysctl",plane="running"} 1
+        # HELP railwright_drift_accepted_findings Attributes that are not as the spec wants them, which the spec accepts for now.
+        # TYPE railwright_drift_accepted_findings gauge
+        # HELP railwright_drift_acceptances_expired Findings whose acceptance is over.
+        # TYPE railwright_drift_acceptances_expired gauge
+        railwright_drift_acceptances_expired{cluster="lab"} 0
         # HELP railwright_drift_oldest_finding_seconds Since when the oldest finding of a host is there; hosts without one are left out.
         # TYPE railwright_drift_oldest_finding_seconds gauge
         # HELP railwright_drift_resources_judged Resources that were judged.
@@ -213,6 +225,16 @@ mod tests {
         let samples = read(&document(&report(), 1.5));
         let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
         assert_eq!((sum("railwright_drift_findings{"), sum("railwright_drift_unknown_attributes{")), (4.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_accepted_is_counted_apart() {
+        for (expired, counts) in [(false, [1.0, 3.0, 0.0]), (true, [4.0, 0.0, 3.0])] {
+            let samples = read(&document(&accepted(expired), 0.0));
+            let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
+            let names = ["railwright_drift_findings{", "railwright_drift_accepted_findings{", "railwright_drift_acceptances_expired{"];
+            assert_eq!(names.map(sum), counts, "{expired}");
+        }
     }
 
     #[test]

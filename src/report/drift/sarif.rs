@@ -5,7 +5,7 @@
 use super::words::{self, Alike, alike, meaning, reason as named, said};
 use crate::base::text::{clean_line, counted};
 use crate::base::{Address, Digest, Place};
-use crate::drift::{DriftReason, DriftReport};
+use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::document;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -93,6 +93,16 @@ struct Found {
     locations: Vec<Location>,
     partial_fingerprints: BTreeMap<&'static str, String>,
     occurrence_count: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<Suppression>,
+}
+
+/// Accepted by the spec: code scanning does not alarm.
+#[derive(Serialize)]
+struct Suppression {
+    kind: &'static str,
+    status: &'static str,
+    justification: String,
 }
 
 #[derive(Serialize)]
@@ -177,7 +187,14 @@ fn finding(alike: &Alike<'_>) -> Found {
         locations: vec![location(finding.places.first(), &addresses)],
         partial_fingerprints: [("railwright/v1", identity.as_str().to_owned())].into(),
         occurrence_count: addresses.len(),
+        suppressions: suppression(finding).into_iter().collect(),
     }
+}
+
+/// An acceptance whose day is over is not one any more.
+fn suppression(finding: &DriftFinding) -> Option<Suppression> {
+    let justification = words::acceptance(finding).filter(|_| finding.is_accepted())?;
+    Some(Suppression { kind: "external", status: "accepted", justification })
 }
 
 fn gone(report: &DriftReport) -> Option<Found> {
@@ -190,6 +207,7 @@ fn gone(report: &DriftReport) -> Option<Found> {
         locations: vec![location(None, &addresses)],
         partial_fingerprints: [("railwright/v1", Digest::of(&GONE).as_str().to_owned())].into(),
         occurrence_count: addresses.len(),
+        suppressions: Vec::new(),
     })
 }
 
@@ -204,7 +222,7 @@ fn location(place: Option<&Place>, addresses: &[String]) -> Location {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::{hostile, report};
+    use super::super::sample_for_tests::{accepted, hostile, report};
     use super::*;
     use serde_json::Value;
 
@@ -261,6 +279,15 @@ mod tests {
         let invocation = &log["runs"][0]["invocations"][0];
         assert_eq!(invocation["executionSuccessful"], false);
         assert!(invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap().starts_with("host/n9: n9 is not"));
+    }
+
+    #[test]
+    fn what_is_accepted_is_suppressed_until_its_day_is_over() {
+        let log = parsed(&accepted(false));
+        holds(&log);
+        let suppressions = &log["runs"][0]["results"][0]["suppressions"];
+        assert_eq!(suppressions[0]["justification"], "accepted by ops until 2026-12-31: new cables");
+        assert_eq!(parsed(&accepted(true))["runs"][0]["results"][0]["suppressions"], Value::Null);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour.
 
-use super::words::{age, applied, meaning, reason as named, said, since, summary, who};
+use super::words::{acceptance, age, applied, meaning, reason as named, said, since, summary, who};
 use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
 use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::unread;
 use crate::report::value::{differ_unseen, reading};
-use crate::report::wrap::rule;
+use crate::report::wrap::{labelled, rule};
 use indexmap::IndexMap;
 
 /// The most characters of a value in a row.
@@ -20,12 +20,17 @@ pub fn screen(report: &DriftReport) -> String {
     let targets = counted(report.targets.len(), "target");
     let mut out = format!("drift {inventory}   {} resources on {targets}   {}\n", report.resources, report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
-    for finding in &report.findings {
+    let (accepted, counting): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| finding.is_accepted());
+    for finding in counting {
         groups.entry(finding.reason).or_default().push(finding);
     }
     for (reason, findings) in &groups {
         out.push_str(&rule(&title(*reason)));
         out.push_str(&entries(findings));
+    }
+    if !accepted.is_empty() {
+        out.push_str(&rule("ACCEPTED: known, and no drift until the day is over"));
+        out.push_str(&entries(&accepted));
     }
     if !report.no_longer_wished.is_empty() {
         out.push_str(&rule("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back"));
@@ -69,7 +74,7 @@ fn entries(findings: &[&DriftFinding]) -> String {
         let rows: String = members.iter().map(|finding| row(finding, None)).collect();
         folded.entry((resource, rows)).or_default().push((who, members));
     }
-    let mark = if findings.iter().all(|f| f.reason == DriftReason::Unknown) { '?' } else { '~' };
+    let mark = if findings.iter().all(|finding| finding.is_unknown()) { '?' } else { '~' };
     let entry = |((resource, _), alike): ((String, String), Vec<Member<'_>>)| {
         let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
         let first = alike.first().map_or(&[][..], |(_, members)| members.as_slice());
@@ -98,12 +103,13 @@ fn row(finding: &DriftFinding, since: Option<String>) -> String {
     let place = format!("{place}{}", since.map_or(String::new(), |since| format!("   {since}")));
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
     let tail = format!("{}{place}", said(finding, VALUE));
+    let accepted = acceptance(finding).map_or(String::new(), |words| labelled("         ", &words, 100));
     if differ_unseen(&finding.found, &finding.wanted) || (head.chars().count() + tail.chars().count()) <= 100 {
-        return format!("{head}{tail}\n");
+        return format!("{head}{tail}\n{accepted}");
     }
     let (found, wanted) = (reading(&finding.found, VALUE), reading(&finding.wanted, VALUE));
     let last = applied(finding, VALUE);
-    format!("{}\n         found   {found}\n         wanted  {wanted}\n         ({last}){place}\n", head.trim_end())
+    format!("{}\n         found   {found}\n         wanted  {wanted}\n         ({last}){place}\n{accepted}", head.trim_end())
 }
 
 fn conclusion(report: &DriftReport, inventory: &str) -> String {
@@ -117,7 +123,7 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::report;
+    use super::super::sample_for_tests::{accepted, report};
     use super::*;
     use crate::drift::{LastKnown, Seen};
     use crate::resource::Plane;
@@ -148,6 +154,20 @@ mod tests {
         4 attributes not as the spec wants.
         next: railwright plan inventories/lab
         ");
+    }
+
+    #[test]
+    fn what_is_accepted_stands_apart_and_what_was_counts_again() {
+        let text = screen(&accepted(false));
+        insta::assert_snapshot!(&text[text.find("ACCEPTED").unwrap()..text.find("NOT JUDGED").unwrap()], @r"
+        ACCEPTED: known, and no drift until the day is over ---------------------------------------------
+         ~ n[1-3]         link/ens4
+               mtu, running: found 1500, wanted 9000 (as applied)
+                 accepted by ops until 2026-12-31: new cables
+        ");
+        assert!(text.contains("\n1 attribute not as the spec wants. 3 attributes accepted.\n"), "{text}");
+        let over = screen(&accepted(true));
+        assert!(!over.contains("ACCEPTED") && over.contains("until 2026-12-31, which is over: new cables"), "{over}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Words of findings that all documents share.
 
 use crate::base::nodeset::fold;
-use crate::base::text::counted;
+use crate::base::text::{clean_line, counted};
 use crate::base::{TargetKind, seal};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::value::{differ_unseen, reading};
@@ -70,6 +70,13 @@ pub fn age(seconds: u64) -> String {
     }
 }
 
+/// `accepted by ops until 2026-12-31: why`; says so where the day is over.
+pub fn acceptance(finding: &DriftFinding) -> Option<String> {
+    let accepted = finding.accepted.as_ref().filter(|_| !finding.is_unknown())?;
+    let over = if accepted.expired { ", which is over" } else { "" };
+    Some(clean_line(&format!("accepted by {} until {}{over}: {}", accepted.owner, accepted.until, accepted.reason)))
+}
+
 /// A target's name on a screen: hosts by their name alone.
 pub fn who(finding: &DriftFinding) -> String {
     let target = &finding.address.target;
@@ -96,7 +103,8 @@ pub fn alike(findings: &[DriftFinding]) -> Vec<Alike<'_>> {
     let mut folded: IndexMap<String, Alike<'_>> = IndexMap::new();
     for finding in findings {
         // Values are compared in full, not as a screen cuts them.
-        let values = serde_json::to_string(&(&finding.found, &finding.wanted, &finding.last_applied)).unwrap_or_default();
+        let values =
+            serde_json::to_string(&(&finding.found, &finding.wanted, &finding.last_applied, &finding.accepted)).unwrap_or_default();
         let key = format!("{:?} {} {} {values}", finding.reason, finding.address.within_target(), finding.plane.word());
         folded.entry(key).or_insert(Alike { finding, members: Vec::new() }).members.push(finding);
     }
@@ -107,12 +115,17 @@ pub fn alike(findings: &[DriftFinding]) -> Vec<Alike<'_>> {
 pub fn summary(report: &DriftReport) -> String {
     let drifted = report.findings.iter().filter(|finding| finding.is_drift()).count();
     let gone = report.no_longer_wished.len();
-    match (drifted, gone, report.is_incomplete()) {
+    let accepted = match report.findings.iter().filter(|finding| finding.is_accepted()).count() {
+        0 => String::new(),
+        count => format!(" {} accepted.", counted(count, "attribute")),
+    };
+    let stands = match (drifted, gone, report.is_incomplete()) {
         (0, 0, false) => "No drift.".to_owned(),
         (0, 0, true) => "No drift in what could be read.".to_owned(),
         (0, gone, _) => format!("{} no longer in the spec.", counted(gone, "applied resource")),
         (count, ..) => format!("{} not as the spec wants.", counted(count, "attribute")),
-    }
+    };
+    format!("{stands}{accepted}")
 }
 
 /// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters and `/` is encoded
