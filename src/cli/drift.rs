@@ -2,14 +2,17 @@
 
 use super::pipeline::{self, Observed, Prepared, Source};
 use super::{Exit, Failure};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Target};
+use crate::drift::compare::Assess;
+use crate::drift::outliers::{Outlier, Shown, outliers, shown};
 use crate::drift::{DriftReport, Occasion, accept, age, findings};
 use crate::plan::judge::reached;
-use crate::report::{self, drift as shown};
-use crate::resource::{Wish, kind_named};
+use crate::report::{self, drift as told};
+use crate::resource::{Observation, Wish, kind_named};
 use crate::state::sightings::Sightings;
 use crate::system::clock::Stopwatch;
 use crate::system::files;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Find what is no longer as the spec wants it, in each plane: persisted, running, at the next boot
@@ -62,18 +65,35 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         tell_ages(&prepared, &mut report);
     }
     let text = match format {
-        Format::Text => shown::screen(&report),
-        Format::Json => shown::json(&report),
-        Format::Junit => shown::junit::document(&report),
-        Format::Sarif => shown::sarif::document(&report),
-        Format::Prometheus => shown::prometheus::document(&report, watch.elapsed().as_secs_f64()),
-        Format::Markdown => shown::markdown::document(&report),
+        Format::Text => told::screen(&report),
+        Format::Json => told::json(&report),
+        Format::Junit => told::junit::document(&report),
+        Format::Sarif => told::sarif::document(&report),
+        Format::Prometheus => told::prometheus::document(&report, watch.elapsed().as_secs_f64()),
+        Format::Markdown => told::markdown::document(&report),
     };
     match &arguments.output {
         None => report::out::print(&text),
-        Some(file) => write(file, &text, format, &shown::summary(&report))?,
+        Some(file) => write(file, &text, format, &told::summary(&report))?,
     }
     Ok(exit(&report))
+}
+
+/// The outliers of every node group, among its hosts that answered.
+fn odd_ones(prepared: &Prepared, observation: &Observation, wishes: &[Wish], assess: Assess<'_>) -> Vec<Outlier> {
+    let loaded = &prepared.inventory.loaded;
+    let mut of_host: BTreeMap<&str, Vec<&Wish>> = BTreeMap::new();
+    for wish in wishes {
+        of_host.entry(&wish.address.target.name).or_default().push(wish);
+    }
+    let mut classes: BTreeMap<usize, BTreeMap<&str, Shown>> = BTreeMap::new();
+    for host in &loaded.hosts {
+        let Some(found) = observation.targets.get(&Target::host(&host.name)).filter(|found| found.problem.is_none()) else { continue };
+        let wishes = of_host.get(host.name.as_str()).into_iter().flatten();
+        let judged = wishes.filter_map(|wish| Some((*wish, assess(wish).ok()?)));
+        classes.entry(host.group).or_default().insert(&host.name, shown(&found.answers, judged));
+    }
+    classes.into_iter().flat_map(|(group, hosts)| outliers(&loaded.spec.nodes[group].name, &hosts)).collect()
 }
 
 /// Marks what the spec accepts; an acceptance that is about nothing is a warning.
@@ -122,7 +142,9 @@ async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
         inventory: prepared.inventory.origin.clone(),
         checked_at: observation.recorded_at.clone(),
     };
-    Ok(findings(&occasion, &wishes, &silent, &assess, &state.last_applied))
+    let mut report = findings(&occasion, &wishes, &silent, &assess, &state.last_applied);
+    report.outliers = odd_ones(prepared, &observation, &wishes, &assess);
+    Ok(report)
 }
 
 /// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.

@@ -29,6 +29,7 @@ pub fn findings(
         inventory: occasion.inventory.clone(),
         findings: Vec::new(),
         last_known: Vec::new(),
+        outliers: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),

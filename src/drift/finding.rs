@@ -1,5 +1,6 @@
 //! A finding of drift, and all of them.
 
+use super::outliers::Outlier;
 use crate::base::{Address, Place, Target};
 use crate::plan::{InventoryOrigin, UnknownFinding};
 use crate::resource::{Plane, Reading};
@@ -135,6 +136,8 @@ pub struct DriftReport {
     pub last_known: Vec<LastKnown>,
     /// What was applied and is no longer in the spec; a plan takes it back.
     pub no_longer_wished: Vec<Address>,
+    /// A few hosts of a class that differ in what nobody manages; no drift.
+    pub outliers: Vec<Outlier>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// How many resources were judged.

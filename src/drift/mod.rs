@@ -5,6 +5,8 @@ pub mod accept;
 pub mod age;
 pub mod compare;
 pub mod finding;
+pub mod outliers;
 
 pub use compare::findings;
 pub use finding::{Accepted, DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};
+pub use outliers::Outlier;

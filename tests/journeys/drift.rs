@@ -256,3 +256,30 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
         assert!(said.contains(word), "{word}: {said}");
     }
 }
+
+#[test]
+fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", "cluster: a\nnodes: [{ name: \"gpu[01-16]\" }, { name: \"login[1-2]\" }]\n");
+    let host = |name: &str, kernel: &str| {
+        let out = format!("version 1\nos ID=debian\nos VERSION_ID=12\nkernel {kernel}\ncmdline quiet\narchitecture x86_64\nuid 0\nend\n");
+        (format!("host/{name}"), serde_json::json!({ "answers": { "host": { "status": { "exit": 0 }, "out": out } } }))
+    };
+    let gpus = (1..=16).map(|i| host(&format!("gpu{i:02}"), if i == 16 { "6.1.0-17" } else { "6.1.0-18" }));
+    let logins = [host("login1", "5.10.0-1"), host("login2", "5.10.0-2")];
+    let targets: serde_json::Map<String, serde_json::Value> = gpus.chain(logins).collect();
+    let observation = serde_json::json!({ "format_version": "1.0", "recorded_at": "2026-01-01T00:00:00Z", "targets": targets });
+    place.write("seen.json", observation.to_string());
+    insta::assert_snapshot!(place.run(&["drift", "inv", "--observations", "seen.json"]), @r"
+    $ railwright drift inv --observations seen.json
+    drift inv   0 resources on 0 targets   not under version control
+
+    OUTLIERS: a few hosts of a class differ in what is not managed; no drift ------------------------
+     . kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16
+
+    No drift.
+    --- exit 0 ---
+    ");
+    let metrics = place.run(&["drift", "inv", "--observations", "seen.json", "--format", "prometheus"]);
+    assert!(metrics.contains("railwright_drift_outliers{cluster=\"a\",class=\"gpu[01-16]\",what=\"kernel\"} 1\n"), "{metrics}");
+}

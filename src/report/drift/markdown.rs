@@ -1,9 +1,9 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
-use super::words::{Alike, acceptance, alike, meaning, reason as named, said, since, summary};
+use super::words::{Alike, acceptance, alike, meaning, outlier, reason as named, said, since, summary};
 use crate::base::nodeset::fold;
 use crate::base::text::{clean_line, counted, one_line};
-use crate::drift::{DriftFinding, DriftReport};
+use crate::drift::{DriftFinding, DriftReport, Outlier};
 use crate::report::unread;
 use indexmap::IndexMap;
 
@@ -66,6 +66,8 @@ pub fn document(report: &DriftReport) -> String {
     }
     let row = |(resource, who): (&String, &Vec<&str>)| format!("| {} | {} |\n", code(&one_line(&fold(who), HOSTS)), code(resource));
     out.table("\n#### No longer in the spec: applied, and still there\n\n| targets | resource |\n|---|---|\n", gone.iter().map(row));
+    let row = |one: &Outlier| format!("- {}\n", code(&outlier(one)));
+    out.table("\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n", report.outliers.iter().map(row));
     if !report.not_judged.is_empty() {
         out.table("\n#### Not judged\n", std::iter::once(block(&unread::entries(&report.not_judged))));
     }

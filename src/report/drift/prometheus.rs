@@ -4,7 +4,7 @@
 //! of the check is a metric: an alert on its age tells that nobody has looked.
 
 use crate::base::{Target, TargetKind};
-use crate::drift::{DriftFinding, DriftReport};
+use crate::drift::{DriftFinding, DriftReport, Outlier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels and value of one sample.
@@ -33,6 +33,11 @@ pub fn document(report: &DriftReport, duration_s: f64) -> String {
     let expired = |finding: &&DriftFinding| finding.is_drift() && finding.accepted.is_some();
     metric("acceptances_expired", "Findings whose acceptance is over.", one(report.findings.iter().filter(expired).count().to_string()));
     metric("oldest_finding_seconds", "Since when the oldest finding of a host is there; hosts without one are left out.", oldest(report));
+    let outlier = |one: &Outlier| {
+        let labels = vec![("class", one.class.clone()), ("what", one.what.clone())];
+        ([cluster(report), labels].concat(), one.others.iter().map(|held| held.count).sum::<usize>().to_string())
+    };
+    metric("outliers", "Hosts that differ from most of their class in what is not managed.", report.outliers.iter().map(outlier).collect());
     metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
     metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
     metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", answered(report));
@@ -200,6 +205,8 @@ mod tests {
         railwright_drift_acceptances_expired{cluster="lab"} 0
         # HELP railwright_drift_oldest_finding_seconds Since when the oldest finding of a host is there; hosts without one are left out.
         # TYPE railwright_drift_oldest_finding_seconds gauge
+        # HELP railwright_drift_outliers Hosts that differ from most of their class in what is not managed.
+        # TYPE railwright_drift_outliers gauge
         # HELP railwright_drift_resources_judged Resources that were judged.
         # TYPE railwright_drift_resources_judged gauge
         railwright_drift_resources_judged{cluster="lab"} 41

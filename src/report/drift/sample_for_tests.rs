@@ -2,6 +2,7 @@
 
 use crate::base::{Address, Place, Target};
 use crate::drift::finding::FORMAT_VERSION;
+use crate::drift::outliers::{Held, Outlier};
 use crate::drift::{Accepted, DriftFinding, DriftReason, DriftReport};
 use crate::plan::{InventoryOrigin, UnknownFinding};
 use crate::resource::{Plane, Reading};
@@ -37,6 +38,7 @@ pub fn report() -> DriftReport {
         checked_at: "2026-01-01T00:00:00Z".into(),
         inventory: InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() },
         last_known: vec![],
+        outliers: vec![],
         no_longer_wished: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
             .iter()
@@ -58,6 +60,13 @@ pub fn accepted(expired: bool) -> DriftReport {
     report
 }
 
+/// One host of sixteen with another kernel.
+pub fn outlier() -> Outlier {
+    let held = |value: &str, hosts: &str, count| Held { value: Reading::is(value), hosts: hosts.into(), count };
+    let (usual, other) = (held("6.1.0-18", "gpu[01-15]", 15), held("6.1.0-17", "gpu16", 1));
+    Outlier { class: "gpu[01-16]".into(), what: "kernel".into(), usual, others: vec![other] }
+}
+
 /// The same with what a hostile host, file name or spec may hold: markup of every document, quotes, control characters.
 pub fn hostile() -> DriftReport {
     const NASTY: &str = "a|b `c` ``d`` <script>&amp;\"'\\ \u{1b}[31m\n# e\u{ffff} ]]> @f --> \u{202e}\t<!--";
@@ -69,6 +78,7 @@ pub fn hostile() -> DriftReport {
         finding.places = vec![Place { file: format!("inv entory/{NASTY}.yaml"), line: 7, column: 3, path: NASTY.into() }];
     }
     report.not_judged[0].reason = NASTY.to_owned();
+    report.outliers = vec![Outlier { usual: Held { value: Reading::is(NASTY), ..outlier().usual }, ..outlier() }];
     report.no_longer_wished = vec![Address::host("n1", "file", NASTY)];
     report
 }

@@ -1,7 +1,7 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour.
 
-use super::words::{acceptance, age, applied, meaning, reason as named, said, since, summary, who};
+use super::words::{acceptance, age, applied, meaning, outlier, reason as named, said, since, summary, who};
 use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
 use crate::drift::age::seconds;
@@ -47,6 +47,10 @@ pub fn screen(report: &DriftReport) -> String {
     if !report.last_known.is_empty() {
         out.push_str(&rule("LAST KNOWN of what could not be judged now"));
         out.push_str(&last_known(report));
+    }
+    if !report.outliers.is_empty() {
+        out.push_str(&rule("OUTLIERS: a few hosts of a class differ in what is not managed; no drift"));
+        out.extend(report.outliers.iter().map(|one| labelled(" . ", &outlier(one), 100)));
     }
     out.push_str(&conclusion(report, inventory));
     out
@@ -123,7 +127,7 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample_for_tests::{accepted, report};
+    use super::super::sample_for_tests::{accepted, outlier, report};
     use super::*;
     use crate::drift::{LastKnown, Seen};
     use crate::resource::Plane;
@@ -187,6 +191,13 @@ mod tests {
         assert_eq!(lines("mtu, running: "), ["mtu, running: found 1500, wanted 9000 (as applied)   since 0 min to 2 d"]);
         assert_eq!(lines("content, persisted"), ["content, persisted: found absent, wanted 9000 (as applied)   since 3 h"]);
         assert_eq!(lines("last seen"), ["? n9             link/ens4#mtu, running   since 2 d, last seen 3 h ago"]);
+    }
+
+    #[test]
+    fn outliers_are_told_and_are_no_drift() {
+        let report = DriftReport { findings: vec![], not_judged: vec![], outliers: vec![outlier()], ..report() };
+        assert!(screen(&report).contains("\n . kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16\n\nNo drift.\n"), "{}", screen(&report));
+        assert!(!report.has_drift());
     }
 
     #[test]

@@ -3,9 +3,16 @@
 use crate::base::nodeset::fold;
 use crate::base::text::{clean_line, counted};
 use crate::base::{TargetKind, seal};
+use crate::drift::outliers::{Held, Outlier};
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::value::{differ_unseen, reading};
 use indexmap::IndexMap;
+
+/// A node-set longer than this is shown by its count.
+const HOSTS: usize = 200;
+/// The most characters of a value, and the most values, of an outlier.
+const VALUE: usize = 60;
+const VALUES: usize = 5;
 
 /// The reason as a word for programs, and its headline.
 pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
@@ -75,6 +82,17 @@ pub fn acceptance(finding: &DriftFinding) -> Option<String> {
     let accepted = finding.accepted.as_ref().filter(|_| !finding.is_unknown())?;
     let over = if accepted.expired { ", which is over" } else { "" };
     Some(clean_line(&format!("accepted by {} until {}{over}: {}", accepted.owner, accepted.until, accepted.reason)))
+}
+
+/// `kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16`.
+pub fn outlier(outlier: &Outlier) -> String {
+    let held = |held: &Held| {
+        let hosts = if held.hosts.len() <= HOSTS { held.hosts.clone() } else { counted(held.count, "host") };
+        format!("{} on {hosts}", reading(&held.value, VALUE))
+    };
+    let all: Vec<String> = std::iter::once(&outlier.usual).chain(&outlier.others).take(VALUES).map(held).collect();
+    let more = if outlier.others.len() >= VALUES { ", and more" } else { "" };
+    clean_line(&format!("{}: {}{more}", outlier.what, all.join(", ")))
 }
 
 /// A target's name on a screen: hosts by their name alone.
