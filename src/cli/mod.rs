@@ -11,6 +11,7 @@ pub mod gate;
 pub mod graph;
 pub mod inventory;
 pub mod lab;
+pub mod look;
 pub mod pipeline;
 pub mod plan;
 pub mod recording;
@@ -22,6 +23,7 @@ pub mod state;
 pub mod validate;
 pub mod verification;
 pub mod verify;
+pub mod watch;
 
 use crate::base::Diagnostic;
 use crate::report::out;

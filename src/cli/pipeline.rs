@@ -15,7 +15,7 @@ use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::files;
 use crate::transport::{self, Connector, Secrets};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,6 +60,15 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
         let look = report::out::Look::of_stderr();
         report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
     }
+    of_inventory(inventory, source)
+}
+
+/// The same of the hosts themselves, without a word of the warnings that were told the first time.
+pub fn prepare_again(path: &Path) -> Result<Prepared, Failure> {
+    of_inventory(inventory::read(path)?, &Source::Live)
+}
+
+fn of_inventory(inventory: Inventory, source: &Source) -> Result<Prepared, Failure> {
     let recorded = match source {
         Source::Live => None,
         Source::Recorded(file) => Some(recording::read(file)?),
@@ -167,20 +176,61 @@ pub struct Observed {
 
 /// Reads the targets, or takes what was recorded of them.
 pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
-    let mut state = State::load(&prepared.folder)?;
-    let mut secrets = prepared.secrets_with(&state.last_applied)?;
+    let question = question(prepared)?;
+    let observation = match &prepared.recorded {
+        Some(recorded) => recorded.clone(),
+        None => live(prepared, &question).await?,
+    };
+    question.answered(prepared, observation)
+}
+
+/// What the hosts are asked, and what their answers are judged by.
+#[derive(Default)]
+pub struct Question {
+    state: State,
+    wishes: Vec<Wish>,
+}
+
+/// The question to all hosts.
+pub fn question(prepared: &Prepared) -> Result<Question, Failure> {
+    let state = State::load(&prepared.folder)?;
+    let secrets = prepared.secrets_with(&state.last_applied)?;
     let mut wishes = prepared.desired.wishes.clone();
     sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
-    let mut observation = match &prepared.recorded {
-        Some(recorded) => recorded.clone(),
-        None => live(prepared, &wishes, &state).await?,
-    };
-    if merge_records(&observation, &mut state) && sealed::remembers_sealed(&state.last_applied) {
-        secrets = prepared.secrets_with_key()?;
-        sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
+    Ok(Question { state, wishes })
+}
+
+impl Question {
+    /// One question a host, by its name.
+    pub fn by_host(self) -> BTreeMap<String, Question> {
+        let mut out: BTreeMap<String, Question> = BTreeMap::new();
+        for wish in self.wishes {
+            out.entry(wish.address.target.name.clone()).or_default().wishes.push(wish);
+        }
+        for (address, applied) in self.state.last_applied.resources {
+            out.entry(address.target.name.clone()).or_default().state.last_applied.resources.insert(address, applied);
+        }
+        for (host, serial) in self.state.host_serials {
+            out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);
+        }
+        out
     }
-    sealed::seal_observation(&mut observation, &wishes, &state.last_applied, &secrets);
-    Ok(Observed { observation, state, wishes })
+
+    /// One request a host.
+    pub fn requests(&self, prepared: &Prepared) -> Vec<HostRequest> {
+        requests(prepared, &self.wishes, &self.state)
+    }
+
+    /// What the answers are to be judged by, with what the hosts' own records say.
+    pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
+        let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
+        if merge_records(&observation, &mut self.state) && sealed::remembers_sealed(&self.state.last_applied) {
+            secrets = prepared.secrets_with_key()?;
+            sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
+        }
+        sealed::seal_observation(&mut observation, &self.wishes, &self.state.last_applied, &secrets);
+        Ok(Observed { observation, state: self.state, wishes: self.wishes })
+    }
 }
 
 /// True when some host remembers more than we do.
@@ -199,10 +249,10 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
     merged
 }
 
-async fn live(prepared: &Prepared, wishes: &[Wish], state: &State) -> Result<Observation, Failure> {
+async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {
     let connector = prepared.connector()?;
     let progress = report::progress::Reading::new(prepared.inventory.loaded.hosts.len());
-    let observed = observe::observe(&*connector, requests(prepared, wishes, state), READ_AT_ONCE, &|event| progress.show(&event)).await;
+    let observed = observe::observe(&*connector, question.requests(prepared), READ_AT_ONCE, &|event| progress.show(&event)).await;
     progress.end();
     Ok(Observation { texts: prepared.texts.clone(), ..observed })
 }

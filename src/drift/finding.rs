@@ -118,7 +118,7 @@ pub struct Occasion {
 }
 
 /// All findings.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DriftReport {
     /// `FORMAT_VERSION`.
     pub format_version: &'static str,

@@ -3,7 +3,6 @@
 use super::crowd;
 use super::event::Event;
 use crate::base::Target;
-use crate::resource::observation::FORMAT_VERSION;
 use crate::resource::{Observation, Read, TargetObservation};
 use crate::system::clock;
 use crate::transport::{BoxFuture, Connector, HostAccess, Reader, TransportError};
@@ -48,10 +47,11 @@ pub async fn observe(
     on_event(Event::Ended);
     let hosts = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
     let targets = hosts.into_iter().map(|(name, observed)| (Target::host(name), observed)).collect();
-    Observation { format_version: FORMAT_VERSION.to_owned(), recorded_at, texts: BTreeMap::new(), targets }
+    Observation { targets, ..Observation::at(recorded_at) }
 }
 
-async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_event: &(dyn Fn(Event) + Sync)) -> TargetObservation {
+/// Reads one host. Never fails: what went wrong is the host's `problem`.
+pub async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_event: &(dyn Fn(Event) + Sync)) -> TargetObservation {
     let host = request.access.name.clone();
     let limit = Duration::from_secs(HOST_LIMIT_S.into());
     let answers = match tokio::time::timeout(limit, read_host(connector, request, on_event)).await {

@@ -7,4 +7,4 @@ mod hosts;
 pub mod sealed;
 
 pub use event::Event;
-pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe};
+pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe, observe_host};

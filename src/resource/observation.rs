@@ -48,3 +48,10 @@ pub struct Observation {
     /// By target.
     pub targets: BTreeMap<Target, TargetObservation>,
 }
+
+impl Observation {
+    /// Recorded at this time, of no target yet.
+    pub fn at(recorded_at: String) -> Self {
+        Observation { format_version: FORMAT_VERSION.to_owned(), recorded_at, texts: BTreeMap::new(), targets: BTreeMap::new() }
+    }
+}

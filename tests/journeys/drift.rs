@@ -283,3 +283,43 @@ fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
     let metrics = place.run(&["drift", "inv", "--observations", "seen.json", "--format", "prometheus"]);
     assert!(metrics.contains("railwright_drift_outliers{cluster=\"a\",class=\"gpu[01-16]\",what=\"kernel\"} 1\n"), "{metrics}");
 }
+
+/// A watching program; ended with the value.
+struct Watch(std::process::Child);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn watching_tells_what_changes_and_a_host_that_hangs_delays_nobody() {
+    use std::io::BufRead as _;
+    let place = here();
+    // A server that takes connections and says nothing.
+    let hung = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hung.local_addr().unwrap().port();
+    let nodes = format!("nodes: [{{ name: n1 }}, {{ name: n2, ssh: {{ address: 127.0.0.1, port: {port}, host_keys: keys }} }}]\n");
+    place.write("inv/cluster.yaml", format!("cluster: here\nssh: {{ address: local }}\n{nodes}")).write("inv/keys", "");
+    let mut command = place.command(&["drift", "inv", "--watch", "1"]);
+    let mut watch = Watch(command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap());
+    let mut lines = std::io::BufReader::new(watch.0.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    let first = lines.next().unwrap();
+    assert!(
+        first.starts_with("2026-01-01T00:00:00Z new  n1 file/") && first.contains("#content, persisted: found other, wanted rails"),
+        "{first}"
+    );
+    place.write("note.conf", "rails\n");
+    let second = lines.next().unwrap();
+    assert!(second.starts_with("2026-01-01T00:00:00Z gone n1 file/"), "{second}");
+    // By now n1 was asked twice, and n2 still has not given up its first attempt.
+    hung.set_nonblocking(true).unwrap();
+    let attempts = std::iter::from_fn(|| hung.accept().ok()).count();
+    assert_eq!(attempts, 1);
+    let interrupt = |id: u32| std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
+    assert!(interrupt(watch.0.id()).success());
+    // n1 is as wished; of n2 nothing is known.
+    assert_eq!(watch.0.wait().unwrap().code(), Some(3));
+}

@@ -6,6 +6,7 @@ pub mod markdown;
 pub mod prometheus;
 pub mod sarif;
 mod text;
+pub mod watch;
 mod words;
 
 use super::document::{self, DriftDocument};

@@ -1,0 +1,89 @@
+//! One look at the targets for drift, with what the spec accepts, ages and outliers.
+
+use super::Failure;
+use super::pipeline::{self, Observed, Prepared};
+use crate::base::{Diagnostic, Target};
+use crate::drift::compare::Assess;
+use crate::drift::outliers::{Outlier, Shown, outliers, shown};
+use crate::drift::{DriftReport, Occasion, accept, age, findings};
+use crate::plan::judge::reached;
+use crate::report;
+use crate::resource::{Observation, Wish, kind_named};
+use crate::state::sightings::Sightings;
+use std::collections::BTreeMap;
+
+/// Looks at all targets once.
+pub async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
+    let observed = pipeline::observe(prepared).await?;
+    let report = judge(prepared, &observed, &prepared.targets);
+    Ok(report)
+}
+
+/// What was observed of these targets, judged.
+pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> DriftReport {
+    let Observed { observation, state, wishes } = observed;
+    let silent = targets.iter().filter_map(|target| Some((target.clone(), reached(observation, target).err()?))).collect();
+    let assess = |wish: &Wish| {
+        let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
+        let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
+        Ok(kind.assess(wish, &found.answers))
+    };
+    let occasion = Occasion {
+        cluster: prepared.inventory.loaded.spec.cluster.clone(),
+        inventory: prepared.inventory.origin.clone(),
+        checked_at: observation.recorded_at.clone(),
+    };
+    let mut report = findings(&occasion, wishes, &silent, &assess, &state.last_applied);
+    report.outliers = odd_ones(prepared, observation, wishes, &assess);
+    report
+}
+
+/// The outliers of every node group, among its hosts that answered.
+fn odd_ones(prepared: &Prepared, observation: &Observation, wishes: &[Wish], assess: Assess<'_>) -> Vec<Outlier> {
+    let loaded = &prepared.inventory.loaded;
+    let mut of_host: BTreeMap<&str, Vec<&Wish>> = BTreeMap::new();
+    for wish in wishes {
+        of_host.entry(&wish.address.target.name).or_default().push(wish);
+    }
+    let mut classes: BTreeMap<usize, BTreeMap<&str, Shown>> = BTreeMap::new();
+    for host in &loaded.hosts {
+        let Some(found) = observation.targets.get(&Target::host(&host.name)).filter(|found| found.problem.is_none()) else { continue };
+        let wishes = of_host.get(host.name.as_str()).into_iter().flatten();
+        let judged = wishes.filter_map(|wish| Some((*wish, assess(wish).ok()?)));
+        classes.entry(host.group).or_default().insert(&host.name, shown(&found.answers, judged));
+    }
+    classes.into_iter().flat_map(|(group, hosts)| outliers(&loaded.spec.nodes[group].name, &hosts)).collect()
+}
+
+/// Marks what the spec accepts; an acceptance that is about nothing is a warning.
+pub fn accepted(prepared: &Prepared, report: &mut DriftReport) {
+    let loaded = &prepared.inventory.loaded;
+    let warning = |index: usize| {
+        let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
+            .effect("what it was written for is mended, or it names another attribute than its author meant")
+            .next("remove it, or name the attribute as `drift` shows it");
+        match loaded.label(&format!("drift.accept[{index}]"), "nothing is found here") {
+            Some(label) => warning.labelled(label),
+            None => warning,
+        }
+    };
+    let unmatched: Vec<Diagnostic> = accept::mark(report, &loaded.spec.drift.accept).into_iter().map(warning).collect();
+    if !unmatched.is_empty() {
+        report::out::note(&report::diagnostic::text(&unmatched, &loaded.sources, report::out::Look::of_stderr()));
+    }
+}
+
+/// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no ages, and nothing else
+/// changes; false then.
+pub fn tell_ages(prepared: &Prepared, report: &mut DriftReport) -> bool {
+    let aged = |report: &mut DriftReport| -> Result<(), Diagnostic> {
+        let known = Sightings::load(&prepared.folder)?;
+        let next = age::note(report, &known);
+        if next == known { Ok(()) } else { next.store(&prepared.folder) }
+    };
+    let Err(problem) = aged(report) else { return true };
+    report.findings.iter_mut().for_each(|finding| finding.seen = None);
+    report.last_known.clear();
+    report::out::note(&report::diagnostic::text(&[problem], &Default::default(), report::out::Look::of_stderr()));
+    false
+}

@@ -1,0 +1,182 @@
+//! `railwright drift --watch`: every host is looked at again and again, each for itself. A round asks every host that is
+//! not being asked already, so that there is one connection attempt a host a round; what a host says is told when it says
+//! it, so that one that hangs delays nobody.
+
+use super::drift::exit;
+use super::pipeline::{self, Prepared, Question, Source};
+use super::{Exit, Failure, look};
+use crate::base::Target;
+use crate::drift::DriftReport;
+use crate::observe::{self, HostRequest};
+use crate::plan::UnknownFinding;
+use crate::report;
+use crate::report::drift::watch::Lines;
+use crate::resource::{Observation, TargetObservation};
+use crate::system::{clock, signals};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Hosts that are read at the same time. Those that gave no answer the last time have as many places of their own: however
+/// many hang, they take none from the others.
+const AT_ONCE: usize = 64;
+
+/// What one host said, with what it is to be judged by.
+struct Answer {
+    target: Target,
+    question: Question,
+    prepared: Arc<Prepared>,
+    found: TargetObservation,
+}
+
+/// What is known of the hosts from their last answers.
+struct Watching {
+    prepared: Arc<Prepared>,
+    running: JoinSet<Answer>,
+    asked: BTreeSet<Target>,
+    last: BTreeMap<Target, DriftReport>,
+    lines: Lines,
+    healthy: Arc<Semaphore>,
+    silent: Arc<Semaphore>,
+    /// Ages can be kept.
+    ages: bool,
+}
+
+/// Watches until somebody asks to stop.
+pub async fn run(inventory: &Path, every: Duration) -> Result<Exit, Failure> {
+    let mut interrupts = signals::interrupts();
+    let mut watching = Watching::begin(inventory)?;
+    let (hosts, seconds) = (crate::base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
+    report::out::note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
+    watching.ask()?;
+    let mut pause = Box::pin(clock::pause(every));
+    loop {
+        tokio::select! {
+            _ = interrupts.changed() => break,
+            () = &mut pause => {
+                pause = Box::pin(clock::pause(every));
+                watching.next_round(inventory);
+            }
+            Some(answer) = watching.running.join_next() => match answer {
+                Ok(answer) => watching.take(answer),
+                Err(error) => report::out::note(&format!("a look at a host ended early: {error}")),
+            },
+        }
+    }
+    let all = watching.remember();
+    report::out::note(&report::drift::summary(&all));
+    Ok(exit(&all))
+}
+
+impl Watching {
+    fn begin(inventory: &Path) -> Result<Self, Failure> {
+        Ok(Watching {
+            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live)?),
+            running: JoinSet::new(),
+            asked: BTreeSet::new(),
+            last: BTreeMap::new(),
+            lines: Lines::default(),
+            healthy: Arc::new(Semaphore::new(AT_ONCE)),
+            silent: Arc::new(Semaphore::new(AT_ONCE)),
+            ages: true,
+        })
+    }
+
+    /// The files may have changed since: they are read anew, and as they were before when they are wrong now.
+    fn next_round(&mut self, inventory: &Path) {
+        self.remember();
+        match pipeline::prepare_again(inventory) {
+            Ok(prepared) => self.prepared = Arc::new(prepared),
+            Err(failure) => {
+                failure.show();
+            }
+        }
+        if let Err(failure) = self.ask() {
+            failure.show();
+        }
+    }
+
+    /// The last look at every host, noted for the ages; what stands against that is said once.
+    fn remember(&mut self) -> DriftReport {
+        let mut all = self.all();
+        self.ages = self.ages && look::tell_ages(&self.prepared, &mut all);
+        all
+    }
+
+    /// Asks every host that is not being asked already.
+    fn ask(&mut self) -> Result<(), Failure> {
+        let question = pipeline::question(&self.prepared)?;
+        let connector = self.prepared.connector()?;
+        let requests: Vec<HostRequest> = question.requests(&self.prepared);
+        let mut questions = question.by_host();
+        for request in requests {
+            let target = Target::host(&request.access.name);
+            let question = questions.remove(&target.name).unwrap_or_default();
+            if !self.asked.insert(target.clone()) {
+                continue;
+            }
+            let was_silent = self.last.get(&target).is_some_and(|report| is_silent(report, &target));
+            let lane = Arc::clone(if was_silent { &self.silent } else { &self.healthy });
+            let (connector, prepared) = (Arc::clone(&connector), Arc::clone(&self.prepared));
+            self.running.spawn(async move {
+                // It is never closed, so the place is always given.
+                let _place = lane.acquire().await;
+                let found = observe::observe_host(&*connector, &request, &|_| {}).await;
+                Answer { target, question, prepared, found }
+            });
+        }
+        Ok(())
+    }
+
+    /// Judges a host's answer and tells what changed.
+    fn take(&mut self, answer: Answer) {
+        let Answer { target, question, prepared, found } = answer;
+        self.asked.remove(&target);
+        if !prepared.targets.contains(&target) {
+            return;
+        }
+        let observation = Observation { targets: [(target.clone(), found)].into(), ..Observation::at(clock::now()) };
+        let observed = match question.answered(&prepared, observation) {
+            Ok(observed) => observed,
+            Err(failure) => {
+                failure.show();
+                return;
+            }
+        };
+        let mut report = look::judge(&prepared, &observed, std::slice::from_ref(&target));
+        crate::drift::accept::mark(&mut report, &prepared.inventory.loaded.spec.drift.accept);
+        for change in self.lines.take(&report) {
+            report::out::print(&change);
+        }
+        self.last.insert(target, report);
+    }
+
+    /// The last look at every host; one that was never answered for is not judged.
+    fn all(&self) -> DriftReport {
+        let mut all = DriftReport {
+            checked_at: clock::now(),
+            cluster: self.prepared.inventory.loaded.spec.cluster.clone(),
+            inventory: self.prepared.inventory.origin.clone(),
+            targets: self.prepared.targets.clone(),
+            ..DriftReport::default()
+        };
+        for target in &self.prepared.targets {
+            let Some(last) = self.last.get(target) else {
+                all.not_judged.push(UnknownFinding::new(target.to_string(), "it was not looked at yet"));
+                continue;
+            };
+            all.resources += last.resources;
+            all.findings.extend(last.findings.iter().cloned());
+            all.not_judged.extend(last.not_judged.iter().cloned());
+            all.no_longer_wished.extend(last.no_longer_wished.iter().cloned());
+        }
+        all
+    }
+}
+
+fn is_silent(report: &DriftReport, target: &Target) -> bool {
+    report.not_judged.iter().any(|unread| unread.subject == target.to_string())
+}

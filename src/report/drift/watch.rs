@@ -1,0 +1,145 @@
+//! What changed from one look at a host to the next, a plain line each.
+
+use super::words::{acceptance, said, who};
+use crate::base::text::{clean_line, one_line};
+use crate::base::{Address, Target};
+use crate::drift::DriftReport;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most characters of a value.
+const VALUE: usize = 60;
+
+/// What the looks so far have told, by host and by what each line is about.
+#[derive(Debug, Default)]
+pub struct Lines {
+    told: BTreeMap<Target, BTreeMap<String, Line>>,
+}
+
+/// One line, and the resource that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    resource: String,
+    text: String,
+}
+
+impl Lines {
+    /// Takes in a look at some targets; says what is new, what is other than before, and what is gone.
+    pub fn take(&mut self, report: &DriftReport) -> Vec<String> {
+        let mut now: BTreeMap<Target, BTreeMap<String, Line>> =
+            report.targets.iter().map(|target| (target.clone(), BTreeMap::new())).collect();
+        for (target, key, line) in lines(report) {
+            now.entry(target).or_default().insert(key, line);
+        }
+        let unread: BTreeSet<&str> = report.not_judged.iter().map(|unread| unread.subject.as_str()).collect();
+        let mut changes = Vec::new();
+        for (target, mut now) in now {
+            let before = self.told.remove(&target).unwrap_or_default();
+            let silent = unread.contains(target.to_string().as_str());
+            for (key, line) in &now {
+                match before.get(key) {
+                    None => changes.push(change(report, "new ", line)),
+                    Some(known) if known != line => changes.push(change(report, "now ", line)),
+                    Some(_) => {}
+                }
+            }
+            for (key, line) in before {
+                // What cannot be looked at is neither there nor gone.
+                if silent || unread.contains(line.resource.as_str()) {
+                    now.entry(key).or_insert(line);
+                } else if !now.contains_key(&key) {
+                    changes.push(change(report, "gone", &line));
+                }
+            }
+            self.told.insert(target, now);
+        }
+        changes
+    }
+}
+
+fn change(report: &DriftReport, word: &str, line: &Line) -> String {
+    format!("{} {word} {}", clean_line(&report.checked_at), line.text)
+}
+
+/// Every line of a report with its target and what it is about.
+fn lines(report: &DriftReport) -> Vec<(Target, String, Line)> {
+    let mut out = Vec::new();
+    for finding in &report.findings {
+        let resource = Address { attribute: None, ..finding.address.clone() }.to_string();
+        let accepted = acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+        let what = format!("{} {}, {}", who(finding), finding.address.within_target(), finding.plane.word());
+        let text = clean_line(&format!("{what}: {}{accepted}", said(finding, VALUE)));
+        out.push((finding.address.target.clone(), format!("{} {}", finding.address, finding.plane.word()), Line { resource, text }));
+    }
+    for address in &report.no_longer_wished {
+        let text = clean_line(&format!("{} {}: applied, and no longer in the spec", address.target.name, address.within_target()));
+        out.push((address.target.clone(), address.to_string(), Line { resource: address.to_string(), text }));
+    }
+    for unread in &report.not_judged {
+        let address = unread.subject.parse::<Address>().ok();
+        let target = address.as_ref().map(|address| address.target.clone()).or_else(|| unread.subject.parse().ok());
+        let Some(target) = target else { continue };
+        let what = address.map_or_else(|| target.name.clone(), |address| format!("{} {}", target.name, address.within_target()));
+        let text = format!("{}: not judged: {}", clean_line(&what), one_line(&unread.reason, 200));
+        // Being silent is gone as soon as something is said.
+        out.push((target, format!("not judged {}", unread.subject), Line { resource: String::new(), text }));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_for_tests::{finding, hostile, report};
+    use super::*;
+    use crate::drift::{DriftFinding, DriftReason};
+    use crate::plan::UnknownFinding;
+    use crate::resource::{Plane, Reading};
+
+    /// A look at n1 that found these MTUs, or nothing because of this.
+    fn look(mtus: &[u32], unread: Option<&str>) -> DriftReport {
+        let mtu = |mtu: &u32| finding("host/n1/link/ens4#mtu", Plane::Running, DriftReason::ChangedOutside, Reading::is(*mtu));
+        let not_judged = unread.map(|subject| UnknownFinding::new(subject, "no answer")).into_iter().collect();
+        let findings: Vec<DriftFinding> = mtus.iter().map(mtu).collect();
+        DriftReport { findings, not_judged, targets: vec![Target::host("n1")], ..report() }
+    }
+
+    #[test]
+    fn only_what_changed_is_told() {
+        let mut lines = Lines::default();
+        let told: Vec<Vec<String>> = [
+            look(&[1500], None),
+            look(&[1500], None),
+            look(&[4200], None),
+            look(&[], Some("host/n1")),
+            look(&[], Some("host/n1")),
+            look(&[4200], None),
+            look(&[], Some("host/n1/link/ens4")),
+            look(&[], None),
+        ]
+        .iter()
+        .map(|report| lines.take(report).iter().map(|line| line.replace("2026-01-01T00:00:00Z ", "")).collect())
+        .collect();
+        let mtu = |word: &str, mtu: u32| format!("{word} n1 link/ens4#mtu, running: found {mtu}, wanted 9000 (as applied)");
+        assert_eq!(
+            told,
+            [
+                vec![mtu("new ", 1500)],
+                vec![],
+                vec![mtu("now ", 4200)],
+                vec!["new  n1: not judged: no answer".to_owned()],
+                vec![],
+                vec!["gone n1: not judged: no answer".to_owned()],
+                vec!["new  n1 link/ens4: not judged: no answer".to_owned()],
+                vec![mtu("gone", 4200), "gone n1 link/ens4: not judged: no answer".to_owned()],
+            ]
+        );
+    }
+
+    #[test]
+    fn hosts_do_not_speak_for_each_other_and_nothing_begins_a_line_of_its_own() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(&look(&[1500], None)).len(), 1);
+        let other = DriftReport { findings: vec![], not_judged: vec![], targets: vec![Target::host("n2")], ..report() };
+        assert_eq!(lines.take(&other), Vec::<String>::new());
+        assert!(Lines::default().take(&hostile()).iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')));
+    }
+}
