@@ -152,7 +152,7 @@ fn accepted_drift_is_told_apart_until_its_day_is_over() {
     let (said, told, code) = at(&place, "00:00:00", &[]);
     assert_eq!((told.as_str(), code), ("", Some(0)));
     insta::assert_snapshot!(in_place(&place, &said), @r"
-    drift inv   1 resources on 1 target   not under version control
+    drift inv   1 resource on 1 target   not under version control
 
     ACCEPTED: known, and no drift until the day is over ---------------------------------------------
      ~ n1             file/[place]%2Fnote.conf

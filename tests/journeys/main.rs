@@ -18,4 +18,5 @@ mod rig;
 #[allow(dead_code, reason = "the stories of the transport use the rest of it")]
 mod server;
 mod support;
+mod timer;
 mod validate;

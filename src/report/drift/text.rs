@@ -18,7 +18,7 @@ const VALUE: usize = 44;
 pub fn screen(report: &DriftReport) -> String {
     let inventory = &report.inventory.path;
     let targets = counted(report.targets.len(), "target");
-    let mut out = format!("drift {inventory}   {} resources on {targets}   {}\n", report.resources, report.inventory.words());
+    let mut out = format!("drift {inventory}   {} on {targets}   {}\n", counted(report.resources, "resource"), report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
     let (accepted, counting): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| finding.is_accepted());
     for finding in counting {
