@@ -37,6 +37,14 @@ async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, Journ
         // An earlier part of the run asked for the reboot, and it has happened since.
         Some(intent) if intent.boot_id.as_ref().is_some_and(|boot| *boot != now) => intent.boot_id.clone().unwrap_or_default(),
         _ => {
+            match is_needed(shared, n, &writer).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(Finish::of(Outcome::Done { changed: false })),
+                Err(error) => {
+                    let outcome = Outcome::Unreachable { reason: error.one_line() };
+                    return Ok(Finish::told(outcome, trouble::not_reached(host, &error, &shared.next)));
+                }
+            }
             let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
             if let Err(finish) = ask(shared, n, host, &writer, &now, attempt).await? {
                 return Ok(*finish);
@@ -57,6 +65,21 @@ async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, Journ
         }
         None => Ok(missing(shared, host, answered)),
     }
+}
+
+/// Whether something that came before it on the host still waits for it: somebody may have rebooted the host meanwhile,
+/// and a plan file may hold a reboot that no step needs.
+async fn is_needed(shared: &Shared, n: usize, writer: &Writer) -> Result<bool, TransportError> {
+    let (members, wanted) = before(shared, n);
+    let answers = writer.reader().read(&wanted).await?;
+    Ok(members.iter().any(|member| !see(member, shared.prior(&member.wish.address), &answers, true).assessment.is_met()))
+}
+
+/// The resources that come before the reboot on its host, and what has to be read to judge them.
+fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
+    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
+    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
+    (members, wanted.into_iter().collect())
 }
 
 fn missing(shared: &Shared, host: &str, answered: bool) -> Finish {
@@ -129,9 +152,7 @@ async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unread
 
 /// All that was done on the host before the reboot must be as wished now, in every plane.
 async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
-    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
-    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
-    let wanted: Vec<Read> = wanted.into_iter().collect();
+    let (members, wanted) = before(shared, n);
     let patience = &shared.context.patience;
     let mut last = String::new();
     for turn in 0..patience.looks() {
