@@ -34,11 +34,15 @@ pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) ->
 async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Result<Begun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
-    let run = context.folder.newest_run().map_err(one)?.ok_or_else(|| vec![nothing("no run was ever begun here")])?;
+    let run = context
+        .folder
+        .newest_run()
+        .map_err(one)?
+        .ok_or_else(|| vec![nothing("no run was ever begun here", &Next::beside(&context.folder))])?;
     let journal = context.folder.read_journal(&run).map_err(one)?;
     let status = run_status::fold(&journal.records);
     if journal.records.is_empty() {
-        return Err(vec![nothing(&format!("run {run} ended before it did anything"))]);
+        return Err(vec![nothing(&format!("run {run} ended before it did anything"), &Next::beside(&context.folder))]);
     }
     let plan = context.folder.read_plan(&run).map_err(one)?;
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
@@ -55,7 +59,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
         // It may have died before it let its hosts go.
         sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
-        return Err(vec![nothing(&format!("run {run} is done"))]);
+        return Err(vec![nothing(&format!("run {run} is done"), &Next::of(&plan))]);
     }
     check(&plan, &left, &status, &decisions)?;
     let problems = refusal::of_secrets(&plan, plan.nodes.iter().filter(|node| left.contains(node.id.as_str())), &context.secrets);
@@ -119,8 +123,8 @@ fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Dec
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn nothing(why: &str) -> Diagnostic {
+fn nothing(why: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0623", format!("there is nothing to resume: {why}"))
         .state("nothing was changed")
-        .next("railwright plan INVENTORY shows what is to be done now")
+        .next(format!("{} shows what is to be done now", next.plan()))
 }
