@@ -2,13 +2,14 @@
 
 use super::pipeline::{self, Observed, Source};
 use super::{Exit, Failure};
+use crate::base::text::one_line;
 use crate::drift::findings;
 use crate::plan::judge::reached;
 use crate::report;
 use crate::resource::{Wish, kind_named};
 use std::path::PathBuf;
 
-/// Find what is no longer as the spec wants it, in each plane: on disk, now, after the next boot
+/// Find what is no longer as the spec wants it, in each plane: persisted, running, next boot
 ///
 /// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
 #[derive(Debug, clap::Args)]
@@ -36,6 +37,10 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     };
     let report = findings(&prepared.inventory.origin, &wishes, &silent, &assess, &state.last_applied);
     let text = if arguments.json { report::drift::json(&report) } else { report::drift::screen(&report) };
+    if let (Some(file), false) = (&arguments.observations, arguments.json) {
+        let recorded = one_line(&observation.recorded_at, 40);
+        report::out::print(&format!("as recorded {recorded} in {}\n", file.display()));
+    }
     report::out::print(&text);
     Ok(match (report.has_drift(), report.is_incomplete()) {
         (true, _) => Exit::Changes,
