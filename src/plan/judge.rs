@@ -149,7 +149,11 @@ fn judge_removal(
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
-    let assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    let mut assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    if !applied.adopted {
+        // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
+        assessment.before = applied.before.clone();
+    }
     note_unknown(address, &assessment, unknown);
     let status = match &assessment.refusal {
         Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),

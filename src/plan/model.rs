@@ -71,7 +71,7 @@ pub struct Member {
     pub differences: Vec<Difference>,
     /// The digest of what was found when the plan was made; read again right before the step.
     pub fingerprint: Digest,
-    /// What was there when the plan was made, for undoing it later.
+    /// What was there when the plan was made, for undoing it later; for a removal, what was there before our first change.
     pub before: serde_json::Value,
     /// What removal leaves behind, in words.
     pub residue: Vec<String>,
