@@ -151,6 +151,7 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         inventory: InventoryOrigin::default(),
         spec_digest: Digest::of_bytes(b"spec"),
         modules: BTreeMap::new(),
+        proof: Default::default(),
     };
     let rollout = RolloutPolicy { canary: 1, max_unavailable: (names.len() / 10).max(1), max_disruption: Disruption::Reboot };
     let selection = Selection::default();

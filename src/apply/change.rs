@@ -2,7 +2,9 @@
 
 use super::context::Event;
 use super::idle::idle;
-use super::precondition::{Seen, Verdict, actions_digest, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see};
+use super::precondition::{
+    Seen, Verdict, actions_digest, disturbs_too_much, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see,
+};
 use super::shared::Shared;
 use super::trouble;
 use crate::base::{Address, Diagnostic, Digest};
@@ -174,6 +176,7 @@ impl<'a> Step<'a> {
         let mut intent = earlier;
         for turn in 1..=tries {
             self.spare_our_connection(&seen)?;
+            self.keep_to_the_limit(&seen)?;
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
             let acted = self.perform(&actions, &begun.token).await;
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
@@ -209,6 +212,15 @@ impl<'a> Step<'a> {
             None => Ok(()),
             Some(netdev) => {
                 let reason = format!("it would interrupt {netdev}, which carries our own connection");
+                Err(over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(&self.node.id, &reason, &self.shared.next)))
+            }
+        }
+    }
+
+    fn keep_to_the_limit(&self, seen: &[Seen]) -> Result<(), Halt> {
+        match disturbs_too_much(seen, self.node.disruption, self.shared.plan.rollout.max_disruption) {
+            None => Ok(()),
+            Some(reason) => {
                 Err(over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(&self.node.id, &reason, &self.shared.next)))
             }
         }

@@ -156,10 +156,12 @@ pub enum Event {
         /// What was found.
         result: GateResult,
     },
-    /// The user asked to stop; this many steps are still running.
+    /// The user asked to stop; these steps are still running, and are finished first.
     Interrupted {
-        /// How many.
-        running: usize,
+        /// The nodes' ids.
+        running: Vec<String>,
+        /// How long a host may take to come back, where one of them is a reboot.
+        reboot_limit: Option<Duration>,
     },
 }
 

@@ -1,12 +1,14 @@
 //! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals it, and what a crash
 //! or an interruption left open is found out again by `resume`.
 //!
-//! `refusal` looks at the plan and `preflight` at the hosts before anything is changed (`idle`: nothing of an earlier run goes
-//! on there); `scheduler` (over `steps`) says what may start; `change` and `reboot` carry out one step each, judged by
-//! `precondition`; `run` begins, `turn` is the loop between them; `resume` goes on with a run that was left.
+//! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps together) and `preflight` at the
+//! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
+//! may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` begins, `turn` is the loop
+//! between them; `resume` goes on with a run that was left.
 
 pub mod change;
 pub mod context;
+pub mod frame;
 pub mod gate;
 pub mod idle;
 pub mod outcome;

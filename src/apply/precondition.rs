@@ -8,7 +8,7 @@ use super::trouble::differences;
 use crate::base::{Address, Digest};
 use crate::plan::make::join_actions;
 use crate::plan::{Applied, Member, NodeKind, Reason};
-use crate::resource::{Action, Answers, Assessment, Kind, Plane, Read, kind_named};
+use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Plane, Read, kind_named};
 use crate::state::journal::MemberIntent;
 use crate::state::run_status::Intent;
 use serde_json::Value;
@@ -197,13 +197,25 @@ fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
         return Verdict::Unannounced(format!("nothing that railwright can do would mend {}", stuck.what_differs()));
     }
     let planned: BTreeSet<String> = actions.iter().map(Action::word).chain(announced.iter().cloned()).collect();
-    let extra: BTreeSet<String> = now.iter().map(Action::word).filter(|word| !planned.contains(word)).collect();
-    if extra.is_empty() || planned.contains("*") {
-        Verdict::Act(now)
-    } else {
-        let extra: Vec<String> = extra.into_iter().collect();
-        Verdict::Unannounced(format!("it would now also take {}", extra.join(", ")))
-    }
+    // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind makes that of a wish
+    // that was held against the spec, and how much it may disturb is held to the limit. For no other resource.
+    let is_held = |s: &&&Seen| !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }));
+    let taken = open.iter().filter(is_held).flat_map(|s| &s.assessment.actions).map(Action::word);
+    let extra: Vec<String> = taken.filter(|word| !planned.contains(word)).collect::<BTreeSet<_>>().into_iter().collect();
+    if extra.is_empty() { Verdict::Act(now) } else { Verdict::Unannounced(format!("it would now also take {}", extra.join(", "))) }
+}
+
+/// Why a step disturbs more than it may: the limit holds for what was not known when the plan was made too, and what was
+/// known then is as the plan says, so that the host is counted as out of service where it is.
+pub fn disturbs_too_much(seen: &[Seen], planned: Disruption, limit: Disruption) -> Option<String> {
+    seen.iter().filter(|s| !s.is_settled()).find_map(|s| {
+        let (now, name) = (s.assessment.disruption, s.address().within_target());
+        if now > limit {
+            return Some(format!("{name} would disturb as much as a {}, and rollout.max_disruption is {}", now.word(), limit.word()));
+        }
+        let known = s.is_as_planned() && !moves_by_plan(s.member);
+        (known && now > planned).then(|| format!("{name} disturbs as much as a {}, and the plan says {}", now.word(), planned.word()))
+    })
 }
 
 /// The netdevs that the actions of now would interrupt.
@@ -257,6 +269,7 @@ mod tests {
             fingerprint: assessment.fingerprint(),
             before: assessment.before,
             residue: Vec::new(),
+            since: Vec::new(),
             wish,
         }
     }
@@ -307,6 +320,40 @@ mod tests {
         assert_eq!(words(judged(&disturbed, Some("old\n"), &["set_sysctl"], false)), ["Unannounced"]);
         assert_eq!(words(judged(&disturbed, Some("old\n"), &["write_file"], false)), ["write_file"]);
         assert_eq!(words(judged(&disturbed, Some("old\n"), &["*"], false)), ["write_file"]);
+    }
+
+    #[test]
+    fn whatever_it_takes_is_said_of_what_an_earlier_step_resets_and_of_nothing_else() {
+        let now = |reason: Reason| {
+            let member = member("new\n", Some("old\n"), reason);
+            let set = Action::SetSysctl { key: "a".into(), value: "1".into() };
+            let node = NodeKind::Change {
+                members: vec![member.clone()],
+                actions: vec![set],
+                announced: vec!["*".into()],
+                disturbs: Vec::new(),
+                interrupts_netdev: None,
+            };
+            words(judge(&node, &[see(&member, None, &answers(&member.wish, Some("other\n")), true)]))
+        };
+        assert_eq!(now(Reason::Disturbed { by: "x".into() }), ["write_file"]);
+        assert_eq!(now(Reason::Drifted), ["Unannounced"]);
+        assert_eq!(now(Reason::KnownAfter { step: "host/a/file/y".parse().unwrap() }), ["Unannounced"]);
+    }
+
+    #[test]
+    fn no_step_disturbs_more_than_its_plan_and_the_limit_say() {
+        let (drifted, disturbed) =
+            (member("new\n", Some("old\n"), Reason::Drifted), member("new\n", None, Reason::Disturbed { by: "x".into() }));
+        let told = |member: &Member, planned: Disruption, limit: Disruption| {
+            let mut seen = see(member, None, &answers(&member.wish, Some("old\n")), false);
+            seen.assessment.disruption = Disruption::Restart;
+            disturbs_too_much(&[seen], planned, limit).is_some()
+        };
+        assert!(!told(&drifted, Disruption::Restart, Disruption::Reboot));
+        assert!(told(&drifted, Disruption::Reload, Disruption::Reboot), "the plan says less");
+        assert!(!told(&disturbed, Disruption::None, Disruption::Reboot), "the plan could not say");
+        assert!(told(&disturbed, Disruption::None, Disruption::Reload));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::plan::{NodeKind, Plan};
 use crate::resource::host::facts;
 use crate::resource::{Answers, Read};
 use crate::state::{ClusterLock, Holder, HostRecord, host_record};
+use crate::system::clock;
 use crate::transport::{Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,15 +105,28 @@ impl Unready {
     }
 }
 
+/// Which hosts to reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// All of them.
+    pub hosts: BTreeSet<String>,
+    /// Those among them that may be on their way through a reboot that an earlier part of the run asked for.
+    pub rebooting: BTreeSet<String>,
+}
+
 /// Reaches and locks these hosts. With refusals the locks are let go again.
-pub async fn preflight(plan: &Plan, hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
+pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
     let fence = Arc::new(AtomicU64::new(lock.fence));
     let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
     let mut tasks = JoinSet::new();
-    for host in hosts {
+    for host in wanted.hosts {
         let (context, holder, fence, slots, sink) = (context.clone(), lock.holder.clone(), fence.clone(), slots.clone(), sink.clone());
+        let rebooting = wanted.rebooting.contains(&host);
         tasks.spawn(async move {
             let _slot = slots.acquire().await;
+            if rebooting {
+                come_back(&host, &context, &sink).await;
+            }
             let one = one_host(&host, &context, &holder, &fence, &sink).await;
             (host, one)
         });
@@ -189,6 +203,24 @@ pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLoc
 pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportError> {
     let access = context.hosts.get(host).ok_or_else(|| TransportError::Local { reason: format!("{host} is not in the inventory") })?;
     context.connector.connect(access).await.map(Writer::new)
+}
+
+/// Waits for a host that reboots, for as long as a reboot may take.
+async fn come_back(host: &str, context: &Context, sink: &EventSink) {
+    let patience = &context.patience;
+    let back = async {
+        for look in 0u32.. {
+            if connect(host, context).await.is_ok() || *context.interrupts.borrow() > 0 {
+                return;
+            }
+            if look == 0 {
+                sink(Event::Rebooting { host: host.to_owned() });
+            }
+            clock::pause(patience.reboot_poll).await;
+        }
+    };
+    // Whoever is not back by then is told as not reachable.
+    let _ = clock::within(patience.reboot, back).await;
 }
 
 async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64, sink: &EventSink) -> One {

@@ -2,13 +2,13 @@
 
 use super::change::Finish;
 use super::context::Event;
-use super::precondition::{reads, see};
+use super::precondition::{Seen, reads, see};
 use super::preflight::{Unready, host_now};
 use super::shared::Shared;
 use super::trouble;
 use crate::base::Digest;
 use crate::plan::Member;
-use crate::resource::{Action, Read};
+use crate::resource::{Action, Answers, Read};
 use crate::state::journal_writer::JournalError;
 use crate::state::{Entry, Outcome};
 use crate::system::clock;
@@ -37,6 +37,9 @@ async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, Journ
         // An earlier part of the run asked for the reboot, and it has happened since.
         Some(intent) if intent.boot_id.as_ref().is_some_and(|boot| *boot != now) => intent.boot_id.clone().unwrap_or_default(),
         _ => {
+            if !is_needed(shared, n, &writer).await {
+                return Ok(Finish::of(Outcome::Done { changed: false }));
+            }
             let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
             if let Err(finish) = ask(shared, n, host, &writer, &now, attempt).await? {
                 return Ok(*finish);
@@ -57,6 +60,32 @@ async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, Journ
         }
         None => Ok(missing(shared, host, answered)),
     }
+}
+
+/// Whether something that came before it on the host still waits for it: somebody may have rebooted the host meanwhile,
+/// and a plan file may hold a reboot that no step needs. A host that gives no answer may be on its way down already.
+async fn is_needed(shared: &Shared, n: usize, writer: &Writer) -> bool {
+    let (members, wanted) = before(shared, n);
+    match writer.reader().read(&wanted).await {
+        Ok(answers) => open(shared, &members, &answers).next().is_some(),
+        Err(_) => true,
+    }
+}
+
+/// Those that are not as they are to be. What was taken back is remembered by the plan alone; where it does not say what
+/// was there before, its own step has proven it.
+fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &'a Answers) -> impl Iterator<Item = Seen<'a>> {
+    let prior = |member: &Member| shared.prior(&member.wish.address);
+    let told = move |member: &&&Member| !member.removal || !member.before.is_null() || prior(member).is_some();
+    let seen = move |member: &&'a Member| see(member, prior(member), answers, true);
+    members.iter().filter(told).map(seen).filter(|seen| !seen.assessment.is_met())
+}
+
+/// The resources that come before the reboot on its host, and what has to be read to judge them.
+fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
+    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
+    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
+    (members, wanted.into_iter().collect())
 }
 
 fn missing(shared: &Shared, host: &str, answered: bool) -> Finish {
@@ -129,9 +158,7 @@ async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unread
 
 /// All that was done on the host before the reboot must be as wished now, in every plane.
 async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
-    let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
-    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
-    let wanted: Vec<Read> = wanted.into_iter().collect();
+    let (members, wanted) = before(shared, n);
     let patience = &shared.context.patience;
     let mut last = String::new();
     for turn in 0..patience.looks() {
@@ -150,12 +177,6 @@ async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
 async fn differs(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {
     let look = async { shared.connect(host).await?.reader().read(wanted).await };
     let answers = look.await.map_err(|error: TransportError| error.to_string())?;
-    let what: Vec<String> = members
-        .iter()
-        .filter_map(|member| {
-            let seen = see(member, shared.prior(&member.wish.address), &answers, true);
-            (!seen.assessment.is_met()).then(|| seen.what_differs())
-        })
-        .collect();
+    let what: Vec<String> = open(shared, members, &answers).map(|seen| seen.what_differs()).collect();
     Ok((!what.is_empty()).then(|| what.join("; ")))
 }

@@ -31,7 +31,7 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
                 .next(Next::of(plan).anew()),
         );
     }
-    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context)));
+    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &Next::of(plan))));
     problems
 }
 
@@ -84,7 +84,7 @@ pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind == TargetKind::Host).map(|t| t.name.as_str()).collect()
 }
 
-fn cannot_be_done(node: &Node, context: &Context) -> Option<Diagnostic> {
+fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {
     let what = match (&node.kind, &node.target) {
         (NodeKind::Gate { .. } | NodeKind::Barrier, _) => return None,
         (NodeKind::Drain, _) => "it empties a node, for which this railwright has no scheduler to speak to".to_owned(),
@@ -103,7 +103,7 @@ fn cannot_be_done(node: &Node, context: &Context) -> Option<Diagnostic> {
             .on(node.id.clone())
             .effect("the rest of the plan may need it")
             .state("nothing was changed")
-            .next(format!("leave it out: railwright plan INVENTORY --exclude {}", node.id)),
+            .next(format!("leave it out: {} --exclude {}", next.plan(), node.id)),
     )
 }
 

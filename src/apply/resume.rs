@@ -3,13 +3,13 @@
 
 use super::context::{Context, EventSink};
 use super::outcome::ApplyOutcome;
-use super::preflight::{preflight, sweep};
+use super::preflight::{Wanted, preflight, sweep};
 use super::run::Begun;
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
-use crate::plan::Plan;
+use crate::plan::{Node, NodeKind, Plan};
 use crate::state::{ClusterLock, Entry, RunStatus, State, run_status};
 use crate::system::identity;
 use std::collections::BTreeSet;
@@ -34,11 +34,15 @@ pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) ->
 async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Result<Begun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
-    let run = context.folder.newest_run().map_err(one)?.ok_or_else(|| vec![nothing("no run was ever begun here")])?;
+    let run = context
+        .folder
+        .newest_run()
+        .map_err(one)?
+        .ok_or_else(|| vec![nothing("no run was ever begun here", &Next::beside(&context.folder))])?;
     let journal = context.folder.read_journal(&run).map_err(one)?;
     let status = run_status::fold(&journal.records);
     if journal.records.is_empty() {
-        return Err(vec![nothing(&format!("run {run} ended before it did anything"))]);
+        return Err(vec![nothing(&format!("run {run} ended before it did anything"), &Next::beside(&context.folder))]);
     }
     let plan = context.folder.read_plan(&run).map_err(one)?;
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
@@ -55,7 +59,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
         // It may have died before it let its hosts go.
         sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
-        return Err(vec![nothing(&format!("run {run} is done"))]);
+        return Err(vec![nothing(&format!("run {run} is done"), &Next::of(&plan))]);
     }
     check(&plan, &left, &status, &decisions)?;
     let problems = refusal::of_secrets(&plan, plan.nodes.iter().filter(|node| left.contains(node.id.as_str())), &context.secrets);
@@ -66,7 +70,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
-    let found = preflight(&plan, hosts, &context, &lock, &sink).await;
+    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts };
+    let found = preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
@@ -96,6 +101,16 @@ fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     nodes.filter_map(|node| node.target.as_ref()).filter(|t| all.contains(t.name.as_str())).map(|t| t.name.clone()).collect()
 }
 
+/// Hosts whose reboot was asked for and not seen to its end.
+fn rebooting(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
+    let open = |node: &&Node| {
+        let of_node = status.nodes.get(&node.id);
+        of_node.is_some_and(|node| node.intent.is_some() && !node.outcome.as_ref().is_some_and(|outcome| outcome.is_done()))
+    };
+    let reboots = plan.nodes.iter().filter(|node| node.kind == NodeKind::Reboot);
+    reboots.filter(open).filter_map(|node| node.target.as_ref()).map(|target| target.name.clone()).collect()
+}
+
 /// A decision is about a step that was begun and is not done.
 fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Decisions) -> Result<(), Vec<Diagnostic>> {
     let open: BTreeSet<&Address> = plan
@@ -119,8 +134,8 @@ fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Dec
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn nothing(why: &str) -> Diagnostic {
+fn nothing(why: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0623", format!("there is nothing to resume: {why}"))
         .state("nothing was changed")
-        .next("railwright plan INVENTORY shows what is to be done now")
+        .next(format!("{} shows what is to be done now", next.plan()))
 }

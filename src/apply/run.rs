@@ -1,8 +1,9 @@
 //! Begins a run: looks at the plan, takes the locks, opens the journal; then goes on until all is over.
 
 use super::context::{Context, Event, EventSink};
+use super::frame::loosened;
 use super::outcome::{ApplyOutcome, Counts, Ending};
-use super::preflight::{Preflight, preflight, release};
+use super::preflight::{Preflight, Wanted, preflight, release};
 use super::refusal;
 use super::resume::Decisions;
 use super::scheduler::Scheduler;
@@ -44,7 +45,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     let mut state = State::load(&context.folder).map_err(|problem| vec![problem])?;
     let moved = refusal::of_state(plan, &state);
     let hosts = refusal::hosts(plan).into_iter().map(str::to_owned).collect();
-    let found = preflight(plan, hosts, context, &lock, &sink).await;
+    let found = preflight(plan, Wanted { hosts, ..Wanted::default() }, context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
@@ -56,6 +57,8 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     let mut problems: Vec<Diagnostic> = moved.and(refusal::of_state(plan, &state)).into_iter().collect();
     if problems.is_empty() {
         problems = foreign(plan, context, &state);
+        let wishes = context.wished.as_ref().map(|wished| wished.wishes.as_slice());
+        problems.extend(loosened(plan, wishes, &state.last_applied));
     }
     let opened = match problems.is_empty() {
         false => Err(problems),

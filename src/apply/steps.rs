@@ -1,5 +1,6 @@
 //! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step does. Pure.
 
+use super::trouble::Next;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::graph::Graph;
 use crate::plan::{Node, NodeKind, Plan};
@@ -52,6 +53,7 @@ fn takes_out_of_service(disruption: Disruption) -> bool {
 
 /// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is refused.
 pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
+    let broken = |what: String| broken(what, &Next::of(plan));
     let mut number = BTreeMap::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         if number.insert(node.id.as_str(), n).is_some() {
@@ -101,9 +103,9 @@ fn step(node: &Node, after: Vec<usize>) -> Step {
     }
 }
 
-fn broken(what: String) -> Diagnostic {
+fn broken(what: String, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0605", format!("the plan's order cannot be followed: {what}"))
         .effect("which step has to wait for which is not known")
         .state("nothing was changed")
-        .next("make the plan again: railwright plan INVENTORY -o FILE")
+        .next(next.anew())
 }

@@ -1,11 +1,11 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
 
-use crate::base::text::{clean, one_line};
+use crate::base::text::{clean, counted, one_line};
 use crate::base::{Diagnostic, Target, seal};
 use crate::plan::Plan;
 use crate::resource::complaint::{LOCKED, complaint, status_word};
 use crate::resource::{Assessment, Plane, Reading};
-use crate::state::Holder;
+use crate::state::{Holder, StateFolder};
 use crate::transport::TransportError;
 
 /// Says which commands go on from here.
@@ -18,6 +18,12 @@ impl Next {
     /// For the inventory that the plan was made from.
     pub fn of(plan: &Plan) -> Self {
         Next { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.path.clone() } }
+    }
+
+    /// For the inventory that the state folder lies in, where there is no plan to ask.
+    pub fn beside(folder: &StateFolder) -> Self {
+        let inventory = folder.path().parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
+        Next { inventory: inventory.unwrap_or_else(|| ".".to_owned()) }
     }
 
     /// The command that goes on with the run.
@@ -222,11 +228,16 @@ pub fn cuts_connection(node: &str, host: &str, netdev: &str) -> Diagnostic {
         .next(format!("or leave it out: --exclude {node}"))
 }
 
+fn not_begun(steps: usize) -> String {
+    format!("{} {} not begun", counted(steps, "step"), if steps == 1 { "was" } else { "were" })
+}
+
 /// The budget stopped the run.
 pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0620", format!("stopped by the budget: {unavailable} hosts are out of service, {limit} may be"))
+    let (hosts, verb) = (counted(unavailable, "host"), if unavailable == 1 { "is" } else { "are" });
+    Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be"))
         .effect("one more disruption could leave too few hosts to work with")
-        .state(format!("{skipped} steps were not begun"))
+        .state(not_begun(skipped))
         .next("mend the hosts named above; rollout.max_unavailable sets the limit")
         .next(next.resume())
 }
@@ -234,7 +245,7 @@ pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> 
 /// The user stopped the run.
 pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0621", "the run was interrupted")
-        .state(format!("{skipped} steps were not begun; what is journalled as done stands"))
+        .state(format!("{}; what is journalled as done stands", not_begun(skipped)))
         .next(next.resume())
 }
 

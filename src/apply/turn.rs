@@ -112,7 +112,10 @@ impl Turn {
         let before = std::mem::replace(&mut self.interrupts, count);
         let mut over = false;
         if before == 0 && count >= 1 {
-            (self.shared.sink)(Event::Interrupted { running: self.tasks.len() });
+            let running: Vec<_> = self.of_task.values().map(|step| &self.shared.plan.nodes[*step]).collect();
+            let reboots = running.iter().any(|node| node.kind == NodeKind::Reboot);
+            let reboot_limit = reboots.then_some(self.shared.context.patience.reboot);
+            (self.shared.sink)(Event::Interrupted { running: running.into_iter().map(|node| node.id.clone()).collect(), reboot_limit });
             over = self.signal(Signal::Interrupt).await;
         }
         if before < 2 && count >= 2 && !over {

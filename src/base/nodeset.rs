@@ -79,6 +79,17 @@ pub fn expand(text: &str) -> Result<Vec<String>, NodeSetError> {
     Ok(names)
 }
 
+/// What was meant, where a single name looks like a range without its brackets: `gpu[01-16]` for `gpu01-16`.
+pub fn without_brackets(name: &str) -> Option<String> {
+    let (left, last) = name.rsplit_once('-')?;
+    let prefix = left.trim_end_matches(|c: char| c.is_ascii_digit());
+    let first = &left[prefix.len()..];
+    // `ip-10-0-0-7` and `rack-1-16` are names of their own; a range is counted up right behind a word.
+    let word = prefix.ends_with(|c: char| c.is_ascii_alphabetic());
+    let set = format!("{prefix}[{first}-{last}]");
+    (word && expand(&set).is_ok_and(|names| names.len() > 1)).then_some(set)
+}
+
 /// The stretches between the commas outside brackets, without white space around them.
 fn items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
     let mut items = Vec::new();
@@ -270,6 +281,23 @@ mod tests {
             ("n[1,01,001]", "n1 n01 n001"),
         ] {
             assert_eq!(expand(text).unwrap().join(" "), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_range_without_brackets_is_seen() {
+        for (name, meant) in [
+            ("gpu01-16", Some("gpu[01-16]")),
+            ("r1n1-4", Some("r1n[1-4]")),
+            ("gpu-01-16", None),
+            ("ip-10-0-0-7", None),
+            ("gpu16-01", None),
+            ("gpu1-016", None),
+            ("gpu01", None),
+            ("gpu01-a", None),
+            ("1-4", None),
+        ] {
+            assert_eq!(without_brackets(name).as_deref(), meant, "{name}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! `railwright drift`.
 
-use super::pipeline::{self, Source};
+use super::pipeline::{self, Prepared, Source};
 use super::{Exit, Failure, look, watch};
+use crate::base::text::one_line;
 use crate::drift::DriftReport;
 use crate::report::{self, drift as told};
 use crate::system::clock::Stopwatch;
@@ -9,7 +10,7 @@ use crate::system::files;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find what is no longer as the spec wants it, in each plane: persisted, running, at the next boot
+/// Find what is no longer as the spec wants it, in each plane: persisted, running, next boot
 ///
 /// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
 #[derive(Debug, clap::Args)]
@@ -80,10 +81,23 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         Format::Markdown => told::markdown::document(&report),
     };
     match &arguments.output {
-        None => report::out::print(&text),
+        None => {
+            report::out::print(&recorded(&prepared, arguments, format));
+            report::out::print(&text);
+        }
         Some(file) => write(file, &text, format, &told::summary(&report))?,
     }
     Ok(exit(&report))
+}
+
+/// What a screen of recorded observations begins with.
+fn recorded(prepared: &Prepared, arguments: &Drift, format: Format) -> String {
+    match (&prepared.recorded, &arguments.observations, format) {
+        (Some(observation), Some(file), Format::Text) => {
+            format!("as recorded {} in {}\n", one_line(&observation.recorded_at, 40), file.display())
+        }
+        _ => String::new(),
+    }
 }
 
 /// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.

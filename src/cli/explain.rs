@@ -5,6 +5,7 @@ use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::report::diagnostic;
 use crate::report::out::{self, Look};
+use crate::report::wrap;
 use crate::spec::Sources;
 use include_dir::{Dir, include_dir};
 
@@ -22,7 +23,7 @@ pub struct Explain {
 pub fn run(arguments: &Explain) -> Exit {
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = pages().find(|(name, _)| *name == code) {
-        out::print(&page.replacen("# ", &format!("{code}: "), 1));
+        out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
         return Exit::Done;
     }
     let near = nearest(&code, pages().map(|(name, _)| name));
@@ -50,6 +51,8 @@ mod tests {
     fn every_page_starts_with_its_title() {
         assert!(pages().count() > 20);
         for (name, page) in pages() {
+            let wide = wrap::page(page, 100).lines().find(|line| line.chars().count() > 100).map(str::to_owned);
+            assert_eq!(wide, None, "{name}");
             assert!(name.len() == 6 && name.starts_with("RW") && page.starts_with("# "), "{name}");
         }
     }

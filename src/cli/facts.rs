@@ -2,6 +2,8 @@
 
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, recording};
+use crate::base::Diagnostic;
+use crate::base::text::counted;
 use crate::plan::UnknownFinding;
 use crate::plan::judge::reached;
 use crate::report;
@@ -24,13 +26,24 @@ pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let observation = pipeline::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
+    let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
     match &arguments.output {
+        // What was recorded earlier is worth more than the news that nobody answers.
+        Some(file) if none_answered => {
+            report::out::note(&report::unread::entries(&silent));
+            let problem = Diagnostic::error("RW1030", "no host answered, so nothing was recorded")
+                .on(file.display().to_string())
+                .effect("a plan from an empty recording would know nothing of any host")
+                .state("the file is as it was")
+                .next(format!("mend what is said above, then railwright facts {} -o {}", arguments.inventory.display(), file.display()));
+            return Err(Failure { exit: Exit::Incomplete, ..Failure::from(problem) });
+        }
         Some(file) => {
             recording::write(file, &observation)?;
             report::out::note(&format!(
-                "{} of {} hosts recorded in {}",
+                "{} of {} recorded in {}",
                 observation.targets.len() - silent.len(),
-                observation.targets.len(),
+                counted(observation.targets.len(), "host"),
                 file.display()
             ));
         }

@@ -2,6 +2,7 @@
 
 use super::Exit;
 use crate::base::Diagnostic;
+use crate::base::text::counted;
 use crate::lab::{self, Came, Event, Folder, Network, Status, Wanted};
 use clap::{Args, Subcommand};
 use std::io::Write as _;
@@ -93,8 +94,7 @@ fn carry_out(verb: Verb) -> lab::Result<Exit> {
         }
         Verb::Down => match lab::down(&folder)? {
             0 => result("no machine was running"),
-            1 => result("1 machine ended"),
-            ended => result(&format!("{ended} machines ended")),
+            ended => result(&format!("{} ended", counted(ended, "machine"))),
         },
         Verb::Serve { folder, port } => lab::serve(&folder, port)?,
         Verb::Switch { ports } => lab::switch(&folder, ports)?,

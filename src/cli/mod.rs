@@ -20,6 +20,7 @@ pub mod schema;
 pub mod secrets;
 pub mod show;
 pub mod state;
+mod subject;
 pub mod validate;
 pub mod verification;
 pub mod verify;

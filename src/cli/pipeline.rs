@@ -2,12 +2,13 @@
 //! the state to a plan.
 
 use super::inventory::{self, Inventory};
+use super::subject::{self, Known};
 use super::{Failure, recording, secrets};
 use crate::base::text::counted;
-use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::base::{Diagnostic, Target};
 use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::observe::{self, HostRequest, sealed};
-use crate::plan::{self, Header, Inputs, LastApplied, Plan, RolloutPolicy, Selection};
+use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::{Observation, Read, Wish, kind_named};
@@ -48,7 +49,7 @@ pub struct Prepared {
     /// Texts of files that the spec refers to, as they were used.
     pub texts: Texts,
     /// What was recorded, if it was.
-    recorded: Option<Observation>,
+    pub recorded: Option<Observation>,
     /// Asked for when they are needed.
     secrets: Mutex<Option<Arc<Secrets>>>,
 }
@@ -151,11 +152,30 @@ impl Prepared {
         RolloutPolicy { canary: rollout.canary(), max_unavailable, max_disruption: rollout.max_disruption() }
     }
 
+    /// What a gate has to prove in this cluster.
+    fn proof(&self) -> Proof {
+        match (self.inventory.loaded.hosts.iter().any(|host| !host.netdevs.is_empty()), self.desired.checks.is_empty()) {
+            (true, _) => Proof::Rdma,
+            (false, false) => Proof::ModuleChecks,
+            (false, true) => Proof::Nothing,
+        }
+    }
+
     /// The same where only a host's own record told that something of it is sealed: no secret is named here.
     fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         self.folder.make_seal_key()?;
         *self.known_secrets() = None;
         self.secrets()
+    }
+
+    /// The addresses of these texts of a command line.
+    pub fn named(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+        let resources = || -> Result<BTreeSet<String>, Diagnostic> {
+            let state = State::load(&self.folder)?;
+            let wished = self.desired.wishes.iter().map(|wish| &wish.address);
+            Ok(wished.chain(state.last_applied.resources.keys()).map(ToString::to_string).collect())
+        };
+        subject::unfold(texts, &Known { targets: &self.targets, resources: &resources })
     }
 
     /// Opens connections that carry the secrets and keep them out of what hosts say.
@@ -280,6 +300,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
             inventory: prepared.inventory.origin.clone(),
             spec_digest: loaded.digest.clone(),
             modules: prepared.desired.digests.clone(),
+            proof: prepared.proof(),
         },
         wishes: &wishes,
         last: &state.last_applied,
@@ -323,28 +344,4 @@ pub fn file_problem(file: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error("RW1010", format!("{}: {error}", file.display()))
         .state("no target was changed")
         .next("check the path and its permissions")
-}
-
-/// `host/gpu-[001-004]/link/ens4` as four addresses; a text that is no address is an error.
-pub fn unfold(patterns: &[String]) -> Result<Vec<String>, Failure> {
-    let mut out = Vec::new();
-    for pattern in patterns {
-        let wrong = |why: String| {
-            Diagnostic::error("RW1011", format!("{} is no address: {why}", crate::base::text::one_line(pattern, 80)))
-                .state("nothing was planned or changed")
-                .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set")
-        };
-        let mut parts = pattern.splitn(3, '/');
-        let (kind, name, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
-        for name in nodeset::expand(name).map_err(|error| wrong(error.to_string()))? {
-            let address = match rest {
-                Some(rest) => format!("{kind}/{name}/{rest}"),
-                None => format!("{kind}/{name}"),
-            };
-            let fine = if rest.is_some() { address.parse::<Address>().map(|_| ()) } else { address.parse::<Target>().map(|_| ()) };
-            fine.map_err(|error| wrong(error.to_string()))?;
-            out.push(address);
-        }
-    }
-    Ok(out)
 }

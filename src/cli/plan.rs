@@ -19,7 +19,7 @@ pub struct Plan {
     /// Plan from an observation that `facts` recorded, with no connection at all
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
-    /// Only this target or resource and what it needs: host/gpu-001, host/gpu-[001-004]/link/ens4
+    /// Only this target or resource and what it needs: host/gpu-001, 'gpu-[001-004] link ens4'
     #[arg(long, value_name = "ADDRESS")]
     pub target: Vec<String>,
     /// Not this target or resource, nor what needs it
@@ -40,7 +40,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         None => Source::Live,
     };
     let prepared = pipeline::prepare(&arguments.inventory, &source)?;
-    let selection = Selection { targets: pipeline::unfold(&arguments.target)?, excludes: pipeline::unfold(&arguments.exclude)? };
+    let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
     let (plan, _) = pipeline::plan(&prepared, selection).await?;
     if let Some(file) = &arguments.output {
         pipeline::write_plan(file, &plan)?;

@@ -1,10 +1,11 @@
 //! `railwright resume`.
 
 use super::apply::{context, follow};
-use super::pipeline::{self, Source};
+use super::pipeline::{self, Prepared, Source};
 use super::{Exit, Failure};
 use crate::apply::{self, Decisions};
 use crate::base::{Address, Diagnostic};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Go on with a run that was interrupted or stopped
@@ -34,23 +35,25 @@ pub struct Resume {
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
-    let decisions = Decisions { redo: addresses(&arguments.redo)?, accept: addresses(&arguments.accept)? };
+    let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     let Some(run) = prepared.folder.newest_run()? else {
-        return Err(Diagnostic::error("RW1014", "there is no run to resume")
-            .state("nothing was changed")
-            .next(format!("railwright apply {}", prepared.inventory.path))
-            .into());
+        return Err(Failure::refused(vec![
+            Diagnostic::error("RW1014", "there is no run to resume")
+                .state("nothing was changed")
+                .next(format!("railwright plan {} shows what is to be done", prepared.inventory.path)),
+        ]));
     };
     let plan = prepared.folder.read_plan(&run)?;
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
 }
 
-fn addresses(texts: &[String]) -> Result<std::collections::BTreeSet<Address>, Failure> {
-    let parse = |text: &String| -> Result<Address, Failure> {
+fn addresses(prepared: &Prepared, texts: &[String]) -> Result<BTreeSet<Address>, Failure> {
+    let whole = |text: String| {
         text.parse().map_err(|error| {
-            Diagnostic::error("RW1011", format!("{} is no address: {error}", crate::base::text::one_line(text, 80))).into()
+            let what = format!("{} is no resource: {error}", crate::base::text::one_line(&text, 80));
+            Diagnostic::error("RW1011", what).state("nothing was changed").into()
         })
     };
-    texts.iter().map(parse).collect()
+    prepared.named(texts)?.into_iter().map(whole).collect()
 }

@@ -1,9 +1,13 @@
 //! `railwright show`.
 
 use super::pipeline;
+use super::subject::{self, Known};
 use super::{Exit, Failure};
-use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
+use crate::plan::Plan;
 use crate::report;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Show a plan file, anywhere, with no credentials
@@ -11,8 +15,8 @@ use std::path::PathBuf;
 pub struct Show {
     /// The plan file
     pub plan: PathBuf,
-    /// One target or resource in full: host/gpu-001, host/gpu-001/link/ens4
-    pub address: Option<String>,
+    /// One target or resource in full: host/gpu-001/link/ens4, or as the plan prints it: gpu-001 link ens4
+    pub address: Vec<String>,
     /// Print the plan as JSON
     #[arg(long)]
     pub json: bool,
@@ -22,15 +26,25 @@ pub struct Show {
 pub fn run(arguments: &Show) -> Result<Exit, Failure> {
     let plan = pipeline::read_plan(&arguments.plan)?;
     let file = arguments.plan.display().to_string();
-    let text = match &arguments.address {
+    let subject = arguments.address.join(" ");
+    let text = match subject.as_str() {
         _ if arguments.json => String::from_utf8_lossy(&crate::plan::file::bytes(&plan)).into_owned(),
-        None => report::plan::screen(&plan, &report::plan::Next { file: Some(file), inventory: String::new() }),
-        Some(address) => report::plan::details(&plan, address).ok_or_else(|| {
-            Diagnostic::error("RW0306", format!("{file} has no step for {address}"))
+        "" => report::plan::screen(&plan, &report::plan::Next { file: Some(file), inventory: String::new() }),
+        subject => report::plan::details(&plan, &named(&plan, subject)?).ok_or_else(|| {
+            Diagnostic::error("RW0306", format!("{file} has no step for {}", one_line(subject, 80)))
                 .state("nothing was changed")
                 .next(format!("railwright show {file}"))
         })?,
     };
     report::out::print(&text);
     Ok(Exit::Done)
+}
+
+/// The addresses that a text stands for in this plan.
+fn named(plan: &Plan, text: &str) -> Result<Vec<String>, Failure> {
+    let targets: BTreeSet<Target> = plan.nodes.iter().filter_map(|node| node.target.clone()).collect();
+    let targets: Vec<Target> = targets.into_iter().collect();
+    let members = || plan.nodes.iter().flat_map(|node| node.members());
+    let resources = || -> Result<BTreeSet<String>, Diagnostic> { Ok(members().map(|member| member.wish.address.to_string()).collect()) };
+    subject::unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources })
 }

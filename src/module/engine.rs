@@ -1,6 +1,7 @@
 //! Tera, held in: one instance a module, every template compiled once, typed results, values quoted in shell templates,
 //! and errors that name the place in the file that the module's author wrote.
 
+use super::bounded;
 use super::names::Problem;
 use super::token;
 use crate::base::{Diagnostic, secret};
@@ -166,6 +167,9 @@ impl Engine {
         });
         tera.register_filter("sh", sh);
         tera.register_filter("systemd", systemd);
+        tera.register_filter("replace", bounded::replace);
+        tera.register_filter("join", bounded::join);
+        tera.register_filter("indent", bounded::indent);
         let errors: Vec<Diagnostic> = snippets
             .iter()
             .filter(|snippet| !snippet.faulty)
@@ -178,7 +182,12 @@ impl Engine {
 
     /// The text that a template makes.
     pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<String> {
-        self.tera.render(&snippet.name, context).map_err(|error| Box::new(diagnostic(snippet, document, &error)))
+        let mut page = bounded::Page::default();
+        match self.tera.render_to(&snippet.name, context, &mut page) {
+            Ok(()) => Ok(page.text()),
+            Err(_) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
+            Err(error) => Err(Box::new(diagnostic(snippet, document, &error))),
+        }
     }
 
     /// The value that a template makes; text where it is not one lone expression.
@@ -201,8 +210,18 @@ fn plain(snippet: &Snippet, document: &Document, message: String) -> Diagnostic 
     Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
 }
 
+fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, bounded::TOO_MUCH)
+        .effect("railwright would run out of memory, or a host out of space")
+        .next("take out the loop or filter that repeats the text; bring what is large with a package")
+}
+
 fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
     match error.kind() {
+        ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
+            too_much(snippet.place(document, &report.span().range))
+        }
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             let (file, span) = snippet.place(document, &report.span().range);
             let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
@@ -230,12 +249,12 @@ fn without_secret(value: &tera::Value) -> TeraResult<()> {
 
 fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
-    serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))
+    bounded::within(serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?)
 }
 
 fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
-    Ok(secret::shell_word(&value.to_string()))
+    bounded::within(secret::shell_word(&value.to_string()))
 }
 
 /// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
@@ -254,7 +273,7 @@ fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
         }
     }
     out.push('"');
-    Ok(out)
+    bounded::within(out)
 }
 
 /// A context of these values.
@@ -307,6 +326,39 @@ mod tests {
             assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");
         }
         assert!(render("{{ x. }}", Makes::Text, json!(1)).is_err());
+    }
+
+    #[test]
+    fn no_template_makes_more_than_a_text_may_have() {
+        let doubling = |n: usize| "| replace(from='a', to='aa')".repeat(n);
+        let made = |text: &str| render(text, Makes::Text, json!({"mtu": "a", "list": vec!["a"; 1000]}));
+        assert_eq!(made(&format!("{{{{ x.mtu {} }}}}", doubling(4))).unwrap(), json!("a".repeat(16)));
+        for (text, at) in [
+            (format!("{{{{ x.mtu {} }}}}", doubling(60)), "replace"),
+            ("{{ x.list | join(sep=x.list | join(sep='0123456789')) }}".to_owned(), "join"),
+            (
+                "{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}....{{ c }}{% endfor %}{% endfor %}{% endfor %}".to_owned(),
+                "{% for",
+            ),
+            (format!("{{{{ x.mtu {} }}}}", "| systemd".repeat(40)), "systemd"),
+            (format!("{{{{ x.mtu {} | indent(width=1000) }}}}", "| replace(from='a', to='a\na')".repeat(14)), "indent"),
+        ] {
+            let said = made(&text).unwrap_err();
+            assert!(said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn our_own_filters_make_what_teras_made() {
+        for (text, made) in [
+            ("{{ 'a-b-' | replace(from='-', to='+') }}", "a+b+"),
+            ("{{ ['a', 1] | join(sep=', ') }}", "a, 1"),
+            ("{{ ['a', 1] | join }}", "a1"),
+            ("{{ 'a\n\nb\n' | indent(width=2) }}", "a\n\n  b\n"),
+            ("{{ 'a\n\nb' | indent(width=1, first=true, blank=true) }}", " a\n \n b"),
+        ] {
+            assert_eq!(render(text, Makes::Text, json!(1)).unwrap(), json!(made), "{text}");
+        }
     }
 
     proptest::proptest! {

@@ -2,14 +2,16 @@
 //!
 //! The way of a module: `manifest` (as written) -> `compile` (every template read, every name checked against the shape
 //! of `context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
-//! kinds) -> `merge` and `order` (one wish an address, what comes first). `engine` is Tera held in; `names`, `shape`,
-//! `token` and `shell_quoting` are the lint.
+//! kinds) -> `merge` and `order` (one wish an address, what comes first). `engine` is Tera held in, `bounded` its end;
+//! `names`, `growth`, `shape`, `token` and `shell_quoting` are the lint.
 
 mod body;
+mod bounded;
 mod compile;
 pub mod context;
 mod desired;
 mod engine;
+mod growth;
 mod manifest;
 mod merge;
 mod names;

@@ -2,6 +2,7 @@
 //! false without a word (seen with 2.4), so a typing error would silently leave a wish out: here it is an error with
 //! its place. The language of modules is a part of Tera's: output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
 
+use super::growth;
 use super::shape::{EACH, Shape};
 use super::token::{Piece, Placed, Token, pieces};
 use crate::base::suggest;
@@ -108,6 +109,7 @@ pub fn check(text: &str, root: &Shape, locals: &[Local]) -> (Vec<Use>, Vec<Probl
             Piece::Content(_) | Piece::Comment => {}
         }
     }
+    checker.problems.extend(growth::check(text));
     checker.uses.sort();
     checker.uses.dedup();
     (checker.uses, checker.problems)

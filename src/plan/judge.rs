@@ -1,9 +1,9 @@
 //! Judges every resource: as wished, to be changed and why, or not to be found out.
 
-use super::model::{Reason, UnknownFinding};
+use super::model::{Difference, Reason, UnknownFinding};
 use super::{Applied, LastApplied};
 use crate::base::{Address, Target};
-use crate::resource::{Answers, Assessment, Disruption, Kind, Observation, Plane, Wish};
+use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
@@ -33,6 +33,8 @@ pub struct Item {
     pub assessment: Assessment,
     /// What is to happen.
     pub status: Status,
+    /// Of a removal: what somebody changed since it was applied, and loses with it.
+    pub since: Vec<Difference>,
 }
 
 impl Item {
@@ -92,12 +94,12 @@ fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: 
     let Some(kind) = kinds(&wish.kind) else {
         let reason = format!("this railwright has no resource kind `{}`", wish.kind);
         unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
-        return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown };
+        return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown, since: Vec::new() };
     };
     let assessment = kind.assess(wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
     let status = status(wish, applied, &assessment, kind);
-    Item { wish: wish.clone(), removal: false, assessment, status }
+    Item { wish: wish.clone(), removal: false, assessment, status, since: Vec::new() }
 }
 
 fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind: &dyn Kind) -> Status {
@@ -147,13 +149,39 @@ fn judge_removal(
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
-    let assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    let mut assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    if !applied.adopted {
+        // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
+        assessment.before = applied.before.clone();
+    }
     note_unknown(address, &assessment, unknown);
     let status = match &assessment.refusal {
         Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),
         None => Status::Change(Reason::RemovedFromSpec),
     };
-    Some(Item { wish, removal: true, assessment, status })
+    let since = if assessment.actions.is_empty() { Vec::new() } else { changed_since(kind, &wish, answers) };
+    Some(Item { wish, removal: true, assessment, status, since })
+}
+
+/// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
+fn changed_since(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Vec<Difference> {
+    let mut since = differences(&kind.assess(applied, answers));
+    since.retain(|difference| difference.found.value().is_some());
+    since
+}
+
+/// Every attribute and plane that is not as wanted.
+pub fn differences(assessment: &Assessment) -> Vec<Difference> {
+    let of = |(name, attribute): (&String, &Attribute)| -> Vec<Difference> {
+        let one = |(plane, wanted, found): (Plane, &Reading, &Reading)| Difference {
+            attribute: name.clone(),
+            plane,
+            wanted: wanted.clone(),
+            found: found.clone(),
+        };
+        attribute.differences().into_iter().map(one).collect()
+    };
+    assessment.attributes.iter().flat_map(of).collect()
 }
 
 fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<UnknownFinding>) {

@@ -2,8 +2,8 @@
 
 use super::dropped::dropped;
 use super::group::group;
-use super::judge::{Item, KindLookup, Status, judge};
-use super::model::{Difference, FORMAT_VERSION, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
+use super::judge::{Item, KindLookup, Status, differences, judge};
+use super::model::{FORMAT_VERSION, Member, Node, NodeKind, Plan, Proof, Reason, RolloutPolicy, UnknownFinding};
 use super::order::{contract, item_graph};
 use super::{InventoryOrigin, LastApplied, Selection, file, owed, select, waves};
 use crate::base::{Diagnostic, Digest, Target};
@@ -24,6 +24,8 @@ pub struct Header {
     pub spec_digest: Digest,
     /// Digests of the modules used.
     pub modules: BTreeMap<String, Digest>,
+    /// What the gates will prove.
+    pub proof: Proof,
 }
 
 /// Everything that a plan depends on.
@@ -74,6 +76,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         observed_at: inputs.observation.recorded_at.clone(),
         narrowed: inputs.selection.words(),
         rollout: inputs.rollout.clone(),
+        proof: inputs.header.proof,
         nodes: sorted(nodes)?,
         unchanged: draft.unchanged(),
         unknown: unknown_of(unknown, inputs),
@@ -365,22 +368,15 @@ fn member(item: &Item) -> Member {
         Status::Change(reason) | Status::Held(reason, _) => reason.clone(),
         Status::Met | Status::Unknown => Reason::Unknown,
     };
-    let differences = item.assessment.attributes.iter().flat_map(|(name, attribute)| {
-        attribute.differences().into_iter().map(|(plane, wanted, found)| Difference {
-            attribute: name.clone(),
-            plane,
-            wanted: wanted.clone(),
-            found: found.clone(),
-        })
-    });
     Member {
-        differences: differences.collect(),
+        differences: differences(&item.assessment),
         wish: item.wish.clone(),
         reason,
         removal: item.removal,
         fingerprint: item.assessment.fingerprint(),
         before: item.assessment.before.clone(),
         residue: item.assessment.residue.clone(),
+        since: item.since.clone(),
     }
 }
 

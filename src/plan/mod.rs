@@ -21,5 +21,5 @@ pub mod waves;
 
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
-pub use model::{Difference, Dropped, InventoryOrigin, Member, Node, NodeKind, Plan, Reason, RolloutPolicy, UnknownFinding};
+pub use model::{Difference, Dropped, InventoryOrigin, Member, Node, NodeKind, Plan, Proof, Reason, RolloutPolicy, UnknownFinding};
 pub use select::Selection;

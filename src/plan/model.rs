@@ -71,10 +71,13 @@ pub struct Member {
     pub differences: Vec<Difference>,
     /// The digest of what was found when the plan was made; read again right before the step.
     pub fingerprint: Digest,
-    /// What was there when the plan was made, for undoing it later.
+    /// What was there when the plan was made, for undoing it later; for a removal, what was there before our first change.
     pub before: serde_json::Value,
     /// What removal leaves behind, in words.
     pub residue: Vec<String>,
+    /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is what was applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub since: Vec<Difference>,
 }
 
 /// What a node does.
@@ -222,6 +225,21 @@ pub struct RolloutPolicy {
     pub max_disruption: Disruption,
 }
 
+/// What the gates of a rollout prove, by what the spec has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Links, addresses and RDMA traffic, and what modules check besides.
+    Rdma,
+    /// What modules check: the spec has no rails.
+    ModuleChecks,
+    /// That the hosts can be reached and were changed as planned, and no more.
+    Nothing,
+    /// The plan was written before plans said so.
+    #[default]
+    NotSaid,
+}
+
 /// A whole plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
@@ -245,6 +263,9 @@ pub struct Plan {
     pub narrowed: Vec<String>,
     /// The rollout's rules.
     pub rollout: RolloutPolicy,
+    /// What the gates prove.
+    #[serde(default)]
+    pub proof: Proof,
     /// All nodes, in a topological order that depends on the content alone.
     pub nodes: Vec<Node>,
     /// Resources that are as wished, by count per target.

@@ -48,7 +48,7 @@ pub fn select(items: &[Item], targets: &[Target], graph: &Graph, selection: &Sel
             problems.push(
                 Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))
                     .state("nothing was planned or changed")
-                    .next("use a target such as host/gpu-001, or a resource such as host/gpu-001/link/ens4; `railwright graph` and `plan --json` have all addresses"),
+                    .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4"),
             );
         }
         found

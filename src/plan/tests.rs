@@ -147,6 +147,7 @@ impl World {
                 inventory: InventoryOrigin::default(),
                 spec_digest: Digest::of_bytes(b"spec"),
                 modules: BTreeMap::new(),
+                proof: Default::default(),
             },
             wishes: &self.wishes,
             last: &self.last,
@@ -201,6 +202,21 @@ fn every_change_says_why() {
     assert_eq!(reason(&plan, "host/n1/a/drift"), Reason::Drifted);
     assert_eq!(reason(&plan, "host/n1/a/gone"), Reason::RemovedFromSpec);
     assert_eq!(plan.unchanged[&Target::host("n1")], 1);
+}
+
+#[test]
+fn a_removal_says_what_somebody_changed_since() {
+    let world = |now: Option<&str>| {
+        let mut world = World::new().wish("host/n1/a/x", now, json!({"value": "1"}), &[]).applied("host/n1/a/x", json!({"value": "1"}));
+        world.wishes.clear();
+        let plan = world.plan();
+        let member = node(&plan, "host/n1/a/x").members()[0].clone();
+        assert!(member.removal);
+        member.since.iter().map(|d| (d.attribute.clone(), d.wanted.clone(), d.found.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(world(Some("7")), [("value".to_owned(), Reading::is("1"), Reading::is("7"))]);
+    assert_eq!(world(Some("1")), []);
+    assert_eq!(world(None), [], "what is gone already cannot be lost");
 }
 
 #[test]
@@ -460,6 +476,23 @@ proptest! {
                 }
             }
         }
+    }
+
+    /// An honest plan is never taken for one that was edited.
+    #[test]
+    fn every_plan_holds_together(world in worlds(), most in 1usize..4, limit in any::<bool>()) {
+        let mut world = world;
+        world.rollout.max_unavailable = most;
+        if limit {
+            world.rollout.max_disruption = Disruption::Drain;
+        }
+        for n in (0..world.wishes.len()).step_by(3) {
+            let wish = world.wishes[n].clone();
+            world = world.applied(&format!("{}-gone", wish.address), wish.body.clone());
+            world.last.resources.get_mut(&format!("{}-gone", wish.address).parse::<Address>().unwrap()).unwrap().after = wish.after.clone();
+        }
+        let plan = world.plan();
+        prop_assert_eq!(crate::apply::frame::loosened(&plan, Some(&world.wishes), &world.last), vec![]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::out;
 use crate::apply::{ApplyOutcome, Counts, Ending, Event};
 use crate::base::nodeset;
-use crate::base::text::{clean, one_line};
+use crate::base::text::{clean, counted, one_line};
 use crate::state::Outcome;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -33,6 +33,8 @@ struct State {
     active: BTreeMap<String, (String, Option<Instant>)>,
     last_line: Option<Instant>,
     drawn: bool,
+    /// The user asked to stop.
+    stopping: bool,
 }
 
 impl View {
@@ -103,15 +105,17 @@ impl State {
                     self.counts.add(outcome);
                 }
             }
-            Event::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("RDMA checks".to_owned(), Some(Instant::now())))),
+            Event::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("checks".to_owned(), Some(Instant::now())))),
             Event::GateFinished { node, .. } => drop(self.active.remove(node)),
+            Event::Interrupted { .. } => self.stopping = true,
             _ => {}
         }
     }
 
     fn bottom(&self) -> String {
         let trouble = self.counts.failed + self.counts.unknown + self.counts.unreachable + self.counts.stale;
-        let mut text = format!("{} of {} steps", self.finished, self.steps);
+        let stopping = if self.stopping { "stopping (Ctrl-C again leaves at once): " } else { "" };
+        let mut text = format!("{stopping}{} of {}", self.finished, counted(self.steps, "step"));
         if trouble > 0 {
             text.push_str(&format!(", {trouble} not done"));
         }
@@ -147,7 +151,7 @@ fn step(node: &str) -> String {
 /// The line of an event; none where it would only be noise.
 fn line(event: &Event, in_full: bool) -> Option<String> {
     Some(match event {
-        Event::RunStarted { run, steps } => format!("run {run}: {steps} steps"),
+        Event::RunStarted { run, steps } => format!("run {run}: {}", counted(*steps, "step")),
         Event::HostReady { host } if in_full => format!("{}  reached and locked", clean(host)),
         Event::HostBusy { host } => format!("{}  a step of an earlier run is still running on it; waiting", clean(host)),
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
@@ -159,11 +163,30 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
             None => format!("{}  gate passed", nodeset::fold(hosts)),
             Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold(hosts), one_line(&why, 200)),
         },
-        Event::Interrupted { running } => {
-            format!("stopping: nothing new starts, {running} steps are finished first; Ctrl-C again leaves at once")
-        }
+        Event::Interrupted { running, reboot_limit } => stopping(running, *reboot_limit),
         _ => return None,
     })
+}
+
+/// What a first Ctrl-C waits for. A host with eight GPUs reboots for a quarter of an hour, so whoever stops a run has to
+/// know that, and how to leave all the same.
+fn stopping(running: &[String], reboot_limit: Option<Duration>) -> String {
+    let leave = "Ctrl-C again leaves at once, and resume looks at what was left";
+    if running.is_empty() {
+        return format!("stopping: nothing new starts; {leave}");
+    }
+    let mut shown: Vec<String> = running.iter().take(3).map(|node| step(node)).collect();
+    if running.len() > shown.len() {
+        shown.push(format!("{} more", running.len() - shown.len()));
+    }
+    let verb = if running.len() == 1 { "is" } else { "are" };
+    let wait = reboot_limit
+        .map_or(String::new(), |limit| format!("\n          a reboot is waited for up to {} min", limit.as_secs().div_ceil(60)));
+    format!(
+        "stopping: nothing new starts; {} {verb} finished first: {}{wait}\n          {leave}",
+        counted(running.len(), "step"),
+        shown.join(", ")
+    )
 }
 
 fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
@@ -214,4 +237,31 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, inventory: &str, unknown:
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
     format!("{run}{}: {steps}\n{next}\n", ending.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_stops_a_run_learns_what_is_waited_for_and_how_to_leave() {
+        let told = |running: &[&str], minutes: Option<u64>| {
+            let running = running.iter().map(|node| (*node).to_owned()).collect();
+            let event = Event::Interrupted { running, reboot_limit: minutes.map(|minutes| Duration::from_secs(minutes * 60)) };
+            let mut state = State::default();
+            state.take(&event);
+            assert!(state.bottom().starts_with("stopping (Ctrl-C again leaves at once): 0 of 0 steps"), "{}", state.bottom());
+            line(&event, false).unwrap()
+        };
+        insta::assert_snapshot!(told(&["host/node1/reboot"], Some(20)), @r"
+        stopping: nothing new starts; 1 step is finished first: node1  reboot
+                  a reboot is waited for up to 20 min
+                  Ctrl-C again leaves at once, and resume looks at what was left
+        ");
+        insta::assert_snapshot!(told(&["host/a/file/%2Fetc%2Fx", "host/b/link/ens1", "gate/1", "host/c/transaction/packages"], None), @r"
+        stopping: nothing new starts; 4 steps are finished first: a  file /etc/x, b  link ens1, gate  1, 1 more
+                  Ctrl-C again leaves at once, and resume looks at what was left
+        ");
+        insta::assert_snapshot!(told(&[], None), @"stopping: nothing new starts; Ctrl-C again leaves at once, and resume looks at what was left");
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::out;
 use crate::base::nodeset;
-use crate::base::text::one_line;
+use crate::base::text::{counted, one_line};
 use crate::observe;
 use crate::verify::VerifyEvent;
 use std::io::IsTerminal as _;
@@ -83,7 +83,7 @@ impl Proving {
         match event {
             VerifyEvent::Judged(result) => self.line.draw(&format!("{}: {}", nodeset::fold(&result.hosts), result.check.word())),
             VerifyEvent::Round { rail, number, of, pairs } => {
-                self.line.draw(&format!("rail {rail}: round {number} of {of}, {} pairs at once", pairs.len()));
+                self.line.draw(&format!("rail {rail}: round {number} of {of}, {} at once", counted(pairs.len(), "pair")));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Readings as words on a screen. What came from a machine is cleaned here.
 
 use crate::base::seal;
-use crate::base::text::one_line;
+use crate::base::text::{counted, one_line};
 use crate::resource::Reading;
 use serde_json::Value;
 
@@ -23,8 +23,7 @@ pub fn reading(reading: &Reading, width: usize) -> String {
 fn value(value: &Value, width: usize) -> String {
     match value {
         Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
-            let lines = text.lines().count();
-            format!("{lines} lines of text")
+            format!("{} of text", counted(text.lines().count(), "line"))
         }
         Value::String(text) if text.is_empty() => "empty".to_owned(),
         Value::String(text) if seal::is_seal(text) => seal::VEIL.to_owned(),

@@ -32,3 +32,45 @@ pub fn broken<'a>(words: impl Iterator<Item = &'a str>, begin: usize, indent: us
     }
     out
 }
+
+/// A page of plain text, paragraph by paragraph: one with a line that is too long is filled anew. Lists, tables and what is
+/// indented stand as they are written, broken only where a line is too long.
+pub fn page(text: &str, columns: usize) -> String {
+    let mut out = String::new();
+    for (n, block) in text.trim_end().split("\n\n").enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        let fits = block.lines().all(|line| line.width() <= columns);
+        let is_prose = block.lines().all(|line| line.starts_with(|c: char| !c.is_whitespace() && !"-*|>`#".contains(c)));
+        match (fits, is_prose) {
+            (true, _) => out.push_str(&format!("{block}\n")),
+            (false, true) => out.push_str(&format!("{}\n", broken(block.split_whitespace(), 0, 0, columns))),
+            (false, false) => out.extend(block.lines().map(|line| format!("{}\n", item(line, columns)))),
+        }
+    }
+    out
+}
+
+/// A line of a list, what does not fit below its text.
+fn item(line: &str, columns: usize) -> String {
+    let indent = line.len() - line.trim_start_matches([' ', '-', '*']).len();
+    if line.width() <= columns || line.starts_with('|') {
+        return line.to_owned();
+    }
+    format!("{}{}", &line[..indent], broken(line[indent..].split(' '), indent, indent, columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_filled_where_it_is_too_wide_and_nowhere_else() {
+        let text = "title\n\nshort\nlines stay\n\nthis one is\nfar too long for it\n\n- an item that is long\n- b\n";
+        assert_eq!(
+            page(text, 12),
+            "title\n\nshort\nlines stay\n\nthis one is\nfar too long\nfor it\n\n- an item\n  that is\n  long\n- b\n"
+        );
+    }
+}

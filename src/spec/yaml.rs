@@ -4,6 +4,7 @@
 //! Nodes lie in the order of the text: the first child of a node is the next node, and `after` leads past its last.
 
 mod build;
+mod syntax;
 
 use super::source::Source;
 use crate::base::Diagnostic;

@@ -220,12 +220,13 @@ pub struct Journal {
     pub sound_bytes: u64,
 }
 
-/// Reads a journal. The last line may be torn: it was never durable, so nothing was done in its name. Any other line
-/// that is broken is an error that names it.
+/// Reads a journal. The last line may be torn, which leaves it without its newline: it was never durable, so nothing was
+/// done in its name. Any line with its newline was written whole; one that is broken is an error that names it.
 pub fn read(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
     let mut journal = Journal { records: Vec::new(), chain: Chain::default(), sound_bytes: 0 };
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();
     while let Some((number, line)) = lines.next() {
+        let whole = line.ends_with(b"\n");
         let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
         match text.and_then(|text| journal.chain.open(text)) {
             Some(record) => {
@@ -235,7 +236,8 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
                 journal.records.push(record);
                 journal.sound_bytes += line.len() as u64;
             }
-            None if lines.peek().is_none() => break,
+            None if !whole => break,
+            None if lines.peek().is_none() => return Err(broken_end(file, number + 1)),
             None => return Err(broken(file, number + 1)),
         }
     }
@@ -255,7 +257,17 @@ fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
 }
 
 fn broken(file: &str, line: usize) -> Diagnostic {
-    Diagnostic::error("RW0705", format!("line {line} of the journal does not carry the seal that it was written with"))
+    broken_line(file, format!("line {line} of the journal does not carry the seal that it was written with"))
+}
+
+/// A write that was cut short leaves no newline, so this is none: dropping the line could hide what was done in its name.
+fn broken_end(file: &str, line: usize) -> Diagnostic {
+    let what = "the last line of the journal was written whole and does not carry its seal any more";
+    broken_line(file, format!("{what} (line {line}): it is not a write that was cut short"))
+}
+
+fn broken_line(file: &str, message: String) -> Diagnostic {
+    Diagnostic::error("RW0705", message)
         .on(file)
         .effect("which steps of the run took effect cannot be told from it")
         .state("the targets are as the run left them; nothing was changed now")
@@ -311,6 +323,20 @@ mod tests {
         assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "));
         lines.remove(1);
         assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "), "a line was taken out");
+    }
+
+    #[test]
+    fn a_broken_last_line_with_its_newline_is_not_a_torn_one() {
+        let (mut lines, _) = lines(3);
+        lines[2] = lines[2].replace("\"fence\":2", "\"fence\":7");
+        let said = read("j", lines.concat().as_bytes()).unwrap_err();
+        assert!(
+            said.code == "RW0705" && said.message.starts_with("the last line ") && said.message.contains("(line 3)"),
+            "{}",
+            said.message
+        );
+        assert_eq!(read("j", lines.concat().trim_end().as_bytes()).unwrap().records.len(), 2, "without it, it is torn");
+        assert_eq!(read("j", [lines[..2].concat().as_bytes(), b"\xff\n"].concat().as_slice()).unwrap_err().code, "RW0705");
     }
 
     #[test]

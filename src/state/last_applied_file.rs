@@ -56,10 +56,11 @@ impl State {
         if let Some(run) = folder.newest_run()? {
             let status = run_status::fold(&folder.read_journal(&run)?.records);
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
-            if status.sequence > known {
-                status.absorb_into(&mut state.last_applied);
-                state.host_serials.extend(status.host_serials.clone());
-                state.absorbed = Some(Absorbed { run, sequence: status.sequence });
+            let sequence = status.sequence;
+            if sequence > known {
+                status.absorb_into(&mut state.last_applied, known);
+                state.host_serials.extend(status.host_serials);
+                state.absorbed = Some(Absorbed { run, sequence });
             }
         }
         Ok(state)

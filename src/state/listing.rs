@@ -45,7 +45,6 @@ fn not_remembered(address: &Address) -> Diagnostic {
     Diagnostic::error("RW0708", format!("nothing is remembered of {address}"))
         .effect("it was never applied from here, or it was removed")
         .state("nothing was changed")
-        .next(format!("railwright state list INVENTORY {}", address.target))
 }
 
 #[cfg(test)]
@@ -83,6 +82,17 @@ mod tests {
         let state = State::load(&folder).unwrap();
         let found = |under: &str| list(&state, &[under.to_owned()]).len();
         assert_eq!((found("host/a"), found("host/a/"), found("host"), found("kube/prod/Job.batch"), found("host/c")), (1, 1, 2, 1, 0));
+    }
+
+    #[test]
+    fn nothing_is_forgotten_while_a_run_works_on_the_cluster() {
+        let (_temporary, folder) = folder_with(&["host/a/file/x"]);
+        let x: Address = "host/a/file/x".parse().unwrap();
+        let run = ClusterLock::take(&folder, "apply").unwrap();
+        assert_eq!(forget(&folder, std::slice::from_ref(&x)).unwrap_err().code, "RW0704");
+        assert!(show(&State::load(&folder).unwrap(), &x).is_ok());
+        drop(run);
+        forget(&folder, std::slice::from_ref(&x)).unwrap();
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct NodeStatus {
     pub applied: Vec<(Address, Applied)>,
     /// What it removed.
     pub removed: Vec<Address>,
+    /// The record of its latest outcome.
+    pub finished: u64,
 }
 
 impl NodeStatus {
@@ -82,9 +84,10 @@ impl RunStatus {
         self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
     }
 
-    /// Puts what the run applied and removed over an older state. Each resource belongs to one node, so order does not matter.
-    pub fn absorb_into(&self, state: &mut LastApplied) {
-        for node in self.nodes.values() {
+    /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
+    /// not brought back. Each resource belongs to one node, so order does not matter.
+    pub fn absorb_into(&self, state: &mut LastApplied, after: u64) {
+        for node in self.nodes.values().filter(|node| node.finished > after) {
             for (address, applied) in &node.applied {
                 state.resources.insert(address.clone(), applied.clone());
             }
@@ -123,6 +126,7 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.outcome = Some(outcome);
             node.applied = applied;
             node.removed = removed;
+            node.finished = record.sequence;
         }
         Entry::GateChecked { hosts, passed, .. } => {
             if passed {
@@ -216,7 +220,7 @@ mod tests {
         let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
         let mut state = LastApplied::default();
         state.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state);
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
         assert_eq!(state.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::room::Room;
 use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright::plan::{NodeKind, Plan, Reason, file};
+use railwright::plan::{Node, NodeKind, Plan, Reason, file};
 use railwright::resource::{Action, Disruption};
 use serde_json::json;
 use std::sync::Arc;
@@ -65,6 +65,84 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
     .await;
     one(|plan| plan.rollout.max_unavailable = 1000).await;
     one(|plan| plan.nodes.iter_mut().for_each(|node| node.disruption = Disruption::PowerCycle)).await;
+}
+
+/// Two files of which one comes after the other, on three hosts of which two may be out of service.
+fn fleet() -> Room {
+    let mut room = Room::of(&["a", "b", "c"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]).wish(
+        "file",
+        json!({ "path": "/etc/two", "content": "2\n" }),
+        &["file/%2Fetc%2Fone"],
+    );
+    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room
+}
+
+fn gate(plan: &mut Plan, n: usize) -> &mut Node {
+    plan.nodes.iter_mut().filter(|node| matches!(node.kind, NodeKind::Gate { .. })).nth(n).unwrap()
+}
+
+/// A reboot after the steps of the host, and before its gate.
+fn add_reboot(plan: &mut Plan, host: &str, disruption: Disruption) {
+    let id = format!("host/{host}/reboot");
+    let step = plan.nodes.iter().find(|node| node.id.ends_with("two") && node.id.contains(&format!("/{host}/"))).unwrap();
+    let reboot = Node { id: id.clone(), kind: NodeKind::Reboot, disruption, after: vec![step.id.clone()], ..step.clone() };
+    let gates =
+        plan.nodes.iter_mut().filter(|node| matches!(&node.kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| name == host)));
+    gates.for_each(|gate| gate.after.push(id.clone()));
+    plan.nodes.push(reboot);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_lost_what_holds_it_together_is_refused() {
+    let one = |what: &'static str, edit: fn(&mut Plan)| async move {
+        let room = fleet();
+        let outcome = edited(&room, edit).await;
+        let codes: Vec<_> = outcome.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!((outcome.ending, codes.first().copied()), (Ending::Refused, Some("RW0640")), "{what}: {:?}", outcome.problems);
+        assert!(outcome.problems[0].message.contains(what), "{what}: {:?}", outcome.problems);
+        told_nothing(&room);
+    };
+    let no_gate = "no gate proves the host";
+    one(no_gate, |plan| {
+        plan.nodes.retain(|node| !matches!(node.kind, NodeKind::Gate { .. }));
+        plan.nodes.iter_mut().for_each(|node| node.after.retain(|id| !id.starts_with("gate/")));
+    })
+    .await;
+    one(no_gate, |plan| gate(plan, 0).kind = NodeKind::Gate { hosts: Vec::new() }).await;
+    one(no_gate, |plan| gate(plan, 1).held = Some("later".to_owned())).await;
+    one("does not wait for it", |plan| gate(plan, 0).after.clear()).await;
+    one("does not wait for it", |plan| plan.nodes.iter_mut().filter(|node| node.is_change()).for_each(|node| node.wave = 0)).await;
+    // All in one wave: no canary goes first.
+    one("its waves are not those", |plan| {
+        let all: Vec<String> = plan.nodes.iter().filter(|node| node.is_change()).map(|node| node.id.clone()).collect();
+        gate(plan, 1).kind = NodeKind::Gate { hosts: ["a", "b", "c"].map(str::to_owned).to_vec() };
+        gate(plan, 1).after = all;
+        plan.nodes.retain(|node| node.id != "gate/0");
+        plan.nodes.iter_mut().for_each(|node| node.wave = 0);
+        plan.nodes.iter_mut().for_each(|node| node.after.retain(|id| id != "gate/0"));
+    })
+    .await;
+    one("does not wait for file/%2Fetc%2Fone", |plan| {
+        plan.nodes.iter_mut().filter(|node| node.id.ends_with("two")).for_each(|node| node.after.clear());
+        // The gates wait for both all the same.
+        let ones: Vec<(usize, String)> = plan.nodes.iter().filter(|n| n.id.ends_with("one")).map(|n| (n.wave, n.id.clone())).collect();
+        (0..2).for_each(|n| gate(plan, n).after.extend(ones.iter().filter(|(wave, _)| *wave == n).map(|(_, id)| id.clone())));
+    })
+    .await;
+    one("no step of the host comes before its reboot", |plan| {
+        add_reboot(plan, "a", Disruption::Reboot);
+        plan.nodes.last_mut().unwrap().after.clear();
+    })
+    .await;
+    one("the reboot does not count as one", |plan| add_reboot(plan, "a", Disruption::None)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reboot_that_no_step_needs_is_left_out() {
+    let room = fleet();
+    assert_eq!(edited(&room, |plan| add_reboot(plan, "b", Disruption::Reboot)).await.ending, Ending::Done);
+    room.host("b", |host| assert_eq!((host.boot, host.told.clone()), (0, vec!["write_file".to_owned(), "write_file".to_owned()])));
 }
 
 #[tokio::test(start_paused = true)]

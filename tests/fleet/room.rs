@@ -174,6 +174,7 @@ impl Room {
             inventory: InventoryOrigin { path: "inventories/x".into(), ..InventoryOrigin::default() },
             spec_digest: Digest::of_bytes(b"spec"),
             modules: BTreeMap::new(),
+            proof: Default::default(),
         };
         let rollout = self.rollout.clone();
         make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).unwrap()

@@ -2,9 +2,10 @@
 
 use crate::room::{NEVER, Room};
 use railwright::apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
+use railwright::base::Address;
 use railwright::plan::{NodeKind, Plan, Reason, file};
 use railwright::resource::Disruption;
-use railwright::state::{ClusterLock, Outcome};
+use railwright::state::{ClusterLock, Outcome, listing};
 use railwright::transport::sim::Trouble;
 use railwright::transport::sim::steps::Running;
 use serde_json::json;
@@ -223,6 +224,20 @@ async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!(codes(&outcome), ["RW0623"]);
     room.host("a", |host| assert_eq!(host.lock, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forgotten_while_a_run_is_left_open_stays_forgotten() {
+    let room = two_files(&["a", "b"]);
+    room.gate.bad.lock().unwrap().insert("a".into());
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    let address: Address = "host/a/file/%2Fetc%2Fx".parse().unwrap();
+    assert!(room.state().last_applied.resources.contains_key(&address));
+    listing::forget(&room.context.folder, std::slice::from_ref(&address)).unwrap();
+    room.gate.bad.lock().unwrap().clear();
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    let left: Vec<String> = room.state().last_applied.resources.keys().map(ToString::to_string).collect();
+    assert_eq!(left, ["host/a/file/%2Fetc%2Fy", "host/b/file/%2Fetc%2Fx", "host/b/file/%2Fetc%2Fy"]);
 }
 
 #[tokio::test(start_paused = true)]

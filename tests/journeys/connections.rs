@@ -74,7 +74,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     next: mend what is said above, then railwright resume inv, or make a new plan
     --- stderr ---
     CLOCK  n1  NOT REACHED: the host key of n1 is not the pinned one: ssh-ed25519 SHA256:FINGERPRINT
-    CLOCK  run RUN: 1 steps
+    CLOCK  run RUN: 1 step
     CLOCK  n1  file /etc/note.conf  UNREACHABLE
     error RW0403: the host key of n1 is not the pinned one: ssh-ed25519
               SHA256:FINGERPRINT
@@ -198,11 +198,11 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
      ? n1 command/hangs#probe (running)
            the read ran past its time limit
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     summary  1 resource changes, 2 unknown, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
-    CLOCK  run RUN: 1 steps
+    CLOCK  run RUN: 1 step
     CLOCK  n1  file /etc/note.conf  done
     CLOCK  n1  gate: what `verify` proves, on what the hosts have
     CLOCK  n1  gate passed

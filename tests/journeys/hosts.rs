@@ -27,11 +27,11 @@ fn a_package_that_nobody_has() {
            no-such-thing
            because  new: module story
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     summary  1 resource changes, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
-    CLOCK  run RUN: 1 steps
+    CLOCK  run RUN: 1 step
     CLOCK  n1  packages  FAILED
     error RW0612: install packages ended with exit status 66 (something that it needs is not there); no
               package no-such-thing in the repositories of this host
@@ -72,11 +72,11 @@ fn a_package_manager_that_another_holds() {
            no-such-thing
            because  new: module story
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     summary  1 resource changes, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
-    CLOCK  run RUN: 1 steps
+    CLOCK  run RUN: 1 step
     CLOCK  n1  packages  FAILED
     error RW0612: install packages ended with exit status 75 (another program holds the lock); the
               package manager is locked by pid PROCESS (perl); nothing was changed
@@ -107,13 +107,14 @@ fn a_file_system_that_is_read_only() {
 
     LIVE: nobody notices ----------------------------------------------------------------------------
      ~ n1             file /etc/rails/note.conf
-           content (on disk)      text changes: +1 -1 lines
+           content (persisted)    text changes: +1 -1 lines
            because  not ours so far, and other than the spec wants it: module story/note
      + n1             file /etc/after.conf
            content x, mode 0644
            because  new: module story/after, nodes[0] (inv/cluster.yaml:4)
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     summary  2 resources change, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
@@ -145,10 +146,11 @@ fn a_file_system_that_is_read_only() {
 
     LIVE: nobody notices ----------------------------------------------------------------------------
      ~ n1             file /etc/rails/note.conf
-           content (on disk)      text changes: +1 -1 lines
+           content (persisted)    text changes: +1 -1 lines
            because  spec changed: nodes[0] (inv/cluster.yaml:4), module story/note
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     summary  1 resource changes, 1 as they should be
     digest   DIGEST
     error RW0609: the host's lock cannot be taken: exit status 74: chmod: changing permissions of

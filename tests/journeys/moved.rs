@@ -35,7 +35,7 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply cut.plan --yes
     --- stderr ---
-    error RW0302: cut.plan is no plan file: EOF while parsing an object at line 58 column 9
+    error RW0302: cut.plan is no plan file: EOF while parsing a string at line 58 column 30
       state:  nothing was changed
       next:   make a plan: railwright plan INVENTORY -o FILE
     --- exit 4 ---
@@ -48,7 +48,7 @@ fn a_plan_whose_ground_has_moved() {
     next: railwright plan inv
     --- stderr ---
     CLOCK  n1  reached and locked
-    CLOCK  run RUN: 1 steps
+    CLOCK  run RUN: 1 step
     CLOCK  n1  file /etc/note.conf  STALE
     error RW0610: the host is not as it was when the plan was made: file /etc/note.conf: content
               (persisted): wanted rails, found somebody else (when planned: content (persisted) absent;

@@ -82,6 +82,47 @@ fn a_part_of_the_cluster_is_planned_and_said_to_be_a_part() {
 }
 
 #[test]
+fn what_the_screen_prints_can_be_named_on_the_command_line() {
+    let place = lab();
+    let members = |words: &[&str]| {
+        let said = place.run(&[&PLAN[..], words, &["--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(said.split_once('\n').unwrap().1.split("--- ").next().unwrap()).unwrap();
+        let nodes = json["nodes"].as_array().unwrap().iter().flat_map(|node| node["members"].as_array().cloned().unwrap_or_default());
+        nodes.map(|member| member["wish"]["address"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let file = "host/node1/file/%2Fetc%2Fsecurity%2Flimits.d%2F90-rdma.conf";
+    assert_eq!(members(&["--target", "node1 file /etc/security/limits.d/90-rdma.conf"]), [file]);
+    assert_eq!(members(&["--target", file]), [file]);
+    assert_eq!(members(&["--target", "file /etc/security/limits.d/90-rdma.conf"]), [file, &file.replace("node1", "node2")]);
+    place.run(&[&PLAN[..], &["-o", "lab.plan"]].concat());
+    let one = place.run(&["show", "lab.plan", "node1", "file", "/etc/security/limits.d/90-rdma.conf"]);
+    assert!(one.contains(file) && !one.contains("node2") && one.ends_with("--- exit 0 ---\n"), "{one}");
+    assert!(place.run(&["show", "lab.plan", "node[1-2] link ens1f0np0"]).contains("host/node2/link/ens1f0np0"));
+}
+
+#[test]
+fn a_recording_of_nobody_does_not_take_the_place_of_a_good_one() {
+    let place = Place::new();
+    // Nothing listens there: the connection is refused at once.
+    place.write(
+        "inv/cluster.yaml",
+        "cluster: a\nssh: { user: root, host_keys: k }\nnodes: [{ name: n1, ssh: { address: 127.0.0.1, port: 1 } }]\n",
+    );
+    place.write("inv/k", "").write("facts.json", "good");
+    let said = place.run(&["facts", "inv", "-o", "facts.json"]);
+    assert!(said.contains("RW1030") && said.contains("? n1") && said.ends_with("--- exit 3 ---\n"), "{said}");
+    assert_eq!(fs::read_to_string(place.path().join("facts.json")).unwrap(), "good");
+}
+
+#[test]
+fn nothing_to_resume_names_the_inventory_and_is_a_refusal() {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", "cluster: a\n");
+    let said = place.run(&["resume", "inv"]);
+    assert!(said.contains("RW1014") && said.contains("railwright plan inv") && said.ends_with("--- exit 4 ---\n"), "{said}");
+}
+
+#[test]
 fn a_broken_recording_is_told_from_a_newer_one() {
     let place = lab();
     place.write("cut.json", "{\"format_version\": \"1.0\", ");
@@ -95,5 +136,6 @@ fn a_broken_recording_is_told_from_a_newer_one() {
 #[test]
 fn drift_of_bare_machines_is_everything_and_exits_with_two() {
     let said = lab().run(&["drift", "inventories/lab", "--observations", "plans/lab/fresh.json"]);
+    assert!(said.contains("as recorded 2026-11-21T15:41:13Z in plans/lab/fresh.json\n"), "{said}");
     assert!(said.contains("link/ens1f0np0") && said.ends_with("--- exit 2 ---\n"), "{said}");
 }

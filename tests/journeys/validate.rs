@@ -122,6 +122,53 @@ fn every_error_of_every_file_has_its_caret() {
 }
 
 #[test]
+fn what_is_no_yaml_is_told_in_words_with_its_caret() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", "cluster: lab\nnodes:\n  - name: gpu01-16\n     os: debian-12\n");
+    insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
+    $ railwright validate lab
+    error RW0101: this is not valid YAML
+       ╭─[lab/cluster.yaml:4:6]
+     3 │   - name: gpu01-16
+     4 │      os: debian-12
+       ·      ─┬
+       ·       ╰── 5 spaces before this; the lines above that it could belong to have 0 or 2 or 4
+       ╰────
+      next:   bring it in line with its neighbours; what follows could not be read
+
+    lab: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+    place.write("lab/cluster.yaml", "cluster: lab\nnodes:\n  - name: gpu01-16\n");
+    insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
+    $ railwright validate lab
+    lab: valid. Cluster lab, fabric none, 1 host (gpu01-16), 0 rails.
+    --- stderr ---
+    warning RW0135: `gpu01-16` is one host of that name
+       ╭─[lab/cluster.yaml:3:11]
+     2 │ nodes:
+     3 │   - name: gpu01-16
+       ·           ────┬───
+       ·               ╰── a range has brackets
+       ╰────
+      effect: if a range was meant, its hosts are not in the cluster: nothing is planned for them and
+              nothing proven
+      next:   write `gpu[01-16]` for a range; a host that is really called so can stay
+    --- exit 0 ---
+    "#);
+}
+
+#[test]
+fn our_own_record_on_a_host_is_no_modules_to_wish_for() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", GOOD).write("lab/known_hosts", "");
+    let module = "module: bad\nsummary: s\nresources:\n  - id: record\n    file: { path: /var/lib/railwright/record.json, content: x }\n";
+    place.write("lab/modules/bad/module.yaml", module);
+    let said = place.run(&["validate", "lab"]);
+    assert!(said.contains("RW0208") && said.contains("bad/module.yaml:5:19") && said.ends_with("--- exit 1 ---\n"), "{said}");
+}
+
+#[test]
 fn the_same_as_json() {
     let place = Place::new();
     place.write("lab/cluster.yaml", "cluster: lab\nfabric:\n  mtu: 1\n");

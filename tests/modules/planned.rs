@@ -3,7 +3,7 @@
 use crate::is_of;
 use railwright::base::{Digest, Target};
 use railwright::module::Desired;
-use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Plan, RolloutPolicy, Selection, make};
+use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Plan, Proof, RolloutPolicy, Selection, make};
 use railwright::report;
 use railwright::resource::{Observation, Wish, kind_named};
 use railwright::spec::Loaded;
@@ -49,6 +49,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
             inventory: InventoryOrigin::default(),
             spec_digest: Digest::of_bytes(b""),
             modules: BTreeMap::new(),
+            proof: Proof::Rdma,
         },
         wishes,
         last,

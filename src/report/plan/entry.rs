@@ -4,7 +4,7 @@ use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::{value, wrap};
-use crate::resource::{Disruption, Plane, Wish};
+use crate::resource::{Disruption, Wish};
 use std::collections::BTreeSet;
 
 /// Stands for the node-set until entries are folded; no name can hold a control character.
@@ -26,12 +26,20 @@ pub fn shape(node: &Node) -> String {
         .iter()
         .map(|m| {
             let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
-            format!("{}|{}|{}", m.wish.address.within_target(), reason(m, None), attributes.join(","))
+            let since: Vec<&str> = m.since.iter().map(|d| d.attribute.as_str()).collect();
+            format!("{}|{}|{}|{}", m.wish.address.within_target(), reason(m, None), attributes.join(","), since.join(","))
         })
         .collect();
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
     let body = if looked_again && !members.is_empty() { format!("again {}", reason(&node.members()[0], None)) } else { members.join(";") };
-    format!("{}|{body}|{:?}|{:?}", kind_word(node), node.held, node.disruption)
+    format!("{}|{body}|{:?}|{:?}", kind_word(node), held(node), node.disruption)
+}
+
+/// Why it is held; a step of the same host that it needs is named as it is called there, alike for all hosts.
+fn held(node: &Node) -> Option<String> {
+    let own = node.target.as_ref().map(|target| format!("{target}/"));
+    let held = node.held.as_ref()?;
+    Some(own.map_or_else(|| held.clone(), |own| held.replace(&own, "").replace("%2F", "/")))
 }
 
 fn kind_word(node: &Node) -> &'static str {
@@ -71,8 +79,8 @@ pub fn body(nodes: &[&Node]) -> String {
     if !node.interrupts.is_empty() && node.held.is_none() {
         out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
     }
-    if let Some(held) = &node.held {
-        out.push_str(&wrapped("held     ", held));
+    if let Some(held) = held(node) {
+        out.push_str(&wrapped("held     ", &held));
     }
     out
 }
@@ -107,6 +115,13 @@ fn looked_again(nodes: &[&Node]) -> String {
     format!(" = {WHO} looked at again, as it is right now and may be lost\n{}{}", wrapped("", &list), wrapped("because  ", &why(first)))
 }
 
+/// A resource with its host, as it is named on a command line.
+pub fn named(member: &Member) -> String {
+    let (address, shown) = (&member.wish.address, shown(member));
+    let plain = address.target.kind == TargetKind::Host && shown.chars().all(|c| c.is_ascii_alphanumeric() || "-_./: ".contains(c));
+    if plain { format!("{} {shown}", clean_line(&address.target.name)) } else { clean_line(&address.to_string()) }
+}
+
 /// `kind name` of a resource, as a person would say it.
 fn shown(member: &Member) -> String {
     clean_line(&member.wish.address.path.join(" "))
@@ -125,6 +140,14 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
         }
     }
     out.push_str(&wrapped("because  ", &why_of(&members)));
+    for (d, since) in member.since.iter().enumerate() {
+        let texts = members.iter().filter_map(|m| m.since.get(d)).map(|since| value::change(&since.wanted, &since.found, value::NARROW));
+        let attribute = format!("{} ({})", since.attribute, since.plane.word());
+        out.push_str(&wrapped(
+            "drops    ",
+            &format!("what somebody changed since we applied it: {attribute} {}", several(texts.collect())),
+        ));
+    }
     for residue in member.residue.iter().filter(|_| member.removal) {
         out.push_str(&wrapped("leaves   ", residue));
     }
@@ -154,12 +177,7 @@ fn why_of(members: &[&Member]) -> String {
 }
 
 fn label(difference: &Difference) -> String {
-    let plane = match difference.plane {
-        Plane::Running => "now",
-        Plane::Persisted => "on disk",
-        Plane::NextBoot => "next boot",
-    };
-    format!("{:<22}", format!("{} ({plane})", clean_line(&difference.attribute)))
+    format!("{:<22}", format!("{} ({})", clean_line(&difference.attribute), difference.plane.word()))
 }
 
 fn several(texts: BTreeSet<String>) -> String {
@@ -198,8 +216,8 @@ fn reason(member: &Member, place: Option<String>) -> String {
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
-        Reason::OwedRestart => "owed restart: what is on disk is right and not yet in effect".to_owned(),
-        Reason::WillBeLostAtReboot => "will be lost at reboot: it is right now, and not what is on disk".to_owned(),
+        Reason::OwedRestart => "owed restart: what is persisted is right and not running yet".to_owned(),
+        Reason::WillBeLostAtReboot => "will be lost at reboot: it is running so, and not persisted".to_owned(),
         Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
         Reason::KnownAfter { step } => format!("known after {}", clean_line(&step.path.join(" "))),
@@ -243,6 +261,11 @@ pub fn in_full(node: &Node) -> String {
             let change = value::change(&difference.found, &difference.wanted, value::WIDE);
             out.push_str(&wrapped(&label(difference), &change));
             out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
+        }
+        for since in &member.since {
+            let change = value::change(&since.wanted, &since.found, value::WIDE);
+            out.push_str(&wrapped("drops what somebody changed since we applied it: ", &format!("{}{change}", label(since))));
+            out.push_str(&value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default());
         }
     }
     for member in node.members().iter().filter(|member| member.wish.kind == "command") {

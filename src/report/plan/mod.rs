@@ -6,9 +6,9 @@ mod fold;
 
 use super::unread;
 use super::wrap::rule;
-use crate::base::text::{self, clean, clean_line};
+use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
-use crate::plan::{Node, NodeKind, Plan};
+use crate::plan::{Node, NodeKind, Plan, Proof, Reason};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
     out.push('\n');
+    out.push_str(&planes(&open, &held));
     out.push_str(&waves(plan));
     out.push_str(&summary(plan, &open, &held));
     out.push_str(&go_on(plan, next));
@@ -65,9 +66,12 @@ fn page(plan: &Plan, next: &Next) -> String {
 }
 
 /// One resource or target in full: every difference, text changes line by line, the actions' own words.
-pub fn details(plan: &Plan, subject: &str) -> Option<String> {
+pub fn details(plan: &Plan, subjects: &[String]) -> Option<String> {
     let hit = |node: &&Node| {
-        let within = |address: String| address == subject || address.starts_with(&format!("{subject}/"));
+        let is_below = |address: &str, subject: &String| {
+            address.strip_prefix(subject.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let within = |address: String| subjects.iter().any(|subject| is_below(&address, subject));
         within(node.id.clone()) || node.members().iter().any(|m| within(m.wish.address.to_string()))
     };
     let nodes: Vec<&Node> = plan.nodes.iter().filter(hit).collect();
@@ -106,12 +110,13 @@ fn title(class: Disruption) -> &'static str {
 }
 
 fn nothing_to_do(plan: &Plan) -> String {
-    let resources: usize = plan.unchanged.values().sum();
+    let count: usize = plan.unchanged.values().sum();
+    let (resources, (verb, them)) = (counted(count, "resource"), if count == 1 { ("is", "it") } else { ("are", "them") });
     let targets = targets(plan.unchanged.keys());
     if plan.unknown.is_empty() {
-        format!("No changes. {resources} resources on {targets} are as the spec wants them.\n")
+        format!("No changes. {resources} on {targets} {verb} as the spec wants {them}.\n")
     } else {
-        format!("No changes to what could be read. {resources} resources on {targets} are as the spec wants them.\n")
+        format!("No changes to what could be read. {resources} on {targets} {verb} as the spec wants {them}.\n")
     }
 }
 
@@ -144,9 +149,8 @@ fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
     }
     let hosts = hosts.len();
     match (hosts, others) {
-        (1, 0) => "1 host".to_owned(),
-        (hosts, 0) => format!("{hosts} hosts"),
-        (hosts, others) => format!("{hosts} hosts and {others} other targets"),
+        (hosts, 0) => counted(hosts, "host"),
+        (hosts, others) => format!("{} and {}", counted(hosts, "host"), counted(others, "other target")),
     }
 }
 
@@ -175,6 +179,16 @@ fn dropped(plan: &Plan) -> String {
     format!("{}{entries}", rule("LEFT AS APPLIED: no longer in the spec; write the value that you want instead"))
 }
 
+/// What the words in brackets mean, where some stand above.
+fn planes(open: &[&Node], held: &[&Node]) -> String {
+    let told =
+        |member: &crate::plan::Member| !matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) && !member.differences.is_empty();
+    match open.iter().chain(held).flat_map(|node| node.members()).any(told) {
+        true => "planes   persisted: written to disk; running: in effect now; next boot: waits for a boot\n".to_owned(),
+        false => String::new(),
+    }
+}
+
 fn waves(plan: &Plan) -> String {
     let waves: Vec<String> = plan
         .nodes
@@ -187,10 +201,21 @@ fn waves(plan: &Plan) -> String {
     if waves.is_empty() {
         return String::new();
     }
-    let shown =
-        if waves.len() > 6 { format!("{} > ... {} more waves", waves[..5].join(" > "), waves.len() - 5) } else { waves.join(" > ") };
-    let gate = if waves.len() > 1 { "   a gate of RDMA checks after each" } else { "   then a gate of RDMA checks" };
-    format!("waves    {shown}   at most {} out of service{gate}\n", plan.rollout.max_unavailable)
+    let shown = if waves.len() > 6 {
+        format!("{} > ... {}", waves[..5].join(" > "), counted(waves.len() - 5, "more wave"))
+    } else {
+        waves.join(" > ")
+    };
+    let proves = match plan.proof {
+        Proof::Rdma => "a gate of RDMA checks",
+        Proof::ModuleChecks => "a gate of the modules' checks",
+        Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
+        Proof::NotSaid => "a gate",
+    };
+    let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
+    let line = format!("waves    {shown}   at most {} out of service", plan.rollout.max_unavailable);
+    let between = if line.chars().count() + 3 + gate.chars().count() > 100 { "\n         " } else { "   " };
+    format!("{line}{between}{gate}\n")
 }
 
 fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
@@ -200,16 +225,15 @@ fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::Drain, "drain"), (Disruption::LinkBlip, "lose a link for a moment")]
     {
         if count(class) > 0 {
-            let hosts = count(class);
-            parts.push(if hosts == 1 { format!("1 host will {words}") } else { format!("{hosts} hosts will {words}") });
+            parts.push(format!("{} will {words}", counted(count(class), "host")));
         }
     }
     let members = || open.iter().flat_map(|n| n.members());
-    let looked = members().filter(|m| matches!(m.reason, crate::plan::Reason::Disturbed { .. })).count();
+    let looked = members().filter(|m| matches!(m.reason, Reason::Disturbed { .. })).count();
     let removed = members().filter(|m| m.removal).count();
     let changed = members().count() - looked - removed;
     if changed > 0 {
-        parts.push(plural(changed, "resource changes", "resources change"));
+        parts.push(format!("{} change{}", counted(changed, "resource"), if changed == 1 { "s" } else { "" }));
     }
     for (number, words) in [(removed, "removed"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")] {
         if number > 0 {
@@ -239,10 +263,6 @@ fn lines(parts: &[String]) -> String {
     out
 }
 
-fn plural(count: usize, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
-}
-
 /// The narrowing of this plan for a command line, so that what is copied from the screen is not wider than what was seen.
 fn narrowed(plan: &Plan) -> String {
     match plan.narrowed.len() {
@@ -256,7 +276,10 @@ fn go_on(plan: &Plan, next: &Next) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     match &next.file {
         Some(file) => {
-            format!("digest   {digest}\nnext     railwright apply {file}\n         one resource in full: railwright show {file} ADDRESS\n")
+            let example = plan.nodes.iter().flat_map(|node| node.members()).next().map_or("HOST KIND NAME".to_owned(), entry::named);
+            format!(
+                "digest   {digest}\nnext     railwright apply {file}\n         one resource in full: railwright show {file} {example}\n"
+            )
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
         None => format!(
@@ -270,8 +293,8 @@ fn go_on(plan: &Plan, next: &Next) -> String {
 mod tests {
     use super::*;
     use crate::base::{Address, Digest};
-    use crate::plan::{Member, Reason, RolloutPolicy};
-    use crate::resource::Wish;
+    use crate::plan::{Difference, Member, RolloutPolicy};
+    use crate::resource::{Plane, Reading, Wish};
 
     /// A removal, every text of it as a host's own record may have it.
     fn plan(text: &str) -> Plan {
@@ -292,6 +315,7 @@ mod tests {
             fingerprint: Digest::of(&0),
             before: serde_json::Value::Null,
             residue: vec![text.to_owned()],
+            since: Vec::new(),
         };
         let node = Node {
             id: address.to_string(),
@@ -320,6 +344,7 @@ mod tests {
             observed_at: text.to_owned(),
             narrowed: vec![text.to_owned()],
             rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
+            proof: Proof::Rdma,
             nodes: vec![node],
             unchanged: BTreeMap::new(),
             unknown: Vec::new(),
@@ -328,10 +353,76 @@ mod tests {
         }
     }
 
+    /// The plan above for these hosts, its text replaced.
+    fn of_hosts(names: &[&str], change: impl Fn(&str, &mut Node)) -> Plan {
+        let mut plan = plan("x");
+        let first = plan.nodes.remove(0);
+        for name in names {
+            let mut node = first.clone();
+            node.target = Some(Target::host(*name));
+            node.after.clear();
+            change(name, &mut node);
+            plan.nodes.push(node);
+        }
+        plan
+    }
+
+    #[test]
+    fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
+        let plan = of_hosts(&["n1", "n2", "n3"], |name, node| {
+            node.held = Some(format!("it needs host/{name}/kernel_parameter/iommu, which is held"));
+        });
+        let text = screen(&plan, &Next::default());
+        assert_eq!(text.matches("held     it needs kernel_parameter/iommu, which is held").count(), 1, "{text}");
+        assert!(text.contains(" - n[1-3]         file x"), "{text}");
+    }
+
+    #[test]
+    fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
+        let since = |found: &str| Difference {
+            attribute: "content".to_owned(),
+            plane: Plane::Persisted,
+            wanted: Reading::is("ours"),
+            found: Reading::is(found),
+        };
+        let plan = of_hosts(&["n1", "n2"], |name, node| {
+            let NodeKind::Change { members, .. } = &mut node.kind else { return };
+            members[0].since = vec![since(&format!("theirs on {name}"))];
+            members[0].differences = vec![Difference { wanted: Reading::Absent, ..since("x") }];
+        });
+        let text = screen(&plan, &Next::default());
+        let (drops, more) =
+            ("drops    what somebody changed since we applied it: content (persisted)", "ours -> theirs on n1; ours -> theirs on n2");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&drops.split_whitespace().collect::<Vec<_>>().join(" ")) && flat.contains(more), "{text}");
+        assert!(text.contains("       content (persisted)    x -> absent\n") && text.contains("\nplanes   persisted: "), "{text}");
+        assert!(!screen(&of_hosts(&["n1"], |_, _| ()), &Next::default()).contains("planes   "));
+    }
+
+    #[test]
+    fn a_gate_says_what_it_proves_and_a_resource_how_it_is_named() {
+        let mut plan = of_hosts(&["n1"], |_, _| ());
+        let gate = NodeKind::Gate { hosts: vec!["n1".to_owned()] };
+        plan.nodes.push(Node { id: "gate/0".to_owned(), kind: gate, target: None, disruption: Disruption::None, ..plan.nodes[0].clone() });
+        let next = Next { file: Some("p.plan".to_owned()), inventory: String::new() };
+        for (proof, words) in [
+            (Proof::Rdma, "then a gate of RDMA checks"),
+            (Proof::ModuleChecks, "then a gate of the modules' checks"),
+            (Proof::Nothing, "then a gate with nothing to check (no rails, no checks)"),
+            (Proof::NotSaid, "then a gate"),
+        ] {
+            plan.proof = proof;
+            let text = screen(&plan, &next);
+            let line = text.lines().find(|line| line.starts_with("waves")).unwrap();
+            assert!(line.ends_with(words), "{line}");
+            assert!(text.contains("railwright show p.plan a file x\n"), "{text}");
+        }
+    }
+
     #[test]
     fn no_name_writes_to_the_terminal_or_begins_a_line_of_its_own() {
         let hostile = plan("x\n - all hosts  nothing\u{1b}[2J\u{7}\u{202e}");
-        for text in [screen(&hostile, &Next::default()), details(&hostile, "host/a").unwrap()] {
+        for text in [screen(&hostile, &Next::default()), details(&hostile, &["host/a".to_owned()]).unwrap()] {
             assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
             assert!(!text.lines().any(|line| line.starts_with(" - all hosts")), "{text}");
             assert!(text.contains("x\u{fffd} - all hosts"), "{text}");

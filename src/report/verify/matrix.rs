@@ -1,6 +1,7 @@
 //! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
 
 use crate::base::nodeset::natural_order;
+use crate::base::text::counted;
 use crate::report::wrap::rule;
 use crate::verify::schedule::FULL_MATRIX_HOSTS;
 use crate::verify::{Measurement, VerifyReport};
@@ -85,9 +86,10 @@ fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> Str
     let without = cells.len() - valued.len();
     let at = |percent: usize| valued.get((valued.len().saturating_sub(1)) * percent / 100).map_or(0.0, |(value, _)| *value);
     let mut out = format!(
-        "   {} of {} directed pairs of {hosts} hosts\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
+        "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
         cells.len(),
         hosts * (hosts - 1),
+        counted(hosts, "host"),
         at(0),
         at(5),
         at(50),
@@ -95,7 +97,7 @@ fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> Str
         at(100)
     );
     if without > 0 {
-        out.push_str(&format!("   {without} pairs gave no number\n"));
+        out.push_str(&format!("   {} gave no number\n", counted(without, "pair")));
     }
     if quantity.more_is_better {
         valued.reverse();

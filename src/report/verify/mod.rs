@@ -5,6 +5,7 @@ mod matrix;
 mod subject;
 
 use crate::base::nodeset;
+use crate::base::text::counted;
 use crate::report::document::{self, VerifyDocument};
 use crate::report::wrap::{self, rule};
 use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
@@ -137,7 +138,7 @@ fn conclusion(report: &VerifyReport) -> String {
         Verdict::Unknown => "The fabric is not proven: something could not be found out.",
         _ => "Proven.",
     };
-    format!("\n{verdict} {} checks: {}.\n", report.results.len(), parts.join(", "))
+    format!("\n{verdict} {}: {}.\n", counted(report.results.len(), "check"), parts.join(", "))
 }
 
 #[cfg(test)]

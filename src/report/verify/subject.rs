@@ -1,6 +1,7 @@
 //! Whom results are about, folded: `gpu[01-16] rail 0-7`, `gpu[01-03] -> gpu04 rail 2`.
 
 use crate::base::nodeset;
+use crate::base::text::counted;
 use crate::verify::CheckResult;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,9 +47,9 @@ fn short(subjects: &[&[String]]) -> String {
         return whole;
     }
     if pairs > 0 {
-        return format!("{pairs} pairs among {}", cut(&nodeset::fold(&everybody.into_iter().collect::<Vec<_>>())));
+        return format!("{} among {}", counted(pairs, "pair"), cut(&nodeset::fold(&everybody.into_iter().collect::<Vec<_>>())));
     }
-    format!("{} hosts: {}", singles.len(), cut(&whole))
+    format!("{}: {}", counted(singles.len(), "host"), cut(&whole))
 }
 
 fn cut(text: &str) -> String {

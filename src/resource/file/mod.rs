@@ -26,6 +26,10 @@ const FIELDS: &[super::body::Field] = &[
     optional("state", Shape::Text),
 ];
 
+/// Where railwright keeps its record, lock and running steps on a host: a wish that changed those would undo what it is
+/// held by.
+pub const OWN_FOLDER: &str = "/var/lib/railwright";
+
 struct Wanted<'a> {
     path: &'a str,
     content: &'a str,
@@ -103,6 +107,13 @@ impl Kind for File {
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         if let Some(path) = text("path") {
             demand(&mut errors, is_clean_path(path), "/path", "the path must be absolute and without `..`", "write it as /etc/name.conf");
+            demand(
+                &mut errors,
+                path != OWN_FOLDER && !path.starts_with(&format!("{OWN_FOLDER}/")),
+                "/path",
+                "railwright keeps its own record of the host there",
+                "choose a path outside of /var/lib/railwright",
+            );
         }
         if let Some(mode) = text("mode") {
             let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
@@ -223,6 +234,15 @@ mod tests {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n" }));
         let assessment = File.assess(&wish, &Answers::default());
         assert!(assessment.has_unknown() && !assessment.is_absent() && !assessment.is_met());
+    }
+
+    #[test]
+    fn our_own_record_is_nobodys_wish() {
+        let said = |path: &str| File.check(&json!({ "path": path, "content": "x" })).into_iter().map(|e| e.pointer).collect::<Vec<_>>();
+        for path in ["/var/lib/railwright/record.json", "/var/lib/railwright", "/var/lib/railwright/run/x"] {
+            assert_eq!(said(path), ["/path"], "{path}");
+        }
+        assert!(said("/var/lib/railwright-tools/x").is_empty());
     }
 
     #[test]

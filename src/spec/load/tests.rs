@@ -34,7 +34,10 @@ fn what_yaml_allows_and_a_spec_does_not() {
         ("cluster: !!str a", "RW0103 tags are not used in a spec 1:10 (a tag)"),
         ("cluster: a\n---\nb: c\n", "RW0103 a spec file holds one document 2:1 (a second one starts here)"),
         ("cluster: a\n? [x]\n: y\n", "RW0103 a key is plain text 2:3 (this is no text)"),
-        ("cluster: a\n? *b\n: y\n", "RW0101 this is not valid YAML 2:3 (while parsing node, found unknown anchor)"),
+        (
+            "cluster: a\n? *b\n: y\n",
+            "RW0101 this is not valid YAML 2:3 (nothing above is named so with `&`; text that begins with `*` needs quotes)",
+        ),
         ("cluster: a\nmodules: &m { x: *m }", "RW0103 the alias stands inside of what it names 2:18 (it would never end)"),
         ("cluster: a\nssh: { <<: [1] }", "RW0103 `<<` merges mappings only 2:12 (this is none)"),
         (
@@ -121,7 +124,7 @@ fn all_errors_of_all_files_come_at_once() {
     RW0109 `cluster` stands in two files 1:1 (again here) 1:1 (first here)
     RW0106 `enabled` wants `true` or `false` 2:26 (found `yes`)
     RW0106 this value wants a mapping (`key: value`) 4:5 (found `3`)
-    RW0101 this is not valid YAML 1:10 (unclosed bracket '[')
+    RW0101 this is not valid YAML 1:10 (`[` is opened and not closed)
     "#);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Checker, error, is_plain_name, shown};
 use crate::base::Diagnostic;
-use crate::base::nodeset::{NAMES_MAX, NodeSetError, fold};
+use crate::base::nodeset::{NAMES_MAX, NodeSetError, fold, without_brackets};
 use crate::spec::hosts::Host;
 use crate::spec::model::Spec;
 use crate::spec::tree::Tree;
@@ -44,6 +44,25 @@ pub fn too_many_hosts(tree: &Tree, group: usize) -> Diagnostic {
     match tree.find(&format!("nodes[{group}].name")) {
         Some(location) => finding.labelled(tree.label(location, "the limit is passed here")),
         None => finding,
+    }
+}
+
+/// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host begins alike (`r1-1` beside
+/// `r1-2`) it is a name.
+pub fn ranges_without_brackets(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+    for (index, group) in spec.nodes.iter().enumerate() {
+        for name in group.name.split(',').map(str::trim) {
+            let Some(meant) = without_brackets(name) else { continue };
+            let start = name.rsplit_once('-').map_or(name, |(start, _)| start);
+            let alike = |host: &&Host| host.name.strip_prefix(start).is_some_and(|rest| rest.starts_with('-'));
+            if hosts.iter().filter(alike).count() > 1 {
+                continue;
+            }
+            let finding = Diagnostic::warning("RW0135", format!("`{}` is one host of that name", shown(name)))
+                .effect("if a range was meant, its hosts are not in the cluster: nothing is planned for them and nothing proven")
+                .next(format!("write `{}` for a range; a host that is really called so can stay", shown(&meant)));
+            checker.find(&format!("nodes[{index}].name"), "a range has brackets", finding);
+        }
     }
 }
 

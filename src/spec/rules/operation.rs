@@ -1,6 +1,7 @@
 //! How changes are rolled out and what the fabric must deliver.
 
 use super::{Checker, error};
+use crate::base::text::counted;
 use crate::spec::model::{Spec, Verify};
 use crate::spec::rollout::Budget;
 
@@ -18,6 +19,13 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     let budget = spec.rollout.max_unavailable.as_ref().map(Budget::read);
     let effect = "no host could ever be taken out of service, so nothing disruptive would be applied";
     match budget {
+        Some(None) if percent_beyond(spec).is_some() => {
+            let percent = percent_beyond(spec).unwrap_or_default();
+            let effect = "the budget would hold nothing back";
+            let finding =
+                error("RW0116", format!("{percent} % is more than all hosts"), effect, "write a number such as `2`, or text such as `10%`");
+            checker.find("rollout.max_unavailable", "at most 100%", finding);
+        }
         Some(None) => {
             let finding = error(
                 "RW0116",
@@ -35,6 +43,12 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     check_verify(checker, &spec.verify);
 }
 
+/// The percentage where it is a number above 100.
+fn percent_beyond(spec: &Spec) -> Option<u64> {
+    let digits = spec.rollout.max_unavailable.as_ref()?.as_str()?.strip_suffix('%')?.trim_end();
+    digits.parse().ok().filter(|percent| *percent > 100)
+}
+
 /// A share that is less than one host; percentages round down, so that a budget is never exceeded.
 pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
     if let Some(Budget::Percent(percent @ 1..)) = spec.rollout.max_unavailable.as_ref().and_then(Budget::read)
@@ -43,7 +57,7 @@ pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
     {
         let effect = "no host could ever be taken out of service, so nothing disruptive would be applied";
         let least = 100usize.div_ceil(hosts);
-        let message = format!("{percent} % of {hosts} hosts rounds down to 0");
+        let message = format!("{percent} % of {} rounds down to 0", counted(hosts, "host"));
         checker.find(
             "rollout.max_unavailable",
             "less than one host",

@@ -41,6 +41,8 @@ fn names() {
     check("nodes: [{ name: \"n[1-\" }]", &[("RW0110", "[1-")]);
     check("nodes: [{ name: 'n[1-3]' }, { name: n2 }]", &[("RW0111", "n2")]);
     check("nodes: [{ name: 'a[1-60000]' }, { name: 'b[1-60000]' }]", &[("RW0104", "'b[1-60000]'")]);
+    check("nodes: [{ name: 'gpu01-16' }, { name: 'n1, m1-4' }]", &[("RW0135", "'gpu01-16'"), ("RW0135", "'n1, m1-4'")]);
+    check("nodes: [{ name: 'r1-1,r1-16' }, { name: 'gpu[01-16]' }]", &[]);
     let (found, text) =
         (load(vec![SourceFile { name: "c.yaml".into(), text: "cluster: a b".into() }]).unwrap_err().diagnostics, "cluster: a b");
     assert_eq!((found[0].code, &text[found[0].labels[0].span.clone()]), ("RW0121", "a b"));
@@ -167,6 +169,8 @@ fn operation() {
     ] {
         check(&format!("nodes: [{{ name: 'n[1-4]' }}]\nrollout: {{ {rollout} }}"), expected);
     }
+    let (found, _) = problems("rollout: { max_unavailable: 200% }");
+    assert_eq!((found[0].message.as_str(), found[0].labels[0].text.as_str()), ("200 % is more than all hosts", "at most 100%"));
     check(
         "verify: { write_bandwidth_gbps: 0, read_latency_us: -1.5, duration_s: 0 }",
         &[("RW0124", "0"), ("RW0124", "-1.5"), ("RW0124", "0")],

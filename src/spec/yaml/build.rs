@@ -1,11 +1,12 @@
 //! From the parser's events to the arena. Limits are held here, before anything is built on a hostile file; the parser
-//! crate is named in this file only.
+//! crate is named here and in `syntax` only.
 
+use super::syntax;
 use super::{Document, Kind, Node, NodeId, TEXT_IS_SPAN, TEXT_IS_SPAN_IN_QUOTES};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::spec::source::Source;
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+use granit_parser::{Event, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ pub(super) fn build(source: Arc<Source>, problems: &mut Vec<Diagnostic>) -> Opti
         match next {
             Ok((event, span)) => builder.take(event, &span).ok()?,
             Err(error) => {
-                builder.problems.push(syntax_error(&source, &error));
+                let at = error.marker().byte_offset().unwrap_or(0).min(source.text().len());
+                builder.problems.push(syntax::told(&source, at, error.kind()));
                 return None;
             }
         }
@@ -87,13 +89,6 @@ fn control_character(source: &Source) -> Option<Diagnostic> {
             .at(source.name(), at..at + c.len_utf8(), "here")
             .next("remove it"),
     )
-}
-
-fn syntax_error(source: &Source, error: &ScanError) -> Diagnostic {
-    let at = error.marker().byte_offset().unwrap_or(0).min(source.text().len());
-    Diagnostic::error("RW0101", "this is not valid YAML")
-        .at(source.name(), at..at, one_line(&error.kind().to_string(), 200))
-        .next("mend the syntax here; what follows could not be read")
 }
 
 impl Builder<'_> {

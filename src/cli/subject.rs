@@ -1,0 +1,161 @@
+//! What a user names on a command line: a host, a resource, or a node-set of them. As an address
+//! (`host/gpu-[001-004]/link/ens4`), and as the screens print it (`gpu-[001-004] link ens4`, `n1 file /etc/x`, or
+//! `file /etc/x` for every host that has it).
+
+use super::Failure;
+use crate::base::text::{counted, one_line};
+use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::resource::kind_named;
+use std::collections::BTreeSet;
+
+/// What there is to be named.
+pub struct Known<'a> {
+    /// Every target.
+    pub targets: &'a [Target],
+    /// Addresses of resources; asked for only where a name leaves the host out.
+    pub resources: &'a dyn Fn() -> Result<BTreeSet<String>, Diagnostic>,
+}
+
+/// Every address that these texts stand for; one that stands for none is an error.
+pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    for text in texts {
+        match named(text.trim()).map_err(|why| no_address(text, &why))? {
+            Named::Here(addresses) => out.extend(addresses),
+            Named::Everywhere(within) => out.extend(everywhere(&within, known)?),
+        }
+    }
+    Ok(out)
+}
+
+/// The one address that a text stands for.
+pub fn one(text: &str, known: &Known) -> Result<Address, Failure> {
+    match unfold(&[text.to_owned()], known)?.as_slice() {
+        [one] => Ok(one.parse::<Address>().map_err(|error| no_address(text, &error.to_string()))?),
+        all => Err(no_address(text, &format!("it stands for {}", counted(all.len(), "resource"))).into()),
+    }
+}
+
+fn no_address(text: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("RW1011", format!("{} is no address: {why}", one_line(text, 80)))
+        .state("nothing was planned or changed")
+        .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set")
+        .next("or as the screens do, in quotes: 'NAME KIND RESOURCE'")
+}
+
+/// Where no host is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
+fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
+    let all: Vec<String> = known.targets.iter().map(|target| format!("{target}/{within}")).collect();
+    let there = (known.resources)()?;
+    let some: Vec<String> = all.iter().filter(|address| there.contains(*address)).cloned().collect();
+    Ok(if some.is_empty() { all } else { some })
+}
+
+enum Named {
+    Here(Vec<String>),
+    /// A resource by its address within any target.
+    Everywhere(String),
+}
+
+fn named(text: &str) -> Result<Named, String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let begins = text.split('/').next().unwrap_or_default();
+    if text.contains('/') && matches!(begins, "host" | "kube" | "switch") {
+        return addresses(text).map(Named::Here);
+    }
+    let (first, rest) = text.split_once(char::is_whitespace).map_or((text, ""), |(first, rest)| (first, rest.trim()));
+    if is_resource(text) {
+        return Ok(Named::Everywhere(within(text)));
+    }
+    if first.contains('/') {
+        return Err(first.parse::<Target>().err().map_or_else(String::new, |error| said(&error)));
+    }
+    let names = nodeset::expand(first).map_err(|error| said(&error))?;
+    let below = if rest.is_empty() { String::new() } else { format!("/{}", within(rest)) };
+    Ok(Named::Here(names.into_iter().map(|name| format!("{}{below}", Target::host(name))).collect()))
+}
+
+/// `link ens4` or `link/ens4`: begins with the name of a kind.
+fn is_resource(text: &str) -> bool {
+    text.split_once(|c: char| c == '/' || c.is_whitespace()).is_some_and(|(kind, _)| kind_named(kind).is_some())
+}
+
+/// `file /etc/x` and `file/%2Fetc%2Fx` as the end of an address.
+fn within(text: &str) -> String {
+    match text.split_once(char::is_whitespace) {
+        Some((kind, name)) => Address::host("x", kind, name.trim()).within_target(),
+        None => one_name(text),
+    }
+}
+
+/// On a host a resource has one name, so further slashes are part of it.
+fn one_name(text: &str) -> String {
+    text.split_once('/').map_or_else(|| text.to_owned(), |(kind, name)| format!("{kind}/{}", name.replace('/', "%2F")))
+}
+
+fn addresses(text: &str) -> Result<Vec<String>, String> {
+    let mut parts = text.splitn(3, '/');
+    let (kind, name, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
+    let one = |name: String| match rest {
+        None => format!("{kind}/{name}").parse::<Target>().map(|target| target.to_string()),
+        Some(rest) => {
+            let rest = if kind == "host" { one_name(rest) } else { rest.to_owned() };
+            format!("{kind}/{name}/{rest}").parse::<Address>().map(|address| address.to_string())
+        }
+    };
+    let names = nodeset::expand(name).map_err(|error| error.to_string())?;
+    names.into_iter().map(|name| one(name).map_err(|error| error.to_string())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfolded(text: &str) -> String {
+        let targets = ["n1", "n2", "n3"].map(Target::host);
+        let resources = || -> Result<BTreeSet<String>, Diagnostic> {
+            Ok(["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"].map(str::to_owned).into())
+        };
+        match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
+            Ok(addresses) => addresses.join(" "),
+            Err(failure) => failure.diagnostics[0].code.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_the_screens_print_is_taken_like_an_address() {
+        for (text, addresses) in [
+            ("host/n1", "host/n1"),
+            ("n1", "host/n1"),
+            ("n[1-2]", "host/n1 host/n2"),
+            ("host/n[1-2]/link/ens4", "host/n1/link/ens4 host/n2/link/ens4"),
+            ("n[1-2]         link ens4", "host/n1/link/ens4 host/n2/link/ens4"),
+            ("n1 link/ens4", "host/n1/link/ens4"),
+            ("n1 file /etc/a b", "host/n1/file/%2Fetc%2Fa%20b"),
+            ("n2             file/%2Fetc%2Fx", "host/n2/file/%2Fetc%2Fx"),
+            ("host/n1/file//etc/x", "host/n1/file/%2Fetc%2Fx"),
+            ("host/n1/file/%2Fetc%2Fx", "host/n1/file/%2Fetc%2Fx"),
+            ("n1 reboot", "host/n1/reboot"),
+            ("file /etc/x", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
+            ("file/%2Fetc%2Fx", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
+            ("link ens4", "host/n1/link/ens4 host/n2/link/ens4 host/n3/link/ens4"),
+            ("kube/prod/DaemonSet.apps/kube-system/rdma", "kube/prod/DaemonSet.apps/kube-system/rdma"),
+            ("rack/1", "RW1011"),
+            ("", "RW1011"),
+            ("host/", "RW1011"),
+            ("n[1-", "RW1011"),
+        ] {
+            assert_eq!(unfolded(text), addresses, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_address_stands_for_itself_also_as_a_screen_prints_it(path in "/[a-z]{1,5}(/[a-z.%# ]{1,5}){0,3}") {
+            let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
+            let address = Address::host("n1", "file", &path);
+            proptest::prop_assert_eq!(unfolded(&address.to_string()), address.to_string());
+            proptest::prop_assert_eq!(unfolded(&format!("n1   file {path}")), address.to_string());
+        }
+    }
+}

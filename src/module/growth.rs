@@ -1,0 +1,111 @@
+//! A text that is made longer of itself doubles with every turn, and sixty turns are more than any memory: a `set` or the
+//! list of a `for` that lengthens a text may not name what was lengthened before. What one expression makes is held by
+//! `bounded`.
+
+use super::names::Problem;
+use super::token::{Piece, Placed, Token, pieces};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Filters whose result can be longer than what they are given.
+const LENGTHENS: [&str; 6] = ["indent", "join", "json", "replace", "sh", "systemd"];
+
+/// Names that a tag gives to what an expression makes.
+struct Binding<'a> {
+    names: Vec<&'a str>,
+    expression: &'a [Placed],
+    span: Range<usize>,
+}
+
+/// Every `set` and `for` of the template that would make a made text longer.
+pub fn check(text: &str) -> Vec<Problem> {
+    let pieces = pieces(text);
+    let bindings: Vec<Binding> = pieces.iter().filter_map(binding).collect();
+    let mut made: BTreeSet<&str> = BTreeSet::new();
+    // Loops come round again, so what is made further down counts further up as well.
+    loop {
+        let more = bindings.iter().filter(|b| lengthens(b.expression) || named(b.expression, &made).is_some());
+        let names: BTreeSet<&str> = more.flat_map(|b| b.names.iter().copied()).collect();
+        if names.is_subset(&made) {
+            break;
+        }
+        made.extend(names);
+    }
+    let wrong = bindings.iter().filter(|b| lengthens(b.expression));
+    wrong.filter_map(|b| Some(problem(named(b.expression, &made)?, &b.span))).collect()
+}
+
+fn problem(name: &str, span: &Range<usize>) -> Problem {
+    Problem {
+        code: "RW0205",
+        span: span.clone(),
+        message: format!("`{name}` was made of other text already; making it longer could go on until the memory is full"),
+        fix: Some("write the parts out one after the other where the text is used".to_owned()),
+    }
+}
+
+fn binding(piece: &Piece) -> Option<Binding<'_>> {
+    let Piece::Tag(span, words) = piece else { return None };
+    let split = match words.first()? {
+        (word, _) if word.is_word("set") || word.is_word("set_global") => words.iter().position(|(word, _)| word.is("="))?,
+        (word, _) if word.is_word("for") => words.iter().position(|(word, _)| word.is_word("in"))?,
+        _ => return None,
+    };
+    let names = words[1..split].iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.as_str()) } else { None });
+    Some(Binding { names: names.collect(), expression: &words[split + 1..], span: span.clone() })
+}
+
+/// Joins texts, puts values into a list, or takes a filter that lengthens.
+fn lengthens(words: &[Placed]) -> bool {
+    words.iter().enumerate().any(|(at, (word, _))| {
+        let before = at.checked_sub(1).map(|at| &words[at].0);
+        match word {
+            Token::Symbol("~" | "{") => true,
+            // After a name or a closing bracket it takes an element out.
+            Token::Symbol("[") => !matches!(before, Some(Token::Ident(_) | Token::Symbol(")" | "]"))),
+            Token::Ident(filter) => before.is_some_and(|before| before.is("|")) && LENGTHENS.contains(&filter.as_str()),
+            _ => false,
+        }
+    })
+}
+
+/// The first of these names that the expression takes a value from.
+fn named<'a>(words: &'a [Placed], made: &BTreeSet<&str>) -> Option<&'a str> {
+    words.iter().enumerate().find_map(|(at, (word, _))| match word {
+        Token::Ident(name) if made.contains(name.as_str()) => {
+            let is_field = at.checked_sub(1).is_some_and(|at| matches!(words[at].0, Token::Symbol("." | "?." | "|")));
+            let is_argument = words.get(at + 1).is_some_and(|(word, _)| word.is("="));
+            (!is_field && !is_argument).then_some(name.as_str())
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_of_itself_is_refused_and_what_does_not_is_not() {
+        for (text, wrong) in [
+            ("{% set a = host.name ~ '-x' %}{% set b = a %}{{ b ~ a }}", None),
+            ("{% set n = 0 %}{% for r in host.rails %}{% set_global n = n + 1 %}{% endfor %}{{ n }}", None),
+            ("{% for r in host.rails %}{% set name = r.netdev ~ '.network' %}{{ name }}{% endfor %}", None),
+            ("{% for x in ['a', 'b'] %}{{ x ~ x }}{% endfor %}", None),
+            ("{% set first = list[0] %}{% set other = list[first] %}", None),
+            ("{% set a = 'x' ~ 'y' %}{% set a = a ~ a %}", Some("{% set a = a ~ a %}")),
+            ("{% set a = 'x' %}{% for i in range(end=60) %}{% set_global a = a ~ a %}{% endfor %}", Some("{% set_global a = a ~ a %}")),
+            (
+                "{% set b = 'x' %}{% for i in list %}{% set_global b = a %}{% set_global a = b ~ b %}{% endfor %}",
+                Some("{% set_global a = b ~ b %}"),
+            ),
+            ("{% set a = 'x' ~ 'y' %}{% set b = a | replace(from='x', to='xx') %}", Some("{% set b = a | replace(from='x', to='xx') %}")),
+            ("{% for a in ['x' ~ 'y'] %}{% for b in [a ~ a] %}{% endfor %}{% endfor %}", Some("{% for b in [a ~ a] %}")),
+            ("{% set a = ['x'] %}{% set b = [a, a] %}", Some("{% set b = [a, a] %}")),
+            ("{% set a = {'k': 'x'} %}{% set b = {'k': a} %}", Some("{% set b = {'k': a} %}")),
+        ] {
+            let found = check(text);
+            assert_eq!(found.first().map(|problem| &text[problem.span.clone()]), wrong, "{text}: {found:?}");
+        }
+    }
+}
