@@ -133,7 +133,7 @@ impl Shared {
 
     /// An earlier step of this run acted on the same target, so its resources may have moved by our own doing.
     pub fn may_have_moved(&self, n: usize) -> bool {
-        let acted = guard(&self.acted).clone();
+        let acted = guard(&self.acted);
         self.earlier_on_target(n).iter().any(|m| acted.contains(m))
     }
 
@@ -148,7 +148,9 @@ impl Shared {
         let record = {
             let mut state = guard(&self.state);
             state.last_applied.resources.extend(applied);
-            state.last_applied.resources.retain(|address, _| !removed.contains(address));
+            for address in &removed {
+                state.last_applied.resources.remove(address);
+            }
             state.next_record(&target.name, &self.run, &self.plan.digest, clock::now())
         };
         let written = match writer {

@@ -1,4 +1,4 @@
-//! Content addresses: SHA-256 over bytes or over canonical JSON (keys sorted, no white space).
+//! Content addresses: SHA-256 over bytes or over JSON (maps sorted, no white space).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,11 +14,12 @@ impl Digest {
         Digest(super::text::hex(&Sha256::digest(bytes)))
     }
 
-    /// The digest of a value's canonical JSON: `serde_json::Value` keeps its maps sorted, so the
-    /// bytes depend on the value alone.
+    /// The digest of a value's JSON: our types keep their maps sorted and their fields in order, so the bytes depend on
+    /// the value alone. Nothing of it is held in memory: a plan of 10,000 hosts would need gigabytes.
     pub fn of(value: &impl Serialize) -> Self {
-        let value = serde_json::to_value(value).expect("our own types have string keys and serialise without fail");
-        Digest::of_bytes(value.to_string().as_bytes())
+        let mut hash = Hash(Sha256::new());
+        serde_json::to_writer(&mut hash, value).expect("our own types have string keys and serialise without fail");
+        Digest(super::text::hex(&hash.0.finalize()))
     }
 
     /// All 64 characters.
@@ -30,6 +31,19 @@ impl Digest {
     pub fn short(&self) -> &str {
         // One that was read from a file may be any text.
         self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+struct Hash(Sha256);
+
+impl std::io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

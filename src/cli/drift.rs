@@ -73,7 +73,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         look::tell_ages(&prepared, &mut report);
     }
     let text = match format {
-        Format::Text => told::screen(&report),
+        Format::Text => format!("{}{}", recorded(&prepared, arguments), told::screen(&report)),
         Format::Json => told::json(&report),
         Format::Junit => told::junit::document(&report),
         Format::Sarif => told::sarif::document(&report),
@@ -81,21 +81,16 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         Format::Markdown => told::markdown::document(&report),
     };
     match &arguments.output {
-        None => {
-            report::out::print(&recorded(&prepared, arguments, format));
-            report::out::print(&text);
-        }
+        None => report::out::print(&text),
         Some(file) => write(file, &text, format, &told::summary(&report))?,
     }
     Ok(exit(&report))
 }
 
 /// What a screen of recorded observations begins with.
-fn recorded(prepared: &Prepared, arguments: &Drift, format: Format) -> String {
-    match (&prepared.recorded, &arguments.observations, format) {
-        (Some(observation), Some(file), Format::Text) => {
-            format!("as recorded {} in {}\n", one_line(&observation.recorded_at, 40), file.display())
-        }
+fn recorded(prepared: &Prepared, arguments: &Drift) -> String {
+    match (&prepared.recorded, &arguments.observations) {
+        (Some(observation), Some(file)) => format!("as recorded {} in {}\n", one_line(&observation.recorded_at, 40), file.display()),
         _ => String::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
 
-use crate::base::{Address, Digest, Place};
+use crate::base::{Address, Digest, Place, Target};
 use crate::resource::Wish;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +71,12 @@ pub struct LastApplied {
 }
 
 impl LastApplied {
+    /// What was applied to one target.
+    pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
+        let first = Address { target: target.clone(), path: Vec::new(), attribute: None };
+        self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
+    }
+
     /// What is remembered and not among these wishes.
     pub fn not_wished<'a>(&'a self, wishes: &[Wish]) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
         let wished: BTreeSet<Address> = wishes.iter().map(|wish| wish.address.clone()).collect();

@@ -4,7 +4,7 @@
 use super::folder::StateFolder;
 use super::host_record::HostRecord;
 use super::run_status;
-use crate::base::{Diagnostic, Digest, Target, TargetKind};
+use crate::base::{Diagnostic, Digest, Target};
 use crate::plan::LastApplied;
 use crate::system::files;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,8 @@ impl State {
     pub fn next_record(&mut self, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
         let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
         *serial = serial.saturating_add(1);
-        let slice = self.last_applied.resources.iter().filter(|(a, _)| a.target.kind == TargetKind::Host && a.target.name == host);
+        let target = Target::host(host);
+        let slice = self.last_applied.of_target(&target);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
             host: host.to_owned(),

@@ -23,7 +23,7 @@ const RECORDED: [&str; 4] = ["drift", "inventories/lab", "--observations", "fres
 fn each_document_is_printed_or_written_whole() {
     let place = lab();
     for (format, begins, mode) in [
-        ("text", "drift inventories/lab", 0o600),
+        ("text", "as recorded 20", 0o600),
         ("json", "{", 0o600),
         ("junit", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>", 0o600),
         ("sarif", "{\n  \"$schema\": ", 0o600),
@@ -272,6 +272,7 @@ fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
     place.write("seen.json", observation.to_string());
     insta::assert_snapshot!(place.run(&["drift", "inv", "--observations", "seen.json"]), @r"
     $ railwright drift inv --observations seen.json
+    as recorded 2026-01-01T00:00:00Z in seen.json
     drift inv   0 resources on 0 targets   not under version control
 
     OUTLIERS: a few hosts of a class differ in what is not managed; no drift ------------------------
