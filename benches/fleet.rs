@@ -153,7 +153,12 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         modules: BTreeMap::new(),
         proof: Default::default(),
     };
-    let rollout = RolloutPolicy { canary: 1, max_unavailable: (names.len() / 10).max(1), max_disruption: Disruption::Reboot };
+    let rollout = RolloutPolicy {
+        canary: 1,
+        max_unavailable: (names.len() / 10).max(1),
+        max_disruption: Disruption::Reboot,
+        ..RolloutPolicy::default()
+    };
     let selection = Selection::default();
     make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).expect("a plan")
 }
@@ -228,6 +233,7 @@ fn run(hosts: usize) {
         spec_digest: None,
         wished: None,
         patience: Patience { parallel: 4096, ..Patience::default() },
+        clock: railwright::system::clock::Clock::Real,
         interrupts,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");

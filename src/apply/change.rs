@@ -121,6 +121,9 @@ impl<'a> Step<'a> {
     /// host that moved is left alone before anything of it is changed.
     async fn look(&mut self) -> Result<Answers, Halt> {
         let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
+        if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
+            return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
+        }
         let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
         let mut wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
         wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));

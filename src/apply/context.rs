@@ -4,7 +4,9 @@ use super::gate::{GateResult, Gatekeeper};
 use crate::base::Digest;
 use crate::plan::RolloutPolicy;
 use crate::resource::Wish;
-use crate::state::{Outcome, StateFolder};
+use crate::state::lock::HEARTBEAT_S;
+use crate::state::{OrderKind, Outcome, Skip, StateFolder};
+use crate::system::clock::Clock;
 use crate::transport::{Connector, HostAccess, Secrets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,10 @@ pub struct Patience {
     pub settle_poll: Duration,
     /// How long a short step of an earlier run may still run on a host; none has a longer limit of its own.
     pub earlier_step: Duration,
+    /// Between two looks at the clock and at what was ordered.
+    pub watch: Duration,
+    /// Between two signs of life of the locks that a run holds.
+    pub heartbeat: Duration,
 }
 
 impl Default for Patience {
@@ -37,6 +43,8 @@ impl Default for Patience {
             settle: Duration::from_secs(30),
             settle_poll: Duration::from_secs(1),
             earlier_step: Duration::from_secs(10 * 60),
+            watch: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(HEARTBEAT_S),
         }
     }
 }
@@ -76,6 +84,8 @@ pub struct Context {
     pub wished: Option<Arc<Wished>>,
     /// How much and how long.
     pub patience: Patience,
+    /// What time it is, for maintenance windows and the deadline.
+    pub clock: Clock,
     /// How many times the user has asked to stop.
     pub interrupts: watch::Receiver<u32>,
 }
@@ -155,6 +165,20 @@ pub enum Event {
         hosts: Vec<String>,
         /// What was found.
         result: GateResult,
+    },
+    /// Somebody ordered the run something.
+    Ordered {
+        /// What.
+        order: OrderKind,
+        /// Who.
+        who: String,
+    },
+    /// The maintenance window closed or the deadline came; this many steps are still running.
+    Halted {
+        /// Which of the two.
+        because: Skip,
+        /// How many.
+        running: usize,
     },
     /// The user asked to stop; these steps are still running, and are finished first.
     Interrupted {

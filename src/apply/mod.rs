@@ -4,13 +4,17 @@
 //! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps together) and `preflight` at the
 //! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
 //! may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` begins, `turn` is the loop
-//! between them; `resume` goes on with a run that was left.
+//! between them, told by `watch` of the time and of orders, while `heart` keeps its locks alive (`locks` shows them and
+//! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left.
 
 pub mod change;
 pub mod context;
+pub mod estimate;
 pub mod frame;
 pub mod gate;
+mod heart;
 pub mod idle;
+pub mod locks;
 pub mod outcome;
 pub mod precondition;
 pub mod preflight;
@@ -23,12 +27,15 @@ pub mod scheduler;
 mod scheduler_tests;
 mod shared;
 pub mod signal;
+pub mod status;
 pub mod steps;
 pub mod trouble;
 mod turn;
+mod watch;
 mod wished;
 
 pub use context::{Context, Event, EventSink, Patience, Wished};
+pub use estimate::{Estimate, Past};
 pub use gate::{GateResult, Gatekeeper};
 pub use outcome::{ApplyOutcome, Counts, Ending};
 pub use resume::{Decisions, resume};

@@ -105,6 +105,7 @@ pub fn ending(outcomes: &[(String, Outcome)], interrupted: bool, problems: &[Dia
     let of_one = |outcome: &Outcome| match outcome {
         Outcome::Skipped { because: Skip::Interrupted } => Ending::Interrupted,
         Outcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => Ending::Stopped,
+        Outcome::Skipped { because: Skip::Window | Skip::Deadline } => Ending::Incomplete,
         Outcome::Failed { .. } => Ending::Failed,
         Outcome::Done { .. } => Ending::Done,
         _ => Ending::Incomplete,

@@ -32,6 +32,9 @@ async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, Journ
             return Ok(Finish::told(outcome, unready.told(host, &shared.next)));
         }
     };
+    if let Err(lost) = shared.heart.confirm(host, &writer).await {
+        return Ok(Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost));
+    }
     let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
     let before = match earlier {
         // An earlier part of the run asked for the reboot, and it has happened since.

@@ -1,13 +1,15 @@
 //! What is wrong with a plan before anybody looks at a host: nothing is changed, and the run does not begin.
 
 use super::context::Context;
-use super::trouble::Next;
+use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target, TargetKind, secret};
 use crate::plan::{Node, NodeKind, Plan, file};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
+use crate::spec::window::{Standing, standing};
 use crate::state::State;
 use crate::transport::Secrets;
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that speaks against this plan, as far as this side can tell.
@@ -66,6 +68,13 @@ fn other_secret(plan: &Plan, wish: &Wish) -> Diagnostic {
         .effect("what would be written is not what was compared with the hosts")
         .state("nothing was changed")
         .next(Next::of(plan).plan())
+}
+
+/// Steps that begin only inside a maintenance window, while none is open.
+pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a Node>, now: Timestamp, next: &str) -> Option<Diagnostic> {
+    let waits = nodes.any(|node| node.held.is_none() && plan.rollout.needs_window(node.disruption));
+    let closed = || matches!(standing(&plan.rollout.openings(), now), Standing::Closed { .. });
+    (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
 }
 
 /// The state that the plan was made against has moved on.

@@ -62,7 +62,9 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
         return Err(vec![nothing(&format!("run {run} is done"), &Next::of(&plan))]);
     }
     check(&plan, &left, &status, &decisions)?;
-    let problems = refusal::of_secrets(&plan, plan.nodes.iter().filter(|node| left.contains(node.id.as_str())), &context.secrets);
+    let nodes = || plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
+    let mut problems = refusal::of_secrets(&plan, nodes(), &context.secrets);
+    problems.extend(refusal::of_windows(&plan, nodes(), context.clock.now(), &Next::of(&plan).resume()));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -79,6 +81,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
         state.merge(record);
     }
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
+    let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
     let parts = RunParts { plan, context, sink, run, journal: writer, state };

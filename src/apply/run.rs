@@ -2,6 +2,7 @@
 
 use super::context::{Context, Event, EventSink};
 use super::frame::loosened;
+use super::heart::Heart;
 use super::outcome::{ApplyOutcome, Counts, Ending};
 use super::preflight::{Preflight, Wanted, preflight, release};
 use super::refusal;
@@ -34,6 +35,7 @@ pub async fn apply(plan: &Plan, context: &Context, sink: EventSink) -> ApplyOutc
 async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option<Begun>, Vec<Diagnostic>> {
     let mut problems = refusal::of_plan(plan, context);
     problems.extend(refusal::of_secrets(plan, plan.nodes.iter(), &context.secrets));
+    problems.extend(refusal::of_windows(plan, plan.nodes.iter(), context.clock.now(), "run the same command again"));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -62,7 +64,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     }
     let opened = match problems.is_empty() {
         false => Err(problems),
-        true => open(plan, context, &mut state, found.fence).map_err(|problem| vec![problem]),
+        true => open(plan, context, &mut state, &lock, found.fence).map_err(|problem| vec![problem]),
     };
     match opened {
         Ok((run, journal)) => {
@@ -78,10 +80,11 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     }
 }
 
-fn open(plan: &Plan, context: &Context, state: &mut State, fence: u64) -> Result<(String, JournalWriter), Diagnostic> {
+fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock, fence: u64) -> Result<(String, JournalWriter), Diagnostic> {
     state.store(&context.folder)?;
     let run = StateFolder::run_name(fence, &plan.digest);
     let store = context.folder.begin_run(&run, plan)?;
+    let store = lock.fenced(&context.folder, store)?;
     Ok((run, context.folder.writer(store, Chain::default())?))
 }
 
@@ -110,12 +113,17 @@ pub(super) struct Begun {
 impl Begun {
     /// Ready to begin: `entries` are its first records.
     pub fn new(parts: RunParts, lock: ClusterLock, steps: Vec<Step>, earlier: Earlier, found: Preflight, mut entries: Vec<Entry>) -> Self {
-        let limits = Limits { parallel: parts.context.patience.parallel, max_unavailable: parts.plan.rollout.max_unavailable };
+        let limits = Limits {
+            parallel: parts.context.patience.parallel,
+            max_unavailable: parts.plan.rollout.max_unavailable,
+            failure_budget: parts.plan.rollout.failure_budget(),
+        };
         let history = history(&steps, &earlier.status);
         for (host, now) in &found.ready {
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone() });
         }
-        let shared = Shared::new(parts, &steps, earlier, found.ready.clone());
+        let heart = Heart::new(&lock.holder, &parts.run, &parts.context, found.ready.keys());
+        let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
         Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries }
     }
 
@@ -139,7 +147,11 @@ impl Begun {
         let unreachable = found.reasons();
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
+        let beating = tokio::spawn(shared.heart.clone().go_on(shared.context.clone()));
         let broken = turn.run(unreachable).await.err();
+        beating.abort();
+        // Its end is waited for, so that no sign of life comes after the lock is let go.
+        let _ = beating.await;
         if broken.is_none() {
             release(ready, &shared.context, &lock.holder).await;
         }

@@ -2,8 +2,10 @@
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
 //! step starts only when its host fits into the budget; a host leaves service with its first disruptive step or its
-//! failure, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary,
-//! a failed gate or a used-up budget stops what follows. Nothing ever waits for ever: when nothing runs and nothing may
+//! failure, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary
+//! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
+//! through is proven still; with the budget of failures used up, what was begun on a host is finished and no further
+//! host is begun. Nothing ever waits for ever: when nothing runs and nothing may
 //! start, the rest is skipped and says why.
 
 use super::signal::{Command, History, Limits, Signal};
@@ -36,6 +38,8 @@ pub struct Scheduler {
     ready: BTreeSet<(usize, usize)>,
     running: BTreeSet<usize>,
     busy: BTreeSet<Target>,
+    /// Targets on which something was begun, in this part of the run or before.
+    begun: BTreeSet<Target>,
     /// Hosts that a disruptive step took out of service, with that step; none for a step of an earlier part of the run.
     disturbed: BTreeMap<Target, Option<usize>>,
     /// Hosts that are lost: failed, unknown, unreachable.
@@ -49,8 +53,10 @@ pub struct Scheduler {
     of_target: BTreeMap<Target, Vec<usize>>,
     gated: BTreeSet<Target>,
     stopped: Option<Skip>,
+    paused: bool,
     interrupted: bool,
     wave: Option<usize>,
+    is_begun: bool,
     ended: bool,
 }
 
@@ -76,6 +82,9 @@ impl Scheduler {
             }
         }
         left_in_wave.retain(|_, left| *left > 0);
+        let is_done = |step: &&Step| history.done.contains(&step.id);
+        let touched = steps.iter().filter(is_done).filter_map(|step| step.target.clone());
+        let begun = touched.chain(history.out_of_service.iter().cloned()).collect();
         Scheduler {
             limits: Limits { parallel: limits.parallel.max(1), ..limits },
             waits_for,
@@ -84,6 +93,7 @@ impl Scheduler {
             ready: BTreeSet::new(),
             running: BTreeSet::new(),
             busy: BTreeSet::new(),
+            begun,
             disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
             lost: BTreeSet::new(),
             lost_in_run: BTreeSet::new(),
@@ -92,8 +102,10 @@ impl Scheduler {
             of_target,
             gated,
             stopped: None,
+            paused: false,
             interrupted: false,
             wave: None,
+            is_begun: false,
             ended: false,
             progress,
             steps,
@@ -107,10 +119,17 @@ impl Scheduler {
             Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
             Signal::Finished { step, outcome } => self.finished(step, outcome),
             Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
+            Signal::Close => self.close(),
+            Signal::Expire => drop(self.stopped.get_or_insert(Skip::Deadline)),
+            Signal::Pause => self.paused = true,
+            Signal::Continue => self.paused = false,
             Signal::Interrupt => self.interrupted = true,
             Signal::Abandon => self.abandon(&mut commands),
         }
-        self.advance(&mut commands);
+        // What comes before the beginning is only taken note of.
+        if self.is_begun {
+            self.advance(&mut commands);
+        }
         (self, commands)
     }
 
@@ -132,7 +151,18 @@ impl Scheduler {
         self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count() + self.disturbed.len()
     }
 
+    /// Why nothing new starts any more, if so.
+    pub fn stopped(&self) -> Option<&Skip> {
+        self.stopped.as_ref()
+    }
+
+    /// Hosts that were lost in this part of the run.
+    pub fn lost(&self) -> usize {
+        self.lost_in_run.len()
+    }
+
     fn begin(&mut self, unreachable: BTreeMap<Target, String>, commands: &mut Vec<Command>) {
+        self.is_begun = true;
         for n in 0..self.steps.len() {
             if let (Some(reason), false) = (self.steps[n].held.clone(), self.is_over(n)) {
                 self.settle(n, Outcome::Held { reason }, commands);
@@ -186,6 +216,14 @@ impl Scheduler {
                     self.progress[step] = Progress::Waiting;
                 }
             }
+        }
+    }
+
+    /// What needs no window goes on when nothing else is left.
+    fn close(&mut self) {
+        let waits = |n: &usize| self.steps[*n].needs_window && !self.is_over(*n) && !self.running.contains(n);
+        if (0..self.steps.len()).any(|n| waits(&n)) {
+            self.stopped.get_or_insert(Skip::Window);
         }
     }
 
@@ -330,7 +368,7 @@ impl Scheduler {
     }
 
     fn budget_is_used_up(&self) -> bool {
-        self.lost_in_run.len() >= self.limits.max_unavailable.max(1)
+        self.lost_in_run.len() >= self.limits.failure_budget.max(1)
     }
 
     /// A gate proves the hosts that are left; without any there is no proof. A canary must come through whole.
@@ -355,7 +393,7 @@ impl Scheduler {
 
     fn start(&mut self, commands: &mut Vec<Command>) {
         let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
-        if self.interrupted || self.stopped.is_some() || self.running.len() >= self.limits.parallel {
+        if self.interrupted || self.paused || self.stopped.is_some() || self.running.len() >= self.limits.parallel {
             return;
         }
         if self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
@@ -380,12 +418,13 @@ impl Scheduler {
 
     fn run(&mut self, n: usize, commands: &mut Vec<Command>) {
         let Some(target) = self.steps[n].target.clone() else { return };
-        if self.busy.contains(&target) || !self.admits(n) {
+        if self.busy.contains(&target) || !self.admits(n) || (self.budget_is_used_up() && !self.begun.contains(&target)) {
             return;
         }
         if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
             self.disturbed.entry(host.clone()).or_insert(Some(n));
         }
+        self.begun.insert(target.clone());
         self.busy.insert(target);
         self.mark_running(n);
         commands.push(Command::Run { step: n });
@@ -413,6 +452,15 @@ impl Scheduler {
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
     fn unstick(&mut self, commands: &mut Vec<Command>) -> bool {
         let because = if self.interrupted { Some(Skip::Interrupted) } else { self.stopped.clone() };
+        if self.paused && because.is_none() {
+            return false;
+        }
+        if matches!(because, Some(Skip::Window | Skip::Deadline))
+            && let Some((gate, hosts)) = self.early_gate()
+        {
+            self.check(gate, hosts, commands);
+            return false;
+        }
         if let Some(because) = because {
             for n in 0..self.steps.len() {
                 if !self.is_over(n) {

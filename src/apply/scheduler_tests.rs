@@ -8,7 +8,8 @@ use crate::state::{Outcome, Skip};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A step: `id host wave after,after flags` where flags are `d` disruptive, `h` held; a host `gate:a,b` makes a gate, `-` a barrier.
+/// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
+/// in a window, `h` held; a host `gate:a,b` makes a gate, `-` a barrier.
 fn plan(lines: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in lines {
@@ -30,6 +31,7 @@ fn plan(lines: &[&str]) -> Vec<Step> {
             },
             target: (gate.is_none() && words[1] != "-").then(|| Target::host(words[1])),
             disruptive: flags.contains('d'),
+            needs_window: flags.contains('w'),
             after,
             before: Vec::new(),
             wave: words[2].parse().unwrap(),
@@ -50,7 +52,8 @@ impl Driven {
     }
 
     fn with(lines: &[&str], max_unavailable: usize, unreachable: &[&str]) -> Self {
-        let scheduler = Scheduler::new(plan(lines), Limits { parallel: 8, max_unavailable }, &History::default());
+        let scheduler =
+            Scheduler::new(plan(lines), Limits { parallel: 8, max_unavailable, failure_budget: max_unavailable }, &History::default());
         let unreachable = unreachable.iter().map(|host| (Target::host(*host), "down".to_owned())).collect();
         let (scheduler, last) = scheduler.step(Signal::Begin { unreachable });
         Driven { scheduler, last }
@@ -155,6 +158,20 @@ fn a_failure_after_the_canary_costs_a_slot_and_a_used_up_budget_stops() {
 }
 
 #[test]
+fn with_the_failure_budget_used_up_hosts_that_were_begun_are_finished_and_no_other_is_begun() {
+    let lines = &["a1 a 0 -", "b1 b 0 - d", "b2 b 0 b1 d", "c1 c 0 - d", "g0 gate:a,b,c 0 a1,b2,c1", "d1 d 1 g0"];
+    let limits = Limits { parallel: 2, max_unavailable: 3, failure_budget: 1 };
+    let (scheduler, last) = Scheduler::new(plan(lines), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
+    let mut run = Driven { scheduler, last };
+    assert_eq!(run.asked(), "a1 b1", "two at a time");
+    assert_eq!(run.fail("a1").asked(), "");
+    assert_eq!(run.done("b1").asked(), "b2", "b was begun, and is finished");
+    assert_eq!(run.done("b2").asked(), "g0(b)", "what was finished is proven");
+    assert_eq!(run.answer("g0", &["b"], true).asked(), "end");
+    assert_eq!((run.outcome("c1"), run.outcome("d1")), (skipped(Skip::Budget), skipped(Skip::Budget)));
+}
+
+#[test]
 fn who_is_down_already_takes_a_slot() {
     let mut run = Driven::with(&["a1 a 0 - d", "b1 b 0 -", "c1 c 0 - d"], 1, &["c"]);
     assert_eq!(run.asked(), "b1");
@@ -207,9 +224,53 @@ fn the_first_interrupt_waits_for_what_runs_and_the_second_does_not() {
 }
 
 #[test]
+fn when_the_window_closes_what_runs_is_finished_and_proven_and_the_rest_waits_for_the_next() {
+    let lines = &["a1 a 0 - d", "a2 a 0 a1 dw", "b1 b 0 - d", "g0 gate:a,b 0 a2,b1", "c1 c 1 g0 dw", "c2 c 1 g0"];
+    let mut run = Driven::new(lines, 2);
+    assert_eq!(run.asked(), "a1 b1");
+    assert_eq!(run.send(Signal::Close).asked(), "");
+    assert_eq!(run.done("a1").asked(), "");
+    assert_eq!(run.done("b1").asked(), "g0(b)", "b is through, a is half done");
+    assert_eq!(run.answer("g0", &["b"], true).asked(), "end");
+    assert_eq!(["a2", "g0", "c1", "c2"].map(|id| run.outcome(id)), [(); 4].map(|()| skipped(Skip::Window)));
+    assert_eq!(run.scheduler.unavailable(), 1, "a is out of service until the run is resumed");
+    let early = |lines: &[&str]| {
+        let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 };
+        let (scheduler, commands) = Scheduler::new(plan(lines), limits, &History::default()).step(Signal::Close);
+        assert_eq!(commands, [], "nothing is settled before the beginning");
+        let (scheduler, last) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
+        Driven { scheduler, last }.asked()
+    };
+    assert_eq!((early(&["a1 a 0 - dw"]), early(&["a1 a 0 - d"])), ("end".to_owned(), "a1".to_owned()));
+    let mut run = Driven::new(&["a1 a 0 - dw", "a2 a 0 a1"], 1);
+    run.send(Signal::Close);
+    assert_eq!(run.done("a1").asked(), "a2", "what runs is finished, and nothing else needs a window");
+    assert_eq!(run.done("a2").asked(), "end");
+}
+
+#[test]
+fn the_deadline_leaves_everything_that_is_not_begun() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    run.send(Signal::Expire);
+    assert_eq!(run.done("a1").asked(), "end");
+    assert_eq!((run.outcome("a2"), run.outcome("b1")), (skipped(Skip::Deadline), skipped(Skip::Deadline)));
+}
+
+#[test]
+fn a_pause_starts_nothing_and_ends_nothing() {
+    let mut run = Driven::new(TWO_WAVES, 2);
+    run.send(Signal::Pause);
+    assert_eq!(run.done("a1").asked(), "", "it waits");
+    assert_eq!(run.send(Signal::Continue).asked(), "a2");
+    run.send(Signal::Pause);
+    run.done("a2");
+    assert_eq!(run.send(Signal::Interrupt).asked(), "end", "an abort needs no continue");
+}
+
+#[test]
 fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
     let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into() };
-    let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1 }, &history);
+    let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 }, &history);
     let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
     assert_eq!(commands, [Command::Run { step: 1 }]);
     assert_eq!(scheduler.unavailable(), 1);
@@ -218,8 +279,9 @@ fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
 /// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
 fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
     let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
-    (proptest::collection::vec(node, 1..25), 1usize..4, 0usize..4, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
-        |(nodes, parallel, max_unavailable, wave_of, with_gates)| {
+    let limits = (1usize..4, 0usize..4, 1usize..4);
+    (proptest::collection::vec(node, 1..25), limits, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
+        |(nodes, (parallel, max_unavailable, failure_budget), wave_of, with_gates)| {
             let mut steps: Vec<Step> = Vec::new();
             for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
                 let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
@@ -231,6 +293,7 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     role,
                     target,
                     disruptive,
+                    needs_window: disruptive && n % 2 == 0,
                     after: after.into_iter().collect(),
                     before: vec![],
                     wave: wave_of[host],
@@ -249,6 +312,7 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                         role: Role::Gate(hosts),
                         target: None,
                         disruptive: false,
+                        needs_window: false,
                         after,
                         before: vec![],
                         wave,
@@ -262,7 +326,7 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     steps[before].before.push(n);
                 }
             }
-            (steps, Limits { parallel, max_unavailable })
+            (steps, Limits { parallel, max_unavailable, failure_budget })
         },
     )
 }
@@ -272,6 +336,10 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
 struct Account {
     disturbed: BTreeMap<Target, usize>,
     lost: BTreeSet<Target>,
+    begun: BTreeSet<Target>,
+    paused: bool,
+    closed: bool,
+    expired: bool,
 }
 
 impl Account {
@@ -303,6 +371,14 @@ proptest! {
                 match command {
                     Command::Run { step } => {
                         prop_assert!(steps[step].after.iter().all(|b| over.get(b).is_some_and(|o| o.is_done())), "an edge was jumped");
+                        let target = steps[step].target.clone().unwrap();
+                        prop_assert!(
+                            account.lost.len() < limits.failure_budget || account.begun.contains(&target),
+                            "{} lost of {}, and yet another host was begun", account.lost.len(), limits.failure_budget
+                        );
+                        account.begun.insert(target);
+                        prop_assert!(!account.paused && !account.expired, "a pause or the deadline began something");
+                        prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
                         if steps[step].disruptive {
                             let host = steps[step].target.clone().unwrap();
                             let added = !account.disturbed.contains_key(&host) && !account.lost.contains(&host);
@@ -325,10 +401,32 @@ proptest! {
             prop_assert!(running.len() <= limits.parallel);
             turns += 1;
             prop_assert!(turns < 2000, "it does not end");
-            if running.is_empty() {
+            if running.is_empty() && ended > 0 {
                 break;
             }
+            prop_assert!(!running.is_empty() || account.paused, "nothing runs, nothing ended, and nobody said to wait");
             let (pick, luck) = choices.next().unwrap();
+            if account.paused && (running.is_empty() || luck == 22) {
+                account.paused = false;
+                let (next, commands) = scheduler.step(Signal::Continue);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
+            if luck == 22 && turns % 3 == 0 {
+                let signal = match turns % 4 {
+                    0 => Signal::Expire,
+                    1 => Signal::Close,
+                    _ => Signal::Pause,
+                };
+                match signal {
+                    Signal::Expire => account.expired = true,
+                    Signal::Close => account.closed = true,
+                    _ => account.paused = true,
+                }
+                let (next, commands) = scheduler.step(signal);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
             if luck == 23 && turns % 7 == 0 {
                 let signal = if turns % 2 == 0 { Signal::Interrupt } else { Signal::Abandon };
                 let (next, commands) = scheduler.step(signal);

@@ -2,6 +2,7 @@
 
 use super::change::Finish;
 use super::context::{Context, EventSink};
+use super::heart::Heart;
 use super::preflight::{HostNow, connect};
 use super::resume::Decisions;
 use super::steps::Step;
@@ -13,7 +14,7 @@ use crate::state::{Entry, RunStatus, State};
 use crate::system::clock;
 use crate::transport::{Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a run is made of, new or resumed.
 pub(super) struct RunParts {
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     pub sink: EventSink,
     pub earlier: RunStatus,
     pub decisions: Decisions,
+    pub heart: Arc<Heart>,
     state: Mutex<State>,
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
@@ -60,7 +62,7 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     /// At the beginning of a run or of its resumed part.
-    pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>) -> Self {
+    pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
         let acted =
             (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(|node| node.intent.is_some())).collect();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
@@ -78,6 +80,7 @@ impl Shared {
             sink: parts.sink,
             earlier: earlier.status,
             decisions: earlier.decisions,
+            heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             hosts: Mutex::new(ready),
             acted: Mutex::new(acted),

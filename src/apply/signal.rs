@@ -28,6 +28,14 @@ pub enum Signal {
         /// Why it did not pass.
         problem: Option<String>,
     },
+    /// The maintenance window closed: nothing that needs one starts any more, and what follows it is left.
+    Close,
+    /// The deadline came: start nothing new.
+    Expire,
+    /// Start nothing new until `Continue`.
+    Pause,
+    /// Go on after `Pause`.
+    Continue,
     /// First Ctrl-C: start nothing new.
     Interrupt,
     /// Second Ctrl-C: wait for nothing.
@@ -67,6 +75,8 @@ pub struct Limits {
     pub parallel: usize,
     /// Hosts out of service at the same time.
     pub max_unavailable: usize,
+    /// Hosts that may be lost in a run before nothing is begun on further ones.
+    pub failure_budget: usize,
 }
 
 /// What an earlier part of the run already did.

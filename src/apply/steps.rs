@@ -29,6 +29,8 @@ pub struct Step {
     pub target: Option<Target>,
     /// It takes its host out of service until a gate has passed.
     pub disruptive: bool,
+    /// It begins only inside a maintenance window.
+    pub needs_window: bool,
     /// Direct prerequisites.
     pub after: Vec<usize>,
     /// Direct dependants.
@@ -66,7 +68,7 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
             number.get(id.as_str()).copied().ok_or_else(|| broken(format!("{} comes after {id}, which is not in the plan", node.id)))
         };
         let after = node.after.iter().map(find).collect::<Result<BTreeSet<_>, _>>()?;
-        steps.push(step(node, after.into_iter().collect()));
+        steps.push(step(node, after.into_iter().collect(), plan.rollout.needs_window(node.disruption)));
     }
     let edges: Vec<(usize, usize)> = steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |b| (*b, n))).collect();
     let order = Graph::new(steps.len(), edges.iter().copied())
@@ -85,7 +87,7 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
     Ok(steps)
 }
 
-fn step(node: &Node, after: Vec<usize>) -> Step {
+fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
     let role = match &node.kind {
         NodeKind::Gate { hosts } => Role::Gate(hosts.iter().map(Target::host).collect()),
         NodeKind::Barrier => Role::Barrier,
@@ -96,6 +98,7 @@ fn step(node: &Node, after: Vec<usize>) -> Step {
         role,
         target: node.target.clone(),
         disruptive: takes_out_of_service(node.disruption),
+        needs_window,
         after,
         before: Vec::new(),
         wave: node.wave,

@@ -1,12 +1,15 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
 
-use crate::base::text::{clean, counted, one_line};
+use crate::base::text::{self, clean, counted, one_line};
 use crate::base::{Diagnostic, Target, seal};
-use crate::plan::Plan;
+use crate::plan::{Plan, RolloutPolicy};
 use crate::resource::complaint::{LOCKED, complaint, status_word};
 use crate::resource::{Assessment, Plane, Reading};
+use crate::spec::window::{self, Standing};
+use crate::state::fenced::ROBBED;
 use crate::state::{Holder, StateFolder};
 use crate::transport::TransportError;
+use jiff::Timestamp;
 
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]
@@ -205,7 +208,32 @@ pub fn host_locked(host: &str, holder: &str) -> Diagnostic {
         .effect("two runs on one host would undo each other's steps")
         .state("nothing was changed on any host")
         .next("wait until that run ends, then make a new plan")
-        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, remove /var/lib/railwright/lock on the host")
+        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, `railwright lock steal INVENTORY --reason TEXT`")
+}
+
+/// The host's lock is no longer ours.
+pub fn lock_lost(host: &str, holder: Option<&str>) -> Diagnostic {
+    let who = holder.map_or_else(
+        || "it was taken away (`railwright lock steal`) or removed".to_owned(),
+        |line| {
+            Holder::parse(line)
+                .map_or_else(|| format!("`{}` has it", one_line(line, 120)), |holder| format!("{} has it", holder.describe()))
+        },
+    );
+    Diagnostic::error("RW0631", format!("the host's lock is no longer this run's: {who}"))
+        .on(format!("host/{host}"))
+        .effect("somebody took this run for dead and may be changing the host now")
+        .state("nothing more was begun on this host; what was done on it stands")
+        .next("find out who took it: `railwright lock list`, and the journal of the run that has it now")
+        .next("then make a new plan: the host may no longer be as this run left it")
+}
+
+/// That locks were to be taken away could not be written down.
+pub fn steal_not_recorded(reason: &str) -> Diagnostic {
+    Diagnostic::error("RW0709", format!("the journal could not be written: {}", one_line(reason, 300)))
+        .effect("nobody could tell later who took the locks away, and why")
+        .state("no host's lock was taken away")
+        .next("make space or mend the disk that holds the state folder, then run the same command again")
 }
 
 /// The host's lock could not be taken for another reason.
@@ -242,6 +270,50 @@ pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> 
         .next(next.resume())
 }
 
+/// As many hosts were lost as may be.
+pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0620", format!("stopped by the failure budget: {lost} hosts were lost, and at {limit} nothing new is begun"))
+        .effect("what went wrong on these hosts may go wrong on every further one")
+        .state(format!("{skipped} steps were not begun; what was begun on other hosts was finished"))
+        .next("mend the hosts named above; rollout.failure_budget sets the limit")
+        .next(next.resume())
+}
+
+/// No maintenance window is open.
+pub fn outside_windows(policy: &RolloutPolicy, now: Timestamp, next: &str) -> Diagnostic {
+    let least = policy.windows_for.unwrap_or_default().word().replace('_', " ");
+    Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least} or more)"))
+        .effect("jobs run on these hosts; what disturbs them waits for a window (rollout.windows)")
+        .state("nothing was changed")
+        .next(format!("{}: {next}", opens(policy, now)))
+        .next("or leave out what disturbs: --exclude ADDRESS")
+}
+
+/// The maintenance window closed before all was done.
+pub fn window_closed(skipped: usize, policy: &RolloutPolicy, now: Timestamp, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0629", "the maintenance window closed before all was done")
+        .effect("a host of which only a part was done counts as out of service")
+        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
+        .next(format!("{}: {}", opens(policy, now), next.resume()))
+}
+
+/// The run has gone on for as long as it may.
+pub fn deadline(skipped: usize, seconds: u64, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0630", format!("the run's deadline came after {}", text::duration(seconds)))
+        .effect("a host of which only a part was done counts as out of service")
+        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
+        .next(format!("{} goes on, with the same deadline from then on (rollout.deadline)", next.resume()))
+}
+
+/// When the next window opens, in words that a command can follow.
+fn opens(policy: &RolloutPolicy, now: Timestamp) -> String {
+    let zone = policy.windows.first().map_or("UTC", |window| window.zone.as_str());
+    match window::standing(&policy.openings(), now) {
+        Standing::Open { .. } | Standing::Closed { opens: None } => "when a window is open".to_owned(),
+        Standing::Closed { opens: Some(at) } => format!("from {} on", window::local(at, zone)),
+    }
+}
+
 /// The user stopped the run.
 pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0621", "the run was interrupted")
@@ -263,6 +335,9 @@ pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0709", format!("the run was ended because {}", one_line(reason, 300)))
         .effect("without a journal a crash could not be told from success, so nothing more was begun")
         .state("what was journalled stands; a step that was running is looked at again by resume")
-        .next("make space or mend the disk that holds the state folder")
+        .next(match reason.contains(ROBBED) {
+            true => "see who took the lock over, and why: railwright lock list INVENTORY, and the journal below .railwright/runs",
+            false => "make space or mend the disk that holds the state folder",
+        })
         .next(next.resume())
 }

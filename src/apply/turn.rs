@@ -11,10 +11,11 @@ use super::shared::Shared;
 use super::signal::{Command, Signal};
 use super::steps::{Role, Step};
 use super::trouble;
+use super::watch::{Notice, Watch};
 use crate::base::{Diagnostic, Target};
 use crate::plan::NodeKind;
 use crate::state::journal_writer::JournalError;
-use crate::state::{Entry, Outcome, Skip, State};
+use crate::state::{Entry, Order, OrderKind, Outcome, Skip, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -34,13 +35,15 @@ pub(super) struct Turn {
     /// Hosts that passed a gate, in this part of the run or before.
     proven: BTreeSet<String>,
     interrupts: u32,
+    watch: Watch,
 }
 
 impl Turn {
     /// Before the first signal.
     pub fn new(shared: Arc<Shared>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
-        Turn { shared, scheduler, tasks: JoinSet::new(), of_task: BTreeMap::new(), problems, proven, interrupts: 0 }
+        let watch = Watch::of(&shared.context, &shared.plan.rollout, &shared.run);
+        Turn { shared, scheduler, tasks: JoinSet::new(), of_task: BTreeMap::new(), problems, proven, interrupts: 0, watch }
     }
 
     /// From signal to signal until all is over.
@@ -48,6 +51,10 @@ impl Turn {
         let mut interrupts = self.shared.context.interrupts.clone();
         interrupts.mark_changed();
         let mut listening = true;
+        // The hosts were reached for a while: the window may have closed meanwhile.
+        for notice in self.watch.look() {
+            self.noticed(notice).await;
+        }
         let mut over = self.signal(Signal::Begin { unreachable }).await;
         while !over {
             over = tokio::select! {
@@ -57,6 +64,13 @@ impl Turn {
                     listening = changed.is_ok();
                     let count = *interrupts.borrow();
                     self.interrupted(count).await
+                }
+                notices = self.watch.next() => {
+                    let mut ended = false;
+                    for notice in notices {
+                        ended = ended || self.noticed(notice).await;
+                    }
+                    ended
                 }
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined).await?,
             };
@@ -108,6 +122,28 @@ impl Turn {
         trouble::unknown(&node.id, reason, &resources, &self.shared.next)
     }
 
+    /// What the watch saw is journalled where somebody ordered it, shown, and told to the scheduler.
+    async fn noticed(&mut self, notice: Notice) -> bool {
+        let (signal, because) = match notice {
+            Notice::Closed => (Signal::Close, Skip::Window),
+            Notice::Expired => (Signal::Expire, Skip::Deadline),
+            Notice::Ordered(Order { order, who, machine, .. }) => {
+                self.shared.journal.note(Entry::Ordered { order, who: who.clone(), machine });
+                (self.shared.sink)(Event::Ordered { order, who });
+                return match order {
+                    OrderKind::Pause => self.signal(Signal::Pause).await,
+                    OrderKind::Continue => self.signal(Signal::Continue).await,
+                    OrderKind::Abort => self.interrupted(self.interrupts.max(1)).await,
+                };
+            }
+        };
+        let over = self.signal(signal).await;
+        if self.scheduler.stopped() == Some(&because) {
+            (self.shared.sink)(Event::Halted { because, running: self.tasks.len() });
+        }
+        over
+    }
+
     async fn interrupted(&mut self, count: u32) -> bool {
         let before = std::mem::replace(&mut self.interrupts, count);
         let mut over = false;
@@ -157,6 +193,7 @@ impl Turn {
     fn start_gate(&mut self, step: usize, hosts: Vec<String>) {
         let shared = self.shared.clone();
         let proven: Vec<String> = self.proven.iter().cloned().collect();
+        shared.journal.note(Entry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         let handle = self.tasks.spawn(async move {
             let result = shared.context.gatekeeper.check(&hosts, &proven).await;
@@ -201,13 +238,21 @@ impl Turn {
     fn summary(&self, outcomes: &[(String, Outcome)]) -> Option<Diagnostic> {
         let skipped =
             |wanted: &Skip| outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Skipped { because } if because == wanted)).count();
-        let (budget, interrupted) = (skipped(&Skip::Budget), skipped(&Skip::Interrupted));
-        let limit = self.shared.plan.rollout.max_unavailable;
-        match (interrupted, budget) {
-            (0, 0) => None,
-            (0, budget) => Some(trouble::budget(budget, self.scheduler.unavailable(), limit, &self.shared.next)),
-            (interrupted, _) => Some(trouble::interrupted(interrupted, &self.shared.next)),
-        }
+        let next = &self.shared.next;
+        let rollout = &self.shared.plan.rollout;
+        let told = |because: Skip| match (skipped(&because), because) {
+            (0, _) => None,
+            (count, Skip::Interrupted) => Some(trouble::interrupted(count, next)),
+            (count, Skip::Window) => Some(trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)),
+            (count, Skip::Deadline) => Some(trouble::deadline(count, rollout.deadline_s.unwrap_or_default(), next)),
+            (count, _) => match rollout.failure_budget {
+                Some(failures) if self.scheduler.lost() >= failures => {
+                    Some(trouble::failure_budget(count, self.scheduler.lost(), failures, next))
+                }
+                _ => Some(trouble::budget(count, self.scheduler.unavailable(), rollout.max_unavailable, next)),
+            },
+        };
+        [Skip::Interrupted, Skip::Window, Skip::Deadline, Skip::Budget].into_iter().find_map(told)
     }
 }
 

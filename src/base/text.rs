@@ -22,6 +22,20 @@ pub fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Seconds as people say them, in at most two units: `45 s`, `4 min`, `1 h 30 min`, `2 d 3 h`.
+pub fn duration(seconds: u64) -> String {
+    let parts = |high: u64, one: &str, low: u64, other: &str| match low {
+        0 => format!("{high} {one}"),
+        low => format!("{high} {one} {low} {other}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => parts(seconds / 60, "min", seconds % 60, "s"),
+        3600..86_400 => parts(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => parts(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
 /// Bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

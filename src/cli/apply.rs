@@ -3,13 +3,14 @@
 use super::gate::Gate;
 use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
-use super::verification;
 use super::{Exit, Failure};
+use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
 use crate::base::Diagnostic;
 use crate::plan::{Node, Plan, Selection};
 use crate::report;
 use crate::report::document::{self, RunDocument};
+use crate::system::clock::Clock;
 use crate::system::{signals, terminal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let (prepared, plan) = chosen(arguments).await?;
     let work = plan.nodes.iter().any(|node| node.held.is_none() && !node.members().is_empty());
     if !arguments.plan.is_file() || !arguments.yes {
-        report::out::note(&report::plan::screen(&plan, &report::plan::Next::default()));
+        let next = report::plan::Next { time: rollout::time(&prepared, &plan)?, ..Default::default() };
+        report::out::note(&report::plan::screen(&plan, &next));
     }
     let left = pipeline::tell_left_open(&prepared)?;
     if !work {
@@ -57,6 +59,11 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
             report::out::print(&document::text(&RunDocument::of(&outcome)));
         }
         return Ok(exit(outcome.ending));
+    }
+    // Nobody is asked for what would be refused.
+    let closed = apply::refusal::of_windows(&plan, plan.nodes.iter(), Clock::Real.now(), "run the same command again");
+    if let (false, Some(problem)) = (arguments.yes, closed) {
+        return Err(Failure::refused(vec![problem]));
     }
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_change());
@@ -106,6 +113,7 @@ pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Res
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
         wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
         patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },
+        clock: Clock::Real,
         interrupts: signals::interrupts(),
     })
 }

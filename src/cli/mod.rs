@@ -11,11 +11,13 @@ pub mod gate;
 pub mod graph;
 pub mod inventory;
 pub mod lab;
+pub mod lock;
 pub mod look;
 pub mod pipeline;
 pub mod plan;
 pub mod recording;
 pub mod resume;
+pub mod rollout;
 pub mod schema;
 pub mod secrets;
 pub mod show;
@@ -49,6 +51,8 @@ pub enum Command {
     Show(show::Show),
     Apply(apply::Apply),
     Resume(resume::Resume),
+    Rollout(rollout::Arguments),
+    Lock(lock::Arguments),
     Verify(verify::Verify),
     Drift(drift::Drift),
     Facts(facts::Facts),
@@ -77,6 +81,8 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Show(arguments) => show::run(&arguments),
         Command::Apply(arguments) => wait(apply::run(&arguments)),
         Command::Resume(arguments) => wait(resume::run(&arguments)),
+        Command::Lock(arguments) => wait(lock::run(&arguments)),
+        Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),

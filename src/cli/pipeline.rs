@@ -147,9 +147,7 @@ impl Prepared {
 
     /// The limits of the spec, for as many hosts as it has.
     pub fn rollout(&self) -> RolloutPolicy {
-        let (rollout, hosts) = (&self.inventory.loaded.spec.rollout, self.inventory.loaded.hosts.len());
-        let max_unavailable = rollout.max_unavailable(hosts);
-        RolloutPolicy { canary: rollout.canary(), max_unavailable, max_disruption: rollout.max_disruption() }
+        RolloutPolicy::of(&self.inventory.loaded)
     }
 
     /// What a gate has to prove in this cluster.

@@ -1,7 +1,7 @@
 //! `railwright plan`.
 
 use super::pipeline::{self, Source};
-use super::{Exit, Failure};
+use super::{Exit, Failure, rollout};
 use crate::plan::Selection;
 use crate::report;
 use std::path::PathBuf;
@@ -51,6 +51,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         let next = report::plan::Next {
             file: arguments.output.as_ref().map(|file| file.display().to_string()),
             inventory: arguments.inventory.display().to_string(),
+            time: rollout::time(&prepared, &plan)?,
         };
         report::out::print(&report::plan::screen(&plan, &next));
     }

@@ -7,7 +7,7 @@ use crate::report::{document, out};
 /// Print the JSON Schema of the spec, for editors, or of a document that is printed as JSON
 #[derive(Debug, clap::Args)]
 pub struct Schema {
-    /// spec, plan, observation, drift, verify, run, state or validation
+    /// spec, plan, observation, drift, verify, run, rollout, state or validation
     #[arg(default_value = "spec")]
     document: String,
 }

@@ -29,7 +29,7 @@ pub fn run(arguments: &Show) -> Result<Exit, Failure> {
     let subject = arguments.address.join(" ");
     let text = match subject.as_str() {
         _ if arguments.json => String::from_utf8_lossy(&crate::plan::file::bytes(&plan)).into_owned(),
-        "" => report::plan::screen(&plan, &report::plan::Next { file: Some(file), inventory: String::new() }),
+        "" => report::plan::screen(&plan, &report::plan::Next { file: Some(file), ..Default::default() }),
         subject => report::plan::details(&plan, &named(&plan, subject)?).ok_or_else(|| {
             Diagnostic::error("RW0306", format!("{file} has no step for {}", one_line(subject, 80)))
                 .state("nothing was changed")

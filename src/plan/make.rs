@@ -3,9 +3,9 @@
 use super::dropped::dropped;
 use super::group::group;
 use super::judge::{Item, KindLookup, Status, differences, judge};
-use super::model::{FORMAT_VERSION, Member, Node, NodeKind, Plan, Proof, Reason, RolloutPolicy, UnknownFinding};
+use super::model::{FORMAT_VERSION, Member, Node, NodeKind, Plan, Proof, Reason, UnknownFinding};
 use super::order::{contract, item_graph};
-use super::{InventoryOrigin, LastApplied, Selection, file, owed, select, waves};
+use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, file, owed, select, waves};
 use crate::base::{Diagnostic, Digest, Target};
 use crate::graph::{Cycle, Graph};
 use crate::resource::{Action, Disruption, Observation, Plane, Wish};

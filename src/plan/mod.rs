@@ -2,7 +2,7 @@
 //! Pure: the same inputs give the same bytes.
 //!
 //! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe; `group`
-//! joins changes that go out together; `order` puts edges and reboots between them; `waves` takes hosts in turn;
+//! joins changes that go out together; `order` puts edges and reboots between them; `waves` takes hosts in turn, by the rules of `policy`;
 //! `dropped` names what stays behind; `make` runs these in order.
 
 pub mod dropped;
@@ -14,6 +14,7 @@ pub mod make;
 pub mod model;
 pub mod order;
 mod owed;
+pub mod policy;
 pub mod select;
 #[cfg(test)]
 mod tests;
@@ -21,5 +22,6 @@ pub mod waves;
 
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
-pub use model::{Difference, Dropped, InventoryOrigin, Member, Node, NodeKind, Plan, Proof, Reason, RolloutPolicy, UnknownFinding};
+pub use model::{Difference, Dropped, InventoryOrigin, Member, Node, NodeKind, Plan, Proof, Reason, UnknownFinding};
+pub use policy::RolloutPolicy;
 pub use select::Selection;

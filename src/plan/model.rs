@@ -1,5 +1,6 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
+use super::policy::RolloutPolicy;
 use crate::base::{Address, Digest, Place, Target};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use serde::{Deserialize, Serialize};
@@ -212,17 +213,6 @@ impl InventoryOrigin {
             (None, _) => "not under version control".to_owned(),
         }
     }
-}
-
-/// How hosts are taken in turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RolloutPolicy {
-    /// Hosts in the first wave.
-    pub canary: usize,
-    /// Hosts that may be out of service at the same time.
-    pub max_unavailable: usize,
-    /// Nodes above this are held.
-    pub max_disruption: Disruption,
 }
 
 /// What the gates of a rollout prove, by what the spec has.

@@ -91,7 +91,7 @@ impl World {
                 texts: BTreeMap::new(),
             },
             targets: Vec::new(),
-            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
+            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             selection: Selection::default(),
         }
     }

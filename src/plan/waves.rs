@@ -1,8 +1,23 @@
-//! Hosts are taken in turn: the canary, then batches no larger than may be unavailable, with a gate after each wave.
+//! Hosts are taken in turn: the canary, then one batch after the other, with a gate after each wave.
+//!
+//! The rules:
+//!
+//! - The first wave has the first `canary` hosts of *each* hardware class: what breaks on one GPU, NIC or system only is
+//!   seen on one host of it.
+//! - Each wave after it is a rung of the ladder, the last rung repeated.
+//! - With failure domains, a wave after the first has hosts of one domain only: where the domain has fewer hosts left
+//!   than the rung asks for, the wave ends with the domain, and the next one begins with the next domain. So what a wave
+//!   takes down is at most what a rack's power or a leaf switch takes down anyway. Domains follow each other in the order
+//!   of their first hosts.
+//!
+//! How many of a wave's hosts are out of service at the same time is not decided here: the scheduler keeps that budget,
+//! also where a wave is larger.
 
-use super::model::{Node, NodeKind, RolloutPolicy};
-use crate::base::{Target, TargetKind};
+use super::model::{Node, NodeKind};
+use super::policy::RolloutPolicy;
+use crate::base::{Target, TargetKind, nodeset};
 use crate::resource::Disruption;
+use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives every node its wave, puts a gate after each wave, and makes the next wave's first nodes wait for it.
@@ -24,16 +39,49 @@ pub fn roll_out(nodes: &mut Vec<Node>, targets: &[Target], policy: &RolloutPolic
     nodes.extend(gates);
 }
 
-/// The first wave has `canary` hosts, each later one as many as may be out of service at once.
+/// The hosts of each wave, in the spec's order.
 fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
-    let canary = policy.canary.clamp(1, policy.max_unavailable.max(1)).min(hosts.len());
-    let (first, rest) = hosts.split_at(canary);
-    let mut waves = Vec::new();
-    if !first.is_empty() {
-        waves.push(first.to_vec());
+    if hosts.is_empty() {
+        return Vec::new();
     }
-    waves.extend(rest.chunks(policy.max_unavailable.max(1)).map(<[Target]>::to_vec));
+    let (canary, rest) = canary(hosts, policy);
+    let mut waves = vec![canary];
+    let mut ladder = policy.ladder();
+    for mut domain in domains(rest, policy) {
+        while !domain.is_empty() {
+            let size = ladder.next().unwrap_or(1).clamp(1, domain.len());
+            waves.push(domain.drain(..size).collect());
+        }
+    }
     waves
+}
+
+/// The first hosts of each hardware class, and all others.
+fn canary(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>) {
+    let class_of = by_host(&policy.classes);
+    let of_each = policy.canary.clamp(1, policy.max_unavailable.max(1));
+    let mut taken: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    hosts.iter().cloned().partition(|host| {
+        let taken = taken.entry(class_of.get(&host.name).copied()).or_default();
+        *taken += 1;
+        *taken <= of_each
+    })
+}
+
+/// The hosts of each failure domain, in the order of their first hosts; all in one where waves do not keep to domains.
+fn domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
+    let domain_of = by_host(&policy.domains);
+    let mut domains: IndexMap<Option<&str>, Vec<Target>> = IndexMap::new();
+    for host in hosts {
+        domains.entry(domain_of.get(&host.name).copied()).or_default().push(host);
+    }
+    domains.into_values().collect()
+}
+
+/// Which of these node-sets each host is in.
+fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
+    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
+    sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
 }
 
 fn in_wave_prefix(id: &str, target: Option<&Target>) -> bool {
@@ -56,5 +104,77 @@ fn gate(wave: usize, hosts: &[Target], nodes: &[Node]) -> Node {
         after: members.iter().map(|n| n.id.clone()).filter(|id| !waited.contains(id)).collect(),
         wave,
         held: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hosts(set: &str) -> Vec<Target> {
+        nodeset::expand(set).unwrap().into_iter().map(Target::host).collect()
+    }
+
+    fn sets(sets: &[(&str, &str)]) -> BTreeMap<String, String> {
+        sets.iter().map(|(key, set)| ((*key).to_owned(), (*set).to_owned())).collect()
+    }
+
+    fn shown(policy: &RolloutPolicy, set: &str) -> String {
+        let names = |wave: &Vec<Target>| nodeset::fold(&wave.iter().map(|host| host.name.clone()).collect::<Vec<_>>());
+        waves(&hosts(set), policy).iter().map(names).collect::<Vec<_>>().join(" > ")
+    }
+
+    #[test]
+    fn a_canary_of_each_class_and_a_ladder_whose_last_rung_repeats() {
+        let policy = RolloutPolicy { canary: 1, max_unavailable: 2, ..RolloutPolicy::default() };
+        assert_eq!(shown(&policy, "n[1-6]"), "n1 > n[2-3] > n[4-5] > n6");
+        let ladder = RolloutPolicy { batches: vec![1, 3], ..policy };
+        assert_eq!(shown(&ladder, "n[1-9]"), "n1 > n2 > n[3-5] > n[6-8] > n9");
+        let classes = RolloutPolicy { classes: sets(&[("a", "n[1-6]"), ("b", "n[7-8]")]), ..ladder };
+        assert_eq!(shown(&classes, "n[1-9]"), "n[1,7,9] > n2 > n[3-5] > n[6,8]", "n9 is in no class: one of its own");
+        assert_eq!(shown(&RolloutPolicy { canary: 9, ..classes }, "n[1-9]"), "n[1-2,7-9] > n3 > n[4-6]", "never more than may be out");
+        assert_eq!(waves(&[], &RolloutPolicy::default()), Vec::<Vec<Target>>::new());
+        assert_eq!(shown(&RolloutPolicy::default(), "n[1-2]"), "n1 > n2", "a plan that says nothing goes one by one");
+    }
+
+    #[test]
+    fn a_wave_ends_with_its_failure_domain() {
+        let domains = sets(&[("z", "n[1-4]"), ("a", "n[5-12]")]);
+        let policy = RolloutPolicy { canary: 1, max_unavailable: 3, batches: vec![1, 3], domains, ..RolloutPolicy::default() };
+        assert_eq!(shown(&policy, "n[1-12]"), "n1 > n2 > n[3-4] > n[5-7] > n[8-10] > n[11-12]");
+        assert_eq!(shown(&policy, "n[5-12],n[1-4]"), "n5 > n6 > n[7-9] > n[10-12] > n[1-3] > n4", "in the order of the spec");
+    }
+
+    proptest! {
+        #[test]
+        fn every_host_once_canaries_of_all_classes_and_no_later_wave_across_domains_or_above_its_rung(
+            class in proptest::collection::vec(0usize..3, 1..40), domain in proptest::collection::vec(0usize..4, 40),
+            batches in proptest::collection::vec(1usize..9, 0..4), canary in 1usize..4, max_unavailable in 1usize..5, with_domains: bool
+        ) {
+            let all = hosts(&format!("n[1-{}]", class.len()));
+            let sets = |keys: &[usize]| {
+                let of = |key| all.iter().zip(keys).filter(|(_, k)| **k == key).map(|(host, _)| host.name.clone()).collect::<Vec<_>>();
+                (0..4).map(|key| (format!("k{key}"), nodeset::fold(&of(key)))).filter(|(_, set)| !set.is_empty()).collect::<BTreeMap<_, _>>()
+            };
+            let domains = if with_domains { sets(&domain) } else { BTreeMap::new() };
+            let policy = RolloutPolicy { canary, max_unavailable, batches, classes: sets(&class), domains, ..RolloutPolicy::default() };
+            let waves = waves(&all, &policy);
+            let mut seen: Vec<Target> = waves.concat();
+            seen.sort();
+            let mut sorted = all.clone();
+            sorted.sort();
+            prop_assert_eq!(seen, sorted);
+            let number = |host: &Target| all.iter().position(|other| other == host).unwrap();
+            for key in 0..3 {
+                let count = |hosts: &[Target]| hosts.iter().filter(|host| class[number(host)] == key).count();
+                prop_assert_eq!(count(&waves[0]), count(&all).min(canary.min(max_unavailable)));
+            }
+            for (wave, rung) in waves[1..].iter().zip(policy.ladder()) {
+                prop_assert!(!wave.is_empty() && wave.len() <= rung);
+                let of_wave: BTreeSet<usize> = wave.iter().map(|host| domain[number(host)]).collect();
+                prop_assert!(!with_domains || of_wave.len() == 1, "a wave across {} domains", of_wave.len());
+            }
+        }
     }
 }

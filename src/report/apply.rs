@@ -5,7 +5,7 @@ use super::out;
 use crate::apply::{ApplyOutcome, Counts, Ending, Event};
 use crate::base::nodeset;
 use crate::base::text::{clean, counted, one_line};
-use crate::state::Outcome;
+use crate::state::{OrderKind, Outcome, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -138,7 +138,7 @@ fn clock(elapsed: Duration) -> String {
 }
 
 /// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
-fn step(node: &str) -> String {
+pub(super) fn step(node: &str) -> String {
     let mut parts = node.strip_prefix("host/").unwrap_or(node).splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
     match (parts.next(), parts.next(), parts.next()) {
         (Some(host), Some(kind), Some(name)) if kind == "transaction" => format!("{host}  {name}"),
@@ -163,6 +163,15 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
             None => format!("{}  gate passed", nodeset::fold(hosts)),
             Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold(hosts), one_line(&why, 200)),
         },
+        Event::Ordered { order, who } => match order {
+            OrderKind::Pause => format!("PAUSED by {}: nothing new starts until `railwright rollout continue`", clean(who)),
+            OrderKind::Continue => format!("goes on, by {}", clean(who)),
+            OrderKind::Abort => format!("ABORTED by {}", clean(who)),
+        },
+        Event::Halted { because, running } => {
+            let what = if *because == Skip::Deadline { "the deadline came" } else { "the maintenance window closed" };
+            format!("{what}: nothing new starts, {running} steps are finished first")
+        }
         Event::Interrupted { running, reboot_limit } => stopping(running, *reboot_limit),
         _ => return None,
     })

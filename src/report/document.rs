@@ -1,6 +1,7 @@
 //! Everything that can be printed as JSON, each kind of document with a name, a version and a schema. Readers ignore
 //! keys that they do not know; the major of `format_version` grows when a key changes its meaning.
 
+use crate::apply::status::RolloutStatus;
 use crate::apply::{ApplyOutcome, Counts, Ending};
 use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Plan};
@@ -91,6 +92,21 @@ impl RunDocument {
     }
 }
 
+/// `rollout status --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RolloutDocument<'a> {
+    format_version: &'static str,
+    #[serde(flatten)]
+    status: &'a RolloutStatus,
+}
+
+impl<'a> RolloutDocument<'a> {
+    /// Of a run.
+    pub fn of(status: &'a RolloutStatus) -> Self {
+        RolloutDocument { format_version: FORMAT_VERSION, status }
+    }
+}
+
 /// `state list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StateDocument {
@@ -158,12 +174,13 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 7] = [
+const DOCUMENTS: [(&str, Make); 8] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
+    ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),
     ("validation", || schemars::schema_for!(ValidationDocument)),
 ];

@@ -14,6 +14,7 @@ mod rules;
 pub mod schema;
 pub mod source;
 mod tree;
+pub mod window;
 pub mod yaml;
 
 pub use hosts::{Host, HostSsh, Rail};

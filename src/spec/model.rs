@@ -1,6 +1,7 @@
 //! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a path).
 //! Field docs become the JSON Schema's descriptions, so they are written for the user.
 
+use super::window::Window;
 use crate::resource::{Disruption, Plane};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -252,16 +253,39 @@ pub struct Repository {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rollout {
-    /// Hosts in the first wave; 1 unless said otherwise.
+    /// Hosts of each hardware class (GPU model, NIC model, operating system) in the first wave; 1 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<u32>,
     /// Hosts that may be out of service at the same time: a number, or text like `10%`; 1 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::schema::count_or_percent")]
     pub max_unavailable: Option<Value>,
+    /// How many hosts each wave after the first has, the last repeated: numbers, or shares of all hosts like `10%`.
+    /// As many as `max_unavailable` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "super::schema::counts_or_percents")]
+    pub batches: Vec<Value>,
+    /// The label of the nodes that names their failure domain, such as `rack` or `leaf`: a wave after the first has hosts
+    /// of one domain only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
+    /// How many hosts may be lost (failed, unknown, unreachable) before nothing new is begun: a number, or a share of all
+    /// hosts like `5%`; `max_unavailable` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::schema::count_or_percent")]
+    pub failure_budget: Option<Value>,
     /// Changes that disturb more are held; `reboot` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_disruption: Option<Disruption>,
+    /// Maintenance windows: what disturbs much begins only inside one of them. At any time unless said otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+    /// What disturbs at least so much waits for a window; `link_blip` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows_for: Option<Disruption>,
+    /// How long a run may go on, such as `4h`; then nothing new is begun, and the rest is left to `resume`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
 }
 
 /// What the fabric must deliver; checks without an expectation only report.

@@ -1,6 +1,7 @@
 //! The rollout's numbers, with their defaults filled in.
 
 use super::model::Rollout;
+use super::window;
 use crate::resource::Disruption;
 use serde_json::Value;
 
@@ -41,9 +42,30 @@ impl Rollout {
         self.max_unavailable.as_ref().and_then(Budget::read).unwrap_or(Budget::Hosts(1)).of(hosts)
     }
 
-    /// Hosts in the first wave.
+    /// How many hosts each wave after the first has, the last repeated; empty where nothing is said.
+    pub fn batches(&self, hosts: usize) -> Vec<usize> {
+        self.batches.iter().filter_map(Budget::read).map(|batch| batch.of(hosts).max(1)).collect()
+    }
+
+    /// How many hosts may be lost before nothing new is begun; nothing where it is not said.
+    pub fn failure_budget(&self, hosts: usize) -> Option<usize> {
+        Some(self.failure_budget.as_ref().and_then(Budget::read)?.of(hosts))
+    }
+
+    /// Hosts of each hardware class in the first wave.
     pub fn canary(&self) -> usize {
         self.canary.unwrap_or(1) as usize
+    }
+
+    /// What disturbs at least so much waits for a window.
+    pub fn windows_for(&self) -> Disruption {
+        self.windows_for.unwrap_or(Disruption::LinkBlip)
+    }
+
+    /// How many seconds a run may go on.
+    pub fn deadline_s(&self) -> Option<u64> {
+        let deadline = window::duration(self.deadline.as_deref()?)?;
+        Some(deadline.as_secs().unsigned_abs().max(1))
     }
 
     /// Changes that disturb more are held.

@@ -15,6 +15,11 @@ pub(super) fn count_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::S
     })
 }
 
+/// `batches`: a list of them.
+pub(super) fn counts_or_percents(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "array", "items": count_or_percent(generator) })
+}
+
 /// One JSON document with a line break at its end.
 pub fn schema() -> String {
     let mut schema = schemars::schema_for!(Spec);

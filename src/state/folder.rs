@@ -125,8 +125,15 @@ impl StateFolder {
 
     /// The newest run's name.
     pub fn newest_run(&self) -> Result<Option<String>, Diagnostic> {
+        Ok(self.runs()?.pop())
+    }
+
+    /// All runs, the newest last.
+    pub fn runs(&self) -> Result<Vec<String>, Diagnostic> {
         let names = files::names_in(&self.root.join("runs")).map_err(|error| self.unusable(&error))?;
-        Ok(names.into_iter().filter_map(|name| Some((run_number(&name)?, name))).max().map(|(_, name)| name))
+        let mut runs: Vec<(u64, String)> = names.into_iter().filter_map(|name| Some((run_number(&name)?, name))).collect();
+        runs.sort();
+        Ok(runs.into_iter().map(|(_, name)| name).collect())
     }
 
     /// Makes the journal of a new run, with a copy of its plan beside it.
@@ -150,12 +157,16 @@ impl StateFolder {
     /// The journal of a run; empty when the run has none yet.
     pub fn read_journal(&self, run: &str) -> Result<Journal, Diagnostic> {
         let path = self.run_folder(run).join("journal.jsonl");
-        let bytes = match files::read_limited(&path, FILE_LIMIT_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(self.unusable(&error)),
-        };
-        journal::read(&path.display().to_string(), &bytes)
+        journal::read(&path.display().to_string(), &self.journal_bytes(run, FILE_LIMIT_BYTES)?)
+    }
+
+    /// The same as it stands in its file, unless that is larger than this.
+    pub fn journal_bytes(&self, run: &str, limit: u64) -> Result<Vec<u8>, Diagnostic> {
+        match files::read_limited(&self.run_folder(run).join("journal.jsonl"), limit) {
+            Ok(bytes) => Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.unusable(&error)),
+        }
     }
 
     /// Goes on with a journal that was read; its torn end is cut off.
@@ -174,7 +185,7 @@ impl StateFolder {
         JournalWriter::start(store, chain).map_err(|error| self.unusable(&error))
     }
 
-    fn run_folder(&self, run: &str) -> PathBuf {
+    pub(super) fn run_folder(&self, run: &str) -> PathBuf {
         self.root.join("runs").join(run)
     }
 

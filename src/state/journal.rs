@@ -1,6 +1,7 @@
 //! The journal of a run as text: one JSON object a line, each sealed with a checksum over itself and the line before,
 //! so that a torn end is told from a broken middle. Pure; `journal_writer` writes it.
 
+use super::order::OrderKind;
 use super::outcome::Outcome;
 use crate::base::{Address, Diagnostic, Digest};
 use crate::plan::Applied;
@@ -125,6 +126,13 @@ pub enum Entry {
         /// The boot after.
         to: String,
     },
+    /// The functional check of some hosts begins.
+    GateStarted {
+        /// The gate's id.
+        node: String,
+        /// The hosts that are checked.
+        hosts: Vec<String>,
+    },
     /// The functional check of some hosts.
     GateChecked {
         /// The gate's id.
@@ -140,6 +148,30 @@ pub enum Entry {
         host: String,
         /// The record's serial.
         serial: u64,
+    },
+    /// Somebody ordered the run something.
+    Ordered {
+        /// What.
+        order: OrderKind,
+        /// The user.
+        who: String,
+        /// The machine that it was ordered on.
+        machine: String,
+    },
+    /// Locks were taken away from whoever had them.
+    LockStolen {
+        /// The user.
+        who: String,
+        /// The machine.
+        machine: String,
+        /// Why, in the user's words.
+        reason: String,
+        /// The fencing number from then on.
+        fence: u64,
+        /// From whom.
+        from: Vec<String>,
+        /// On these hosts; the cluster's own lock besides.
+        hosts: Vec<String>,
     },
     /// The run ended in order; it may still be resumed when not all is done.
     RunFinished {

@@ -1,12 +1,21 @@
 //! One run at a time: a lock for the cluster on this side, with a number that only goes up. Each host keeps a lock of
 //! its own with the highest number that it has seen, so that a run which slept through its successor is refused.
 
+use super::fenced::Fenced;
 use super::folder::StateFolder;
+use super::journal_writer::JournalStore;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::system::lock_file::{LockFile, Tried};
-use crate::system::{clock, identity};
+use crate::system::{clock, files, identity};
 use serde::{Deserialize, Serialize};
+
+/// How often the holder of a lock gives a sign of life, in seconds.
+pub const HEARTBEAT_S: u64 = 60;
+/// A holder that gave one within so many seconds may well be alive.
+pub const YOUNG_S: u64 = 3 * HEARTBEAT_S;
+/// The file of the latest one on this side.
+const BEAT: &str = "beat";
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,10 +86,81 @@ impl ClusterLock {
         }
     }
 
+    /// Takes the lock, also from a process that holds it and gave no sign of life for a while, or is forced to give it up:
+    /// that one can write no journal any more. With the holder that it was taken from.
+    pub fn take_away(folder: &StateFolder, command: &str, force: bool) -> Result<(Self, Option<String>), Diagnostic> {
+        folder.prepare()?;
+        let path = folder.path().join("lock");
+        let holder = Holder::here(folder, command)?;
+        let unusable = |error| folder.unusable(&error);
+        let line = match LockFile::try_take(&path, &holder.line()).map_err(unusable)? {
+            Tried::Taken(file) => return Ok((ClusterLock { _file: file, holder, fence: folder.next_fence()? }, None)),
+            Tried::Held(line) => line,
+        };
+        let from = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
+        let age = LocalLock::age_s(folder);
+        if age.is_some_and(|age| age < YOUNG_S) && !force {
+            return Err(young(&from, age.unwrap_or_default()));
+        }
+        LockFile::take_away(&path).map_err(unusable)?;
+        Ok((Self::take(folder, command)?, Some(from)))
+    }
+
+    /// A journal that is written only while this lock is held.
+    pub fn fenced(&self, folder: &StateFolder, store: Box<dyn JournalStore>) -> Result<Box<dyn JournalStore>, Diagnostic> {
+        let token = self._file.token(&folder.path().join("lock")).map_err(|error| folder.unusable(&error))?;
+        Ok(Box::new(Fenced::new(store, token)))
+    }
+
     /// Whether a run goes on here at this moment.
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
         LockFile::is_held(&folder.path().join("lock")).map_err(|error| folder.unusable(&error))
     }
+}
+
+/// The lock on this side, for those who only look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalLock {
+    /// Who has it, in words.
+    pub holder: String,
+    /// What it said with its latest sign of life.
+    pub note: String,
+    /// Seconds since then.
+    pub age_s: Option<u64>,
+}
+
+impl LocalLock {
+    /// The lock of a folder; nothing when nobody has it.
+    pub fn read(folder: &StateFolder) -> Result<Option<Self>, Diagnostic> {
+        if !ClusterLock::is_held(folder)? {
+            return Ok(None);
+        }
+        let text = |name: &str| files::read_limited(&folder.path().join(name), 4096).unwrap_or_default();
+        let line = String::from_utf8_lossy(&text("lock")).into_owned();
+        let holder = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
+        let age = |name: &str| files::age_s(&folder.path().join(name));
+        // One of an earlier holder says nothing of this one.
+        let note = if age(BEAT) <= age("lock") { one_line(String::from_utf8_lossy(&text(BEAT)).trim(), 60) } else { String::new() };
+        Ok(Some(LocalLock { holder, note, age_s: Self::age_s(folder) }))
+    }
+
+    /// A sign of life; one that cannot be given is not worth ending a run for.
+    pub fn beat(folder: &StateFolder, note: &str) {
+        let _ = files::write_atomic(&folder.path().join(BEAT), note.as_bytes(), 0o600);
+    }
+
+    /// Seconds since the lock was taken, or since the latest sign of life.
+    fn age_s(folder: &StateFolder) -> Option<u64> {
+        ["lock", BEAT].iter().filter_map(|name| files::age_s(&folder.path().join(name))).min()
+    }
+}
+
+fn young(holder: &str, age: u64) -> Diagnostic {
+    Diagnostic::error("RW0711", format!("the cluster's lock is held by a process that was seen alive {age} s ago: {holder}"))
+        .effect("taken away from a run that goes on, hosts would be changed from two sides for a moment")
+        .state("nothing was taken away")
+        .next("end that process: the lock goes with it")
+        .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; --force does not wait"))
 }
 
 fn held(folder: &StateFolder, line: &str) -> Diagnostic {

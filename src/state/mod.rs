@@ -1,6 +1,7 @@
 //! What railwright remembers: what was last applied (and what was there before), the journal of each run and its fold,
 //! and the locks. On our side it lives in a folder beside the inventory, on each host in `/var/lib/railwright`.
 
+pub mod fenced;
 pub mod folder;
 pub mod host_record;
 pub mod journal;
@@ -8,6 +9,7 @@ pub mod journal_writer;
 pub mod last_applied_file;
 pub mod listing;
 pub mod lock;
+pub mod order;
 pub mod outcome;
 pub mod run_status;
 pub mod sightings;
@@ -17,6 +19,7 @@ pub use host_record::HostRecord;
 pub use journal::{Entry, Record};
 pub use journal_writer::JournalWriter;
 pub use last_applied_file::State;
-pub use lock::{ClusterLock, Holder};
+pub use lock::{ClusterLock, Holder, LocalLock};
+pub use order::{Order, OrderKind};
 pub use outcome::{Outcome, Skip};
 pub use run_status::RunStatus;

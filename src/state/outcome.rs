@@ -25,6 +25,10 @@ pub enum Skip {
     },
     /// The run was interrupted first.
     Interrupted,
+    /// The maintenance window closed first.
+    Window,
+    /// The run's deadline came first.
+    Deadline,
 }
 
 /// How a node ended. Only `Done` is success.

@@ -1,6 +1,7 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
 use super::journal::{Entry, MemberIntent, Record};
+use super::order::OrderKind;
 use super::outcome::Outcome;
 use crate::base::{Address, Digest};
 use crate::plan::model::InventoryOrigin;
@@ -39,6 +40,19 @@ pub struct NodeStatus {
     pub removed: Vec<Address>,
     /// The record of its latest outcome.
     pub finished: u64,
+    /// When the latest attempt began, RFC 3339.
+    pub begun_at: Option<String>,
+    /// When its outcome came.
+    pub over_at: Option<String>,
+}
+
+/// A gate in the run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GateStatus {
+    /// Since when it is being checked; nothing when it is not.
+    pub checking_since: Option<String>,
+    /// How the latest check ended, and when.
+    pub checked: Option<(bool, String)>,
 }
 
 impl NodeStatus {
@@ -67,14 +81,20 @@ pub struct RunStatus {
     pub fence: u64,
     /// By node id.
     pub nodes: BTreeMap<String, NodeStatus>,
+    /// Gates by node id.
+    pub gates: BTreeMap<String, GateStatus>,
     /// Hosts whose record was written, with the latest serial.
     pub host_serials: BTreeMap<String, u64>,
     /// Hosts that passed a gate, with the record that says so.
     pub proven: BTreeMap<String, u64>,
+    /// Since when it is paused.
+    pub paused: Option<String>,
     /// How it ended, when it ended in order.
     pub ending: Option<String>,
     /// The last sequence number.
     pub sequence: u64,
+    /// When the last record was written.
+    pub latest_at: String,
 }
 
 impl RunStatus {
@@ -102,8 +122,8 @@ impl RunStatus {
 pub fn fold(records: &[Record]) -> RunStatus {
     let mut status = RunStatus::default();
     for record in records {
-        status.sequence = record.sequence;
         take(&mut status, record);
+        (status.sequence, status.latest_at) = (record.sequence, record.at.clone());
     }
     status
 }
@@ -113,13 +133,15 @@ fn take(status: &mut RunStatus, record: &Record) {
         Entry::RunStarted { run, plan, inventory, who, machine, .. } => {
             *status = RunStatus { run, plan, inventory, who, machine, started_at: record.at.clone(), sequence: 1, ..RunStatus::default() };
         }
-        Entry::RunResumed { .. } => status.ending = None,
+        Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
+        Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
         Entry::LockTaken { fence } => status.fence = fence,
         Entry::NodeStarted { node, attempt, token, actions, members, boot_id } => {
             let node = status.nodes.entry(node).or_default();
             let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
             node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
             node.outcome = None;
+            (node.begun_at, node.over_at) = (Some(record.at.clone()), None);
         }
         Entry::NodeFinished { node, outcome, applied, removed } => {
             let node = status.nodes.entry(node).or_default();
@@ -127,8 +149,12 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.applied = applied;
             node.removed = removed;
             node.finished = record.sequence;
+            node.over_at = Some(record.at.clone());
         }
-        Entry::GateChecked { hosts, passed, .. } => {
+        Entry::GateStarted { node, .. } => status.gates.entry(node).or_default().checking_since = Some(record.at.clone()),
+        Entry::GateChecked { node, hosts, passed } => {
+            let gate = status.gates.entry(node).or_default();
+            (gate.checking_since, gate.checked) = (None, Some((passed, record.at.clone())));
             if passed {
                 status.proven.extend(hosts.into_iter().map(|host| (host, record.sequence)));
             }
@@ -137,6 +163,7 @@ fn take(status: &mut RunStatus, record: &Record) {
             status.host_serials.insert(host, serial);
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
+        Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
         Entry::HostLocked { .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } | Entry::Rebooted { .. } => {}
     }
 }

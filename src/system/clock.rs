@@ -1,5 +1,8 @@
 //! Time and randomness, for the shell only.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 /// Now, RFC 3339 in UTC with whole seconds. `RAILWRIGHT_TEST_CLOCK` fixes it for transcripts.
 pub fn now() -> String {
     if let Ok(fixed) = std::env::var("RAILWRIGHT_TEST_CLOCK") {
@@ -50,4 +53,42 @@ pub fn block_for(milliseconds: u64) {
 /// Seconds since 1970 in UTC, for setting another machine's clock.
 pub fn unix_seconds() -> i64 {
     jiff::Timestamp::now().as_second()
+}
+
+/// A clock as a value.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// This machine's own.
+    Real,
+    /// One that is set from outside: seconds since 1970 in UTC.
+    Set(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// What it says. `RAILWRIGHT_TEST_CLOCK` fixes the real one as well.
+    pub fn now(&self) -> jiff::Timestamp {
+        match self {
+            Clock::Real => now().parse().unwrap_or_else(|_| jiff::Timestamp::now()),
+            Clock::Set(seconds) => jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).unwrap_or(jiff::Timestamp::MAX),
+        }
+    }
+}
+
+/// Comes round again and again; what is missed is not made up for.
+#[derive(Debug)]
+pub struct Ticker(tokio::time::Interval);
+
+impl Ticker {
+    /// The first time after so long.
+    pub fn every(period: std::time::Duration) -> Self {
+        let period = period.max(std::time::Duration::from_millis(1));
+        let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        Ticker(interval)
+    }
+
+    /// Waits for the next time; given up half way, it is not lost.
+    pub async fn tick(&mut self) {
+        self.0.tick().await;
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -18,7 +18,33 @@ pub enum Tried {
     Held(String),
 }
 
+/// By which a holder finds out whether its lock is still the one that others meet.
+#[derive(Debug, Clone)]
+pub struct LockToken {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl LockToken {
+    /// False once the lock was taken over, or somebody removed its file.
+    pub fn holds(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.inode))
+    }
+}
+
 impl LockFile {
+    /// What tells whether this lock, taken at this path, still holds.
+    pub fn token(&self, path: &Path) -> io::Result<LockToken> {
+        let metadata = self.0.metadata()?;
+        Ok(LockToken { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Puts a new file in the place of the lock's: its holder keeps the old one, which nobody else meets any more.
+    pub fn take_away(path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
     /// Takes the lock without waiting and writes the holder's text into the file.
     pub fn try_take(path: &Path, holder: &str) -> io::Result<Tried> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;

@@ -121,6 +121,15 @@ pub enum Upkeep {
     Lock { holder: String, fence: u64 },
     /// Lets the lock go if this holder has it.
     Unlock { holder: String },
+    /// A sign of life of this holder, with a word about what it does. Exit 0 the lock is still its own; 1 there is none;
+    /// 75 another has it, stdout its holder line.
+    Beat { holder: String, note: String },
+    /// Takes the lock away from this holder and sees to it that it cannot be had again with a lower fencing number.
+    /// Exit 0 done; 1 there is none; 75 another has it, stdout its holder line.
+    Steal { holder: String, fence: u64 },
+    /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or nothing), the seconds
+    /// since the last sign of life by the host's own clock, and the highest fencing number, a line each.
+    ReadLock,
     /// Whether a short step that an earlier connection began still runs. Exit 0 none does; 77 one does.
     Idle,
 }
@@ -163,6 +172,10 @@ impl Reader {
     /// All reads in one program.
     pub async fn read(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         self.0.read(reads).await
+    }
+    /// Who holds the host's lock.
+    pub async fn lock(&self) -> Result<Performed, TransportError> {
+        self.0.upkeep(&Upkeep::ReadLock).await
     }
     /// The record that the host keeps.
     pub async fn record(&self) -> Result<Performed, TransportError> {

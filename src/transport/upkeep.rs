@@ -2,7 +2,9 @@
 //! fencing number seen) and `step` (locked while a short step runs), below `/var/lib/railwright`, 0700 and 0600.
 //!
 //! The lock is made with `ln`: it appears with its content or not at all, also on a host without `flock`. The fencing
-//! number is compared while the lock is held, so two holders cannot both pass.
+//! number is compared while the lock is held, so two holders cannot both pass. `beat` beside it is touched while its
+//! holder lives; its age is told by the host's own clock, so that two clocks need not agree. Whoever takes a lock away
+//! moves it aside first: of two at once one has it.
 
 use super::{Upkeep, step};
 use crate::base::quote::sh;
@@ -23,6 +25,9 @@ fn script_in(upkeep: &Upkeep, folder: &str) -> String {
             format!("{PREPARE}h={holder}\nf={fence}\n{LOCK}", holder = sh(&one_line(holder)))
         }
         Upkeep::Unlock { holder } => format!("h={}\n{UNLOCK}", sh(&one_line(holder))),
+        Upkeep::Beat { holder, note } => format!("h={}\nn={}\n{BEAT}", sh(&one_line(holder)), sh(&one_line(note))),
+        Upkeep::Steal { holder, fence } => format!("{PREPARE}h={}\nf={fence}\n{STEAL}", sh(&one_line(holder))),
+        Upkeep::ReadLock => READ_LOCK.to_owned(),
         Upkeep::Idle => step::IDLE.to_owned(),
     };
     format!("b={}\n{body}", sh(folder))
@@ -56,7 +61,31 @@ const LOCK: &str = "t=\"$b/.lock.$$\"\n\
 const UNLOCK: &str = "[ -e \"$b/lock\" ] || exit 0\n\
     l=$(cat \"$b/lock\")\n\
     [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }\n\
-    rm -f \"$b/lock\"\n";
+    rm -f \"$b/lock\" \"$b/beat\"\n";
+
+/// Not synced: a sign of life that a power cut takes with it is none.
+const BEAT: &str = "[ -e \"$b/lock\" ] || exit 1\n\
+    l=$(cat \"$b/lock\")\n\
+    [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }\n\
+    umask 077\n\
+    t=\"$b/.beat.$$\"\n\
+    printf '%s\\n' \"$n\" >\"$t\" && mv -f \"$t\" \"$b/beat\" || { rm -f \"$t\"; exit 74; }\n";
+
+const STEAL: &str = "[ -e \"$b/lock\" ] || exit 1\n\
+    a=\"$b/.stolen.$$\"\n\
+    mv \"$b/lock\" \"$a\" 2>/dev/null || exit 1\n\
+    l=$(cat \"$a\")\n\
+    if [ \"$l\" != \"$h\" ]; then ln \"$a\" \"$b/lock\" 2>/dev/null; rm -f \"$a\"; printf '%s\\n' \"$l\"; exit 75; fi\n\
+    high=$(cat \"$b/fence\" 2>/dev/null); case $high in ''|*[!0-9]*) high=0 ;; esac\n\
+    [ \"$f\" -le \"$high\" ] || put \"$f\" fence || { ln \"$a\" \"$b/lock\" 2>/dev/null; rm -f \"$a\"; exit 74; }\n\
+    rm -f \"$a\" \"$b/beat\"\n";
+
+const READ_LOCK: &str = "[ -e \"$b/lock\" ] || exit 1\n\
+    s=$b/lock note=\n\
+    if [ \"$b/beat\" -nt \"$b/lock\" ]; then s=$b/beat; note=$(head -n 1 \"$s\"); fi\n\
+    m=$(stat -c %Y \"$s\") && n=$(date +%s) || exit 74\n\
+    high=$(cat \"$b/fence\" 2>/dev/null)\n\
+    printf '%s\\n%s\\n%s\\n%s\\n' \"$(head -n 1 \"$b/lock\")\" \"$note\" $((n - m)) \"$high\"\n";
 
 #[cfg(test)]
 mod tests {
@@ -99,6 +128,44 @@ mod tests {
         assert_eq!(run(folder.path(), &unlock("{\"run\":\"a\"}")).0, 0, "nobody has it: fine");
         assert_eq!(run(folder.path(), &lock("b", 4)), (76, "5\n".to_owned()));
         assert_eq!(run(folder.path(), &lock("c", 6)).0, 0, "a refused fence leaves no lock behind");
+    }
+
+    #[test]
+    fn a_lock_tells_who_has_it_and_when_that_one_was_last_seen_alive() {
+        let folder = tempfile::tempdir().unwrap();
+        let beat = |holder: &str| run(folder.path(), &Upkeep::Beat { holder: holder.to_owned(), note: "run 'r1'\nx".to_owned() });
+        assert_eq!((run(folder.path(), &Upkeep::ReadLock), beat("a").0), ((1, String::new()), 1), "nobody has it");
+        assert!(!folder.path().join("state").exists(), "a read and a beat without a lock leave nothing behind");
+        assert_eq!(run(folder.path(), &lock("a", 7)).0, 0);
+        let lines = run(folder.path(), &Upkeep::ReadLock).1;
+        assert_eq!([0, 1, 3].map(|n| lines.lines().nth(n).unwrap()), ["a", "", "7"]);
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(500);
+        let state = folder.path().join("state");
+        std::fs::File::open(state.join("lock")).unwrap().set_modified(old).unwrap();
+        let lines = run(folder.path(), &Upkeep::ReadLock).1;
+        let age = |lines: &str| lines.lines().nth(2).unwrap().parse::<u64>().unwrap();
+        assert!(age(&lines) >= 500, "{lines}");
+        assert_eq!((beat("b"), beat("a").0), ((75, "a\n".to_owned()), 0), "only the holder lives");
+        assert_eq!(run(folder.path(), &Upkeep::ReadLock).1.lines().nth(1), Some("run 'r1' x"));
+        assert!(age(&run(folder.path(), &Upkeep::ReadLock).1) < 500, "the latest sign of life counts");
+        assert_eq!(run(folder.path(), &Upkeep::Unlock { holder: "a".to_owned() }).0, 0);
+        assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "the fence stays");
+    }
+
+    #[test]
+    fn whoever_was_robbed_of_the_lock_does_not_get_it_back_with_its_old_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let steal = |holder: &str, fence| run(folder.path(), &Upkeep::Steal { holder: holder.to_owned(), fence });
+        assert_eq!(steal("a", 8).0, 1, "there is nothing to take");
+        assert_eq!(run(folder.path(), &lock("a", 7)).0, 0);
+        assert_eq!(steal("b", 8), (75, "a\n".to_owned()), "another one than was looked at");
+        assert_eq!(run(folder.path(), &lock("a", 7)).0, 0, "which keeps it");
+        assert_eq!(steal("a", 8), (0, String::new()));
+        let beat = Upkeep::Beat { holder: "a".to_owned(), note: String::new() };
+        assert_eq!((run(folder.path(), &beat).0, run(folder.path(), &lock("a", 7))), (1, (76, "8\n".to_owned())));
+        assert_eq!(run(folder.path(), &lock("b", 8)).0, 0);
+        assert_eq!(run(folder.path(), &beat), (75, "b\n".to_owned()));
+        assert_eq!(std::fs::read_dir(folder.path().join("state")).unwrap().count(), 2, "the lock and the fence, and no remains");
     }
 
     #[test]

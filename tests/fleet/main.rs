@@ -4,6 +4,7 @@
 
 mod edited_plans;
 mod laws;
+mod rollout;
 mod room;
 mod runs;
 mod secrets;

@@ -7,6 +7,7 @@ use railwright::observe::{HostRequest, observe};
 use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
 use railwright::resource::{Disruption, Observation, Wish, kind_named};
 use railwright::state::{State, StateFolder};
+use railwright::system::clock::Clock;
 use railwright::transport::sim::{Fault, Fleet, Host, Trouble};
 use railwright::transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
@@ -101,13 +102,14 @@ impl Room {
             spec_digest: Some(Digest::of_bytes(b"spec")),
             wished: None,
             patience: Patience::default(),
+            clock: Clock::Real,
             interrupts,
         };
         Room {
             fleet,
             gate,
             wishes: Vec::new(),
-            rollout: RolloutPolicy { canary: 1, max_unavailable: 2, max_disruption: Disruption::Reboot },
+            rollout: RolloutPolicy { canary: 1, max_unavailable: 2, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             interrupt,
             context,
             events: Arc::default(),

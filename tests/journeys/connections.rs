@@ -199,6 +199,7 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
            the read ran past its time limit
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
+    time     nobody knows yet: no run was finished here that it could be told by
     summary  1 resource changes, 2 unknown, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked

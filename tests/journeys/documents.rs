@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 8] = ["spec", "plan", "observation", "drift", "verify", "run", "state", "validation"];
+const DOCUMENTS: [&str; 9] = ["spec", "plan", "observation", "drift", "verify", "run", "rollout", "state", "validation"];
 
 fn kept(document: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{document}.schema.json"))
@@ -54,7 +54,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify, run,
-              state, validation
+              rollout, state, validation
     --- exit 1 ---
     ");
 }

@@ -28,6 +28,7 @@ fn a_package_that_nobody_has() {
            because  new: module story
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
+    time     nobody knows yet: no run was finished here that it could be told by
     summary  1 resource changes, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
@@ -73,6 +74,7 @@ fn a_package_manager_that_another_holds() {
            because  new: module story
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
+    time     nobody knows yet: no run was finished here that it could be told by
     summary  1 resource changes, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
@@ -115,6 +117,7 @@ fn a_file_system_that_is_read_only() {
 
     planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
+    time     nobody knows yet: no run was finished here that it could be told by
     summary  2 resources change, 0 as they should be
     digest   DIGEST
     CLOCK  n1  reached and locked
@@ -151,6 +154,7 @@ fn a_file_system_that_is_read_only() {
 
     planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
+    time     under a minute, by the journals of 1 run
     summary  1 resource changes, 1 as they should be
     digest   DIGEST
     error RW0609: the host's lock cannot be taken: exit status 74: chmod: changing permissions of

@@ -14,6 +14,7 @@ mod plans;
 #[path = "../kinds/rig.rs"]
 #[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
 mod rig;
+mod rollout;
 #[path = "../transport/server.rs"]
 #[allow(dead_code, reason = "the stories of the transport use the rest of it")]
 mod server;

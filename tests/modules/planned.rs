@@ -41,7 +41,7 @@ pub fn second(loaded: &Loaded, desired: &Desired, module: &str, facts: &Observat
 }
 
 fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observation) -> Plan {
-    let (rollout, hosts) = (&loaded.spec.rollout, &loaded.hosts);
+    let hosts = &loaded.hosts;
     let inputs = Inputs {
         header: Header {
             made_by: String::new(),
@@ -56,11 +56,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
         observation: facts,
         kinds: &kind_named,
         targets: &hosts.iter().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
-        rollout: RolloutPolicy {
-            canary: rollout.canary(),
-            max_unavailable: rollout.max_unavailable(hosts.len()),
-            max_disruption: rollout.max_disruption(),
-        },
+        rollout: RolloutPolicy::of(loaded),
         selection: Selection::default(),
     };
     make(&inputs).unwrap()

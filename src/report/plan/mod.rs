@@ -3,13 +3,15 @@
 
 mod entry;
 mod fold;
+mod waves;
 
 use super::unread;
-use super::wrap::rule;
+use super::wrap::{self, rule};
 use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
-use crate::plan::{Node, NodeKind, Plan, Proof, Reason};
+use crate::plan::{Node, NodeKind, Plan, Reason};
 use crate::resource::Disruption;
+use crate::spec::window::Window;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +22,8 @@ pub struct Next {
     pub file: Option<String>,
     /// The inventory as the user named it.
     pub inventory: String,
+    /// How long it will likely take, as a line; it is no part of the plan.
+    pub time: String,
 }
 
 /// The whole screen. What stands in a plan comes from hosts, their records and files that others wrote.
@@ -59,7 +63,9 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&dropped(plan));
     out.push('\n');
     out.push_str(&planes(&open, &held));
-    out.push_str(&waves(plan));
+    out.push_str(&waves::waves(plan));
+    out.push_str(&rollout_rules(plan));
+    out.push_str(&next.time);
     out.push_str(&summary(plan, &open, &held));
     out.push_str(&go_on(plan, next));
     out
@@ -189,33 +195,23 @@ fn planes(open: &[&Node], held: &[&Node]) -> String {
     }
 }
 
-fn waves(plan: &Plan) -> String {
-    let waves: Vec<String> = plan
-        .nodes
-        .iter()
-        .filter_map(|node| match &node.kind {
-            NodeKind::Gate { hosts } => Some(fold::hosts(hosts)),
-            _ => None,
-        })
-        .collect();
-    if waves.is_empty() {
-        return String::new();
+/// When what disturbs much may begin, and how long a run may go on.
+fn rollout_rules(plan: &Plan) -> String {
+    let rollout = &plan.rollout;
+    let mut out = String::new();
+    if let Some(least) = rollout.windows_for.filter(|_| !rollout.windows.is_empty()) {
+        let windows: Vec<String> = rollout.windows.iter().map(Window::words).collect();
+        let what = match least {
+            Disruption::None => "every step".to_owned(),
+            least => format!("what disturbs as much as a {} or more", least.word().replace('_', " ")),
+        };
+        let text = format!("{}; for {what}", windows.join("; "));
+        out.push_str(&wrap::labelled("windows  ", &text, 100));
     }
-    let shown = if waves.len() > 6 {
-        format!("{} > ... {}", waves[..5].join(" > "), counted(waves.len() - 5, "more wave"))
-    } else {
-        waves.join(" > ")
-    };
-    let proves = match plan.proof {
-        Proof::Rdma => "a gate of RDMA checks",
-        Proof::ModuleChecks => "a gate of the modules' checks",
-        Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
-        Proof::NotSaid => "a gate",
-    };
-    let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
-    let line = format!("waves    {shown}   at most {} out of service", plan.rollout.max_unavailable);
-    let between = if line.chars().count() + 3 + gate.chars().count() > 100 { "\n         " } else { "   " };
-    format!("{line}{between}{gate}\n")
+    if let Some(seconds) = rollout.deadline_s {
+        out.push_str(&format!("deadline {} after the run begins\n", text::duration(seconds)));
+    }
+    out
 }
 
 fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
@@ -293,7 +289,7 @@ fn go_on(plan: &Plan, next: &Next) -> String {
 mod tests {
     use super::*;
     use crate::base::{Address, Digest};
-    use crate::plan::{Difference, Member, RolloutPolicy};
+    use crate::plan::{Difference, Member, Proof, RolloutPolicy};
     use crate::resource::{Plane, Reading, Wish};
 
     /// A removal, every text of it as a host's own record may have it.
@@ -343,7 +339,7 @@ mod tests {
             state_digest: Digest::of(&0),
             observed_at: text.to_owned(),
             narrowed: vec![text.to_owned()],
-            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot },
+            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             proof: Proof::Rdma,
             nodes: vec![node],
             unchanged: BTreeMap::new(),
@@ -404,7 +400,7 @@ mod tests {
         let mut plan = of_hosts(&["n1"], |_, _| ());
         let gate = NodeKind::Gate { hosts: vec!["n1".to_owned()] };
         plan.nodes.push(Node { id: "gate/0".to_owned(), kind: gate, target: None, disruption: Disruption::None, ..plan.nodes[0].clone() });
-        let next = Next { file: Some("p.plan".to_owned()), inventory: String::new() };
+        let next = Next { file: Some("p.plan".to_owned()), ..Next::default() };
         for (proof, words) in [
             (Proof::Rdma, "then a gate of RDMA checks"),
             (Proof::ModuleChecks, "then a gate of the modules' checks"),

@@ -1,9 +1,13 @@
 //! How changes are rolled out and what the fabric must deliver.
 
-use super::{Checker, error};
+use super::{Checker, error, shown};
+use crate::base::suggest::nearest;
 use crate::base::text::counted;
 use crate::spec::model::{Spec, Verify};
 use crate::spec::rollout::Budget;
+use crate::spec::window;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The sections `rollout` and `verify`.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
@@ -12,57 +16,136 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
             "RW0116",
             "a first wave of 0 hosts proves nothing",
             "the first mistake would reach a whole batch",
-            "write how many hosts go first; 1 is common",
+            "write how many hosts of each hardware class go first; 1 is common",
         );
         checker.find("rollout.canary", "at least 1", finding);
     }
-    let budget = spec.rollout.max_unavailable.as_ref().map(Budget::read);
-    let effect = "no host could ever be taken out of service, so nothing disruptive would be applied";
-    match budget {
-        Some(None) if percent_beyond(spec).is_some() => {
-            let percent = percent_beyond(spec).unwrap_or_default();
-            let effect = "the budget would hold nothing back";
-            let finding =
-                error("RW0116", format!("{percent} % is more than all hosts"), effect, "write a number such as `2`, or text such as `10%`");
-            checker.find("rollout.max_unavailable", "at most 100%", finding);
+    for part in parts(spec) {
+        let message = format!("`{}` is a number of hosts or a percentage", part.name);
+        match Budget::read(part.value) {
+            None if percent_beyond(part.value).is_some() => {
+                let percent = percent_beyond(part.value).unwrap_or_default();
+                let fix = "write a number such as `2`, or text such as `10%`";
+                let finding = error("RW0116", format!("{percent} % is more than all hosts"), "the budget would hold nothing back", fix);
+                checker.find(&part.path, "at most 100%", finding);
+            }
+            None => {
+                let finding = error("RW0116", message, part.unread, "write a number such as `2`, or text such as `10%`");
+                checker.find(&part.path, "neither of the two", finding);
+            }
+            Some(Budget::Hosts(0) | Budget::Percent(0)) => {
+                checker.find(&part.path, "at least 1", error("RW0116", format!("{} of 0 hosts", part.noun), part.zero, "write at least 1"));
+            }
+            Some(_) => {}
         }
-        Some(None) => {
-            let finding = error(
-                "RW0116",
-                "`max_unavailable` is a number of hosts or a percentage",
-                "the budget cannot be kept",
-                "write a number such as `2`, or text such as `10%`",
-            );
-            checker.find("rollout.max_unavailable", "neither of the two", finding);
-        }
-        Some(Some(Budget::Hosts(0) | Budget::Percent(0))) => {
-            checker.find("rollout.max_unavailable", "at least 1", error("RW0116", "a budget of 0 hosts", effect, "write at least 1"));
-        }
-        _ => {}
     }
+    check_times(checker, spec);
     check_verify(checker, &spec.verify);
 }
 
 /// The percentage where it is a number above 100.
-fn percent_beyond(spec: &Spec) -> Option<u64> {
-    let digits = spec.rollout.max_unavailable.as_ref()?.as_str()?.strip_suffix('%')?.trim_end();
+fn percent_beyond(value: &Value) -> Option<u64> {
+    let digits = value.as_str()?.strip_suffix('%')?.trim_end();
     digits.parse().ok().filter(|percent| *percent > 100)
 }
 
-/// A share that is less than one host; percentages round down, so that a budget is never exceeded.
-pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
-    if let Some(Budget::Percent(percent @ 1..)) = spec.rollout.max_unavailable.as_ref().and_then(Budget::read)
-        && hosts > 0
-        && Budget::Percent(percent).of(hosts) == 0
-    {
-        let effect = "no host could ever be taken out of service, so nothing disruptive would be applied";
-        let least = 100usize.div_ceil(hosts);
-        let message = format!("{percent} % of {} rounds down to 0", counted(hosts, "host"));
-        checker.find(
-            "rollout.max_unavailable",
-            "less than one host",
-            error("RW0116", message, effect, format!("write `1`, or at least `{least}%`")),
+fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
+    for (index, window) in spec.rollout.windows.iter().enumerate() {
+        if let Err(unread) = window.read() {
+            let finding = error(
+                "RW0126",
+                format!("the maintenance window's `{}` cannot be read: {}", unread.key, unread.why),
+                "nobody knows when disruptive steps may begin",
+                unread.fix,
+            );
+            checker.find(&format!("rollout.windows[{index}].{}", unread.key), "here", finding);
+        }
+    }
+    if let Some(deadline) = spec.rollout.deadline.as_ref().filter(|deadline| window::duration(deadline).is_none()) {
+        let finding = error(
+            "RW0126",
+            format!("`{}` is no duration", shown(deadline)),
+            "nobody knows when a run has to end",
+            "write such as `4h` or `90m`",
         );
+        checker.find("rollout.deadline", "here", finding);
+    }
+}
+
+/// A number of hosts or a percentage in the section `rollout`.
+struct Part<'a> {
+    path: String,
+    name: &'static str,
+    noun: &'static str,
+    value: &'a Value,
+    /// What follows when nobody knows the number.
+    unread: &'static str,
+    /// What follows when it is 0.
+    zero: &'static str,
+}
+
+fn parts(spec: &Spec) -> Vec<Part<'_>> {
+    let rollout = &spec.rollout;
+    let unavailable = rollout.max_unavailable.iter().map(|value| Part {
+        path: "rollout.max_unavailable".to_owned(),
+        name: "max_unavailable",
+        noun: "a budget",
+        value,
+        unread: "the budget cannot be kept",
+        zero: "no host could ever be taken out of service, so nothing disruptive would be applied",
+    });
+    let failures = rollout.failure_budget.iter().map(|value| Part {
+        path: "rollout.failure_budget".to_owned(),
+        name: "failure_budget",
+        noun: "a budget",
+        value,
+        unread: "nobody knows how many hosts may be lost",
+        zero: "the rollout would have to stop before it began; 1 stops it at the first host that is lost",
+    });
+    let batches = rollout.batches.iter().enumerate().map(|(index, value)| Part {
+        path: format!("rollout.batches[{index}]"),
+        name: "batches",
+        noun: "a wave",
+        value,
+        unread: "how far a wave reaches is not known",
+        zero: "the rollout would never get on",
+    });
+    unavailable.chain(failures).chain(batches).collect()
+}
+
+/// Shares that are less than one host: percentages round down, so that a budget is never exceeded.
+pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
+    for part in parts(spec) {
+        if let Some(Budget::Percent(percent @ 1..)) = Budget::read(part.value)
+            && hosts > 0
+            && Budget::Percent(percent).of(hosts) == 0
+        {
+            let least = 100usize.div_ceil(hosts);
+            let message = format!("{percent} % of {} rounds down to 0", counted(hosts, "host"));
+            let finding = error("RW0116", message, part.zero, format!("write `1`, or at least `{least}%`"));
+            checker.find(&part.path, "less than one host", finding);
+        }
+    }
+}
+
+/// A failure domain is a label that every node has: a host of which nobody knows where it stands could go down with any other.
+pub fn check_domain(checker: &mut Checker<'_>, spec: &Spec) {
+    let Some(label) = &spec.rollout.failure_domain else { return };
+    let effect = "which hosts go down together is not known, so a wave could reach two failure domains at once";
+    if spec.nodes.iter().all(|group| !group.labels.contains_key(label)) {
+        let known: BTreeSet<&str> = spec.nodes.iter().flat_map(|group| group.labels.keys()).map(String::as_str).collect();
+        let fix = match nearest(label, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write it at the nodes: labels: {{ {}: ... }}", shown(label)),
+        };
+        let finding = error("RW0125", format!("no node has a label `{}`", shown(label)), effect, fix);
+        checker.find("rollout.failure_domain", "no such label", finding);
+        return;
+    }
+    for (index, group) in spec.nodes.iter().enumerate().filter(|(_, group)| !group.labels.contains_key(label)) {
+        let message = format!("{} has no label `{}`, which `rollout.failure_domain` names", shown(&group.name), shown(label));
+        let finding = error("RW0125", message, effect, format!("write where these hosts stand: labels: {{ {}: ... }}", shown(label)));
+        checker.find(&format!("nodes[{index}].name"), "in no failure domain", finding);
     }
 }
 

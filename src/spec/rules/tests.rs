@@ -166,11 +166,33 @@ fn operation() {
         ("max_unavailable: 1.5", &[("RW0116", "1.5")]),
         ("max_unavailable: half", &[("RW0116", "half")]),
         ("canary: 0", &[("RW0116", "0")]),
+        ("batches: [1, 25%, 2]", &[]),
+        ("batches: [1, 24%, 0, x]", &[("RW0116", "24%"), ("RW0116", "0"), ("RW0116", "x")]),
+        ("batches: 2", &[("RW0106", "2")]),
+        ("failure_budget: 25%", &[]),
+        ("failure_budget: 0", &[("RW0116", "0")]),
+        ("failure_budget: 24%", &[("RW0116", "24%")]),
+        ("failure_domain: rack", &[("RW0125", "rack")]),
+        ("windows: [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }], windows_for: reboot, deadline: 4h", &[]),
+        ("windows: [{ days: [sad], from: '22:00', for: 6h, zone: UTC }]", &[("RW0108", "sad")]),
+        ("windows: [{ from: 25:00, for: 6h, zone: UTC }]", &[("RW0126", "25:00")]),
+        ("windows: [{ from: '22:00', for: 6, zone: UTC }]", &[("RW0126", "6")]),
+        ("windows: [{ from: '22:00', for: six, zone: UTC }]", &[("RW0126", "six")]),
+        ("windows: [{ from: '22:00', for: 6h, zone: Berlin }]", &[("RW0126", "Berlin")]),
+        ("windows: [{ from: '22:00', for: 6h }]", &[("RW0107", "{")]),
+        ("deadline: soon", &[("RW0126", "soon")]),
     ] {
         check(&format!("nodes: [{{ name: 'n[1-4]' }}]\nrollout: {{ {rollout} }}"), expected);
     }
     let (found, _) = problems("rollout: { max_unavailable: 200% }");
     assert_eq!((found[0].message.as_str(), found[0].labels[0].text.as_str()), ("200 % is more than all hosts", "at most 100%"));
+    let racks = |labels: [&str; 2], label: &str| {
+        let nodes = format!("nodes: [{{ name: a, labels: {{ {} }} }}, {{ name: b, labels: {{ {} }} }}]", labels[0], labels[1]);
+        format!("{nodes}\nrollout: {{ failure_domain: {label} }}")
+    };
+    check(&racks(["rack: r1", "rack: r2"], "rack"), &[]);
+    check(&racks(["rack: r1", "leaf: l2"], "rack"), &[("RW0125", "b")]);
+    check(&racks(["rack: r1", "rack: r2"], "rak"), &[("RW0125", "rak")]);
     check(
         "verify: { write_bandwidth_gbps: 0, read_latency_us: -1.5, duration_s: 0 }",
         &[("RW0124", "0"), ("RW0124", "-1.5"), ("RW0124", "0")],

@@ -80,6 +80,10 @@ pub struct Host {
     pub lock: Option<String>,
     /// The highest fencing number seen.
     pub fence: u64,
+    /// Seconds since the last sign of life of its lock, by what it says.
+    pub lock_age_s: i64,
+    /// What came with the latest sign of life.
+    pub beat: Option<String>,
     /// A step that runs.
     pub running: Option<Running>,
     /// How steps ended, by their token; none for one that was killed.
@@ -117,6 +121,8 @@ impl Host {
             record: None,
             lock: None,
             fence: 0,
+            lock_age_s: 0,
+            beat: None,
             running: None,
             ended: BTreeMap::new(),
             faults: Vec::new(),

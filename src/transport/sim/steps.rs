@@ -177,10 +177,27 @@ impl Host {
             },
             Upkeep::Idle if self.running.is_some() => (77, String::new()),
             Upkeep::Idle => (0, String::new()),
+            Upkeep::ReadLock => match &self.lock {
+                None => (1, String::new()),
+                Some(line) => {
+                    let note = self.beat.as_deref().unwrap_or_default();
+                    (0, format!("{line}\n{note}\n{}\n{}\n", self.lock_age_s, self.fence))
+                }
+            },
+            Upkeep::Beat { .. } | Upkeep::Steal { .. } if self.lock.is_none() => (1, String::new()),
+            Upkeep::Beat { holder, note } if self.lock.as_ref() == Some(holder) => {
+                self.beat = Some(note.clone());
+                (0, String::new())
+            }
+            Upkeep::Steal { holder, fence } if self.lock.as_ref() == Some(holder) => {
+                (self.lock, self.beat, self.fence) = (None, None, self.fence.max(*fence));
+                (0, String::new())
+            }
+            Upkeep::Beat { .. } | Upkeep::Steal { .. } => (75, format!("{}\n", self.lock.as_deref().unwrap_or_default())),
             Upkeep::Unlock { holder } => match &self.lock {
                 Some(other) if other != holder => (75, format!("{other}\n")),
                 _ => {
-                    self.lock = None;
+                    (self.lock, self.beat) = (None, None);
                     (0, String::new())
                 }
             },

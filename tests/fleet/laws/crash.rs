@@ -11,6 +11,7 @@ use railwright::transport::sim::{Fleet, Host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How a record is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,11 @@ async fn story(
         while has_died() {
             room.fleet.cut_off(false);
             *left.lock().unwrap() = deaths.pop();
+            outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+        }
+        if has(&outcome, "RW0401") {
+            // A host was rebooting still when the dead run was gone on with: whoever is told so waits, and does it again.
+            tokio::time::sleep(Duration::from_secs(3600)).await;
             outcome = resume(&room.context, Decisions::default(), room.sink()).await;
         }
         if has(&outcome, "RW0623") {

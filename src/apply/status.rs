@@ -1,0 +1,333 @@
+//! How a run stands, from its own copy of the plan and its journal alone: while it goes on, without any lock, and for ever
+//! after. Pure.
+
+use super::estimate::{Estimate, Past};
+use super::steps::{Role, Step};
+use crate::base::{Target, nodeset};
+use crate::plan::{NodeKind, Plan};
+use crate::state::run_status::GateStatus;
+use crate::state::{Outcome, RunStatus};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// It goes on.
+    Running,
+    /// It goes on and starts nothing new until it is told to.
+    Paused,
+    /// It ended in order.
+    Over,
+    /// Its process is gone, and it did not end in order.
+    Dead,
+}
+
+impl Life {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Life::Running => "running",
+            Life::Paused => "paused",
+            Life::Over => "over",
+            Life::Dead => "dead",
+        }
+    }
+}
+
+/// How it stands with a host in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostState {
+    /// A step failed, or is unknown, or the host could not be reached or had moved.
+    Failed,
+    /// Work goes on, or went on when the process died.
+    Running,
+    /// A part is done, and the rest was not begun.
+    PartlyDone,
+    /// Nothing was begun.
+    Waiting,
+    /// Everything that is left is held.
+    Held,
+    /// The run ended before it.
+    Skipped,
+    /// All is done.
+    Done,
+}
+
+impl HostState {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            HostState::Failed => "failed",
+            HostState::Running => "running",
+            HostState::PartlyDone => "partly done",
+            HostState::Waiting => "waiting",
+            HostState::Held => "held",
+            HostState::Skipped => "not begun",
+            HostState::Done => "done",
+        }
+    }
+}
+
+/// A gate of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(tag = "gate", rename_all = "snake_case")]
+pub enum GateState {
+    /// Not checked yet.
+    Waiting,
+    /// Being checked.
+    Checking {
+        /// Since when, RFC 3339.
+        since: String,
+    },
+    /// It let the wave through.
+    Passed {
+        /// When.
+        at: String,
+    },
+    /// It did not.
+    Failed {
+        /// When.
+        at: String,
+    },
+    /// The run ended before it.
+    Skipped,
+}
+
+/// One wave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct WaveStatus {
+    /// From 1; 1 is the canary.
+    pub wave: usize,
+    /// Hosts by how it stands with them, as node-sets.
+    pub hosts: BTreeMap<HostState, String>,
+    /// Its gate.
+    #[serde(flatten)]
+    pub gate: GateState,
+}
+
+/// Something that goes on, or went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct StepNote {
+    /// The node's id.
+    pub node: String,
+    /// What about it, in one line.
+    pub what: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct RolloutStatus {
+    /// The run's name.
+    pub run: String,
+    /// The digest of its plan.
+    pub plan: String,
+    /// Who began it, and where.
+    pub who: String,
+    /// The machine that it was begun on.
+    pub machine: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// When its journal was written last.
+    pub latest_at: String,
+    /// Whether it goes on.
+    pub life: Life,
+    /// Since when it is paused.
+    pub paused_since: Option<String>,
+    /// How it ended.
+    pub ending: Option<String>,
+    /// The waves.
+    pub waves: Vec<WaveStatus>,
+    /// Steps that are over, of all that are not held.
+    pub steps_over: usize,
+    /// All steps that are not held.
+    pub steps: usize,
+    /// Hosts out of service, as a node-set: begun and not proven, failed, unknown, unreachable.
+    pub unavailable: String,
+    /// How many they are.
+    pub unavailable_count: usize,
+    /// How many may be.
+    pub max_unavailable: usize,
+    /// Hosts that were lost, as a node-set.
+    pub lost: String,
+    /// At how many nothing new is begun.
+    pub failure_budget: usize,
+    /// What goes on now.
+    pub active: Vec<StepNote>,
+    /// What went wrong.
+    pub failed: Vec<StepNote>,
+    /// How long what is left will likely take; nothing where no earlier run says, or nothing is left.
+    pub left: Option<Estimate>,
+}
+
+/// The status of a run. `live` says whether some process holds the cluster's lock for it.
+pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &Past) -> RolloutStatus {
+    let life = match (&run.ending, live, &run.paused) {
+        (Some(_), ..) => Life::Over,
+        (None, false, _) => Life::Dead,
+        (None, true, Some(_)) => Life::Paused,
+        (None, true, None) => Life::Running,
+    };
+    let is_live = matches!(life, Life::Running | Life::Paused);
+    let seen = Seen { run, steps, by_host: by_host(steps), is_over: life == Life::Over, is_live };
+    let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(Outcome::is_loss)));
+    let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host));
+    let work = || steps.iter().filter(|step| step.role == Role::Work && step.held.is_none());
+    let is_over = |step: &Step| seen.outcome(step).is_some();
+    let steps_over = work().filter(|step| is_over(step)).count();
+    let done = |step: &Step| match &step.role {
+        Role::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
+        _ => is_over(step),
+    };
+    let left = if run.ending.is_some() { None } else { past.estimate(steps, &done, plan.rollout.max_unavailable, usize::MAX) };
+    RolloutStatus {
+        run: run.run.clone(),
+        plan: run.plan.clone(),
+        who: run.who.clone(),
+        machine: run.machine.clone(),
+        started_at: run.started_at.clone(),
+        latest_at: run.latest_at.clone(),
+        life,
+        paused_since: run.paused.clone().filter(|_| life == Life::Paused),
+        ending: run.ending.clone(),
+        waves: waves(plan, &seen),
+        steps_over,
+        steps: work().count(),
+        unavailable: folded(&unavailable),
+        unavailable_count: unavailable.len(),
+        max_unavailable: plan.rollout.max_unavailable,
+        lost: folded(&lost),
+        failure_budget: plan.rollout.failure_budget(),
+        active: seen.active(),
+        failed: seen.failed(),
+        left,
+    }
+}
+
+fn by_host(steps: &[Step]) -> BTreeMap<&Target, Vec<&Step>> {
+    let mut by_host: BTreeMap<&Target, Vec<&Step>> = BTreeMap::new();
+    for step in steps {
+        step.host().into_iter().for_each(|host| by_host.entry(host).or_default().push(step));
+    }
+    by_host
+}
+
+fn folded(hosts: &BTreeSet<&Target>) -> String {
+    nodeset::fold(&hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>())
+}
+
+fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
+    let mut waves: BTreeMap<usize, WaveStatus> = BTreeMap::new();
+    for node in &plan.nodes {
+        let NodeKind::Gate { hosts } = &node.kind else { continue };
+        let mut states: BTreeMap<HostState, Vec<&str>> = BTreeMap::new();
+        for host in hosts {
+            states.entry(seen.state(&Target::host(host))).or_default().push(host);
+        }
+        let hosts = states.into_iter().map(|(state, names)| (state, nodeset::fold(&names))).collect();
+        waves.insert(node.wave, WaveStatus { wave: node.wave + 1, hosts, gate: seen.gate(&node.id) });
+    }
+    waves.into_values().collect()
+}
+
+/// A journal, asked about steps and hosts.
+struct Seen<'a> {
+    run: &'a RunStatus,
+    steps: &'a [Step],
+    by_host: BTreeMap<&'a Target, Vec<&'a Step>>,
+    is_over: bool,
+    is_live: bool,
+}
+
+impl<'a> Seen<'a> {
+    fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
+        self.by_host.keys().copied().filter(|host| wanted(host)).collect()
+    }
+
+    fn outcome(&self, step: &Step) -> Option<&'a Outcome> {
+        self.run.nodes.get(&step.id)?.outcome.as_ref()
+    }
+
+    /// The steps of a host with their outcomes.
+    fn states(&self, host: &Target) -> impl Iterator<Item = (&'a Step, Option<&'a Outcome>)> {
+        self.by_host.get(host).into_iter().flatten().map(|step| (*step, self.outcome(step)))
+    }
+
+    fn is_open(&self, step: &Step) -> bool {
+        self.run.nodes.get(&step.id).is_some_and(|node| node.is_open())
+    }
+
+    /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine
+    /// as long as somebody watches it.
+    fn is_out(&self, host: &Target) -> bool {
+        self.states(host).any(|(step, outcome)| {
+            let intent = self.run.nodes.get(&step.id).and_then(|node| node.intent.as_ref());
+            let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
+            intent.is_some_and(|intent| counts && self.run.proven.get(&host.name).is_none_or(|proven| *proven < intent.sequence))
+        })
+    }
+
+    fn state(&self, host: &Target) -> HostState {
+        let all: Vec<(&Step, Option<&Outcome>)> = self.states(host).collect();
+        let any = |wanted: &dyn Fn(&Step, Option<&Outcome>) -> bool| all.iter().any(|(step, outcome)| wanted(step, *outcome));
+        let is_held = |step: &Step, outcome: Option<&Outcome>| step.held.is_some() || matches!(outcome, Some(Outcome::Held { .. }));
+        let is_done = |outcome: Option<&Outcome>| outcome.is_some_and(Outcome::is_done);
+        let left = any(&|step, outcome| !is_done(outcome) && !is_held(step, outcome));
+        if any(&|_, outcome| outcome.is_some_and(Outcome::isolates)) {
+            HostState::Failed
+        } else if any(&|step, _| self.is_open(step)) {
+            HostState::Running
+        } else if !left {
+            if any(&|_, outcome| is_done(outcome)) { HostState::Done } else { HostState::Held }
+        } else if any(&|_, outcome| is_done(outcome)) {
+            if self.is_over { HostState::PartlyDone } else { HostState::Running }
+        } else if self.is_over {
+            HostState::Skipped
+        } else {
+            HostState::Waiting
+        }
+    }
+
+    fn gate(&self, node: &str) -> GateState {
+        let settled = self.run.nodes.get(node).and_then(|node| node.outcome.as_ref());
+        match (self.run.gates.get(node), settled) {
+            (Some(GateStatus { checking_since: Some(since), .. }), _) if !self.is_over => GateState::Checking { since: since.clone() },
+            (_, Some(Outcome::Skipped { .. } | Outcome::Held { .. })) => GateState::Skipped,
+            (Some(GateStatus { checked: Some((false, at)), .. }), _) => GateState::Failed { at: at.clone() },
+            // A gate that let some hosts through early is asked again for the others.
+            (Some(GateStatus { checked: Some((true, at)), .. }), Some(_)) => GateState::Passed { at: at.clone() },
+            _ => GateState::Waiting,
+        }
+    }
+
+    fn active(&self) -> Vec<StepNote> {
+        let step = |step: &Step| {
+            let since = self.run.nodes.get(&step.id)?.begun_at.clone()?;
+            self.is_open(step).then(|| StepNote { node: step.id.clone(), what: "running".to_owned(), since })
+        };
+        let gates = self.run.gates.iter().filter(|_| !self.is_over).filter_map(|(node, gate)| {
+            let since = gate.checking_since.clone()?;
+            Some(StepNote { node: node.clone(), what: "checking".to_owned(), since })
+        });
+        self.steps.iter().filter_map(step).chain(gates).collect()
+    }
+
+    fn failed(&self) -> Vec<StepNote> {
+        let note = |step: &Step| {
+            let node = self.run.nodes.get(&step.id)?;
+            let (outcome, since) = (node.outcome.as_ref()?, node.over_at.clone()?);
+            let reason = match outcome {
+                Outcome::Failed { reason } | Outcome::Unknown { reason } | Outcome::Unreachable { reason } | Outcome::Stale { reason } => {
+                    reason
+                }
+                _ => return None,
+            };
+            Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since })
+        };
+        self.steps.iter().filter_map(note).collect()
+    }
+}

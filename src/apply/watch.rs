@@ -1,0 +1,99 @@
+//! What a run looks at besides its steps: the clock (maintenance window, deadline) and the orders that others leave for
+//! it in the state folder. On the way it gives the sign of life of the lock on this side.
+
+use super::context::Context;
+use crate::plan::RolloutPolicy;
+use crate::spec::window::{Opening, Standing, standing};
+use crate::state::{LocalLock, Order, StateFolder};
+use crate::system::clock::{Clock, Ticker};
+use jiff::{SignedDuration, Timestamp};
+
+/// Something that the scheduler has to know.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Notice {
+    /// No maintenance window is open any more.
+    Closed,
+    /// The run has gone on for as long as it may.
+    Expired,
+    /// Somebody ordered something.
+    Ordered(Order),
+}
+
+/// Looks now and then.
+pub(super) struct Watch {
+    ticker: Ticker,
+    clock: Clock,
+    openings: Vec<Opening>,
+    /// Not looked at again before that moment.
+    open_until: Option<Timestamp>,
+    expires: Option<Timestamp>,
+    folder: StateFolder,
+    run: String,
+    /// The order that was told last.
+    told: Option<Order>,
+    /// When the next sign of life is due.
+    beat_at: Timestamp,
+    heartbeat: SignedDuration,
+}
+
+impl Watch {
+    /// From now on. An order that was left for an earlier part of the run is none for this one.
+    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str) -> Self {
+        let seconds = |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
+        let expires = policy.deadline_s.and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
+        Watch {
+            ticker: Ticker::every(context.patience.watch),
+            clock: context.clock.clone(),
+            openings: policy.openings(),
+            open_until: None,
+            expires,
+            folder: context.folder.clone(),
+            run: run.to_owned(),
+            told: context.folder.read_order(run),
+            beat_at: context.clock.now(),
+            heartbeat: SignedDuration::try_from(context.patience.heartbeat).unwrap_or(SignedDuration::MAX),
+        }
+    }
+
+    /// Waits a moment, then says what is new.
+    pub async fn next(&mut self) -> Vec<Notice> {
+        self.ticker.tick().await;
+        self.look()
+    }
+
+    /// What is new since the last look.
+    pub fn look(&mut self) -> Vec<Notice> {
+        let now = self.clock.now();
+        let mut notices = Vec::new();
+        if now >= self.beat_at {
+            LocalLock::beat(&self.folder, &format!("run {}", self.run));
+            self.beat_at = now.checked_add(self.heartbeat).unwrap_or(Timestamp::MAX);
+        }
+        if self.expires.is_some_and(|expires| now >= expires) {
+            self.expires = None;
+            notices.push(Notice::Expired);
+        }
+        if self.closes(now) {
+            self.openings.clear();
+            notices.push(Notice::Closed);
+        }
+        if let Some(order) = self.folder.read_order(&self.run).filter(|order| self.told.as_ref() != Some(order)) {
+            self.told = Some(order.clone());
+            notices.push(Notice::Ordered(order));
+        }
+        notices
+    }
+
+    fn closes(&mut self, now: Timestamp) -> bool {
+        if self.openings.is_empty() || self.open_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        match standing(&self.openings, now) {
+            Standing::Open { until } => {
+                self.open_until = Some(until);
+                false
+            }
+            Standing::Closed { .. } => true,
+        }
+    }
+}

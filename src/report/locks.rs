@@ -1,0 +1,115 @@
+//! Locks for people: who has them, since when, and whether that one lives.
+
+use super::wrap::labelled;
+use crate::apply::locks::{HeldLock, HostLock, Stolen, rule};
+use crate::base::nodeset;
+use crate::base::text::{clean, clean_line, duration};
+use crate::state::LocalLock;
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+
+/// The columns of a screen.
+const COLUMNS: usize = 100;
+
+/// The lock on this side, then those on the hosts, hosts with the same to say in one line.
+pub fn list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {
+    let mut out = match here {
+        None => "here           free\n".to_owned(),
+        Some(lock) => {
+            let note = if lock.note.is_empty() { String::new() } else { format!(", {}", lock.note) };
+            let age = lock.age_s.map_or(String::new(), |age| format!("; seen alive {} ago", duration(age)));
+            line("here", &format!("{}{note}{age}", lock.holder))
+        }
+    };
+    let text = |lock: &HostLock| match lock {
+        HostLock::Free => "free".to_owned(),
+        HostLock::Held(held) => format!("{}; {}", held.describe(), alive(held)),
+        HostLock::Unknown { reason } => format!("NOT KNOWN: {reason}"),
+    };
+    folded(hosts.iter().map(|(host, lock)| (host, text(lock)))).for_each(|(hosts, text)| out.push_str(&line(&hosts, &text)));
+    if hosts.values().any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young())) {
+        out.push_str(&format!("\n{}\n", rule()));
+    }
+    clean(&out)
+}
+
+/// What became of the locks.
+pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
+    let text = |one: &Stolen| match one {
+        Stolen::Taken(held) => format!("taken away from {}", held.describe()),
+        Stolen::Free => "was free".to_owned(),
+        Stolen::Young(held) => format!("NOT TAKEN: {}; {}", held.describe(), alive(held)),
+        Stolen::Unknown { reason } => format!("NOT TAKEN: {reason}"),
+    };
+    let mut out = String::new();
+    folded(stolen.iter().map(|(host, one)| (host, text(one)))).for_each(|(hosts, text)| out.push_str(&line(&hosts, &text)));
+    if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
+        out.push_str(&format!("\n{}\n--force does not wait\n", rule()));
+    }
+    out.push_str(&format!("next: railwright plan {inventory} shows what that run left to be done\n"));
+    clean(&out)
+}
+
+/// By tens of seconds, so that hosts that were asked one after the other are still alike.
+fn alive(held: &HeldLock) -> String {
+    let age = if held.age_s < 10 { "a moment".to_owned() } else { duration(held.age_s / 10 * 10) };
+    let verdict = if held.is_young() { "" } else { ", likely dead" };
+    format!("seen alive {age} ago{verdict}")
+}
+
+fn folded<'a>(lines: impl Iterator<Item = (&'a String, String)>) -> impl Iterator<Item = (String, String)> {
+    let mut alike: IndexMap<String, Vec<&String>> = IndexMap::new();
+    for (host, text) in lines {
+        alike.entry(text).or_default().push(host);
+    }
+    alike.into_iter().map(|(text, hosts)| (nodeset::fold(&hosts), text))
+}
+
+fn line(who: &str, text: &str) -> String {
+    labelled(&format!("{:<14} ", clean_line(who)), text, COLUMNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(age_s: u64, line: &str) -> HeldLock {
+        HeldLock { holder: crate::state::Holder::parse(line), line: line.to_owned(), note: "run r1".to_owned(), age_s, fence: 3 }
+    }
+
+    #[test]
+    fn hosts_with_the_same_to_say_are_one_line_and_the_dead_are_told_from_the_living() {
+        let ann = r#"{"who":"ann","machine":"ops1","process":7,"since":"2026-01-01T00:00:00Z","folder":"f","command":"apply"}"#;
+        let hosts = [
+            ("n1", HostLock::Held(held(12, ann))),
+            ("n2", HostLock::Held(held(17, ann))),
+            ("n3", HostLock::Held(held(7200, "x\u{1b}[2J"))),
+            ("n4", HostLock::Free),
+            ("n5", HostLock::Unknown { reason: "no route".to_owned() }),
+        ];
+        let hosts = hosts.into_iter().map(|(host, lock)| (host.to_owned(), lock)).collect();
+        let here = LocalLock { holder: "apply by ann".to_owned(), note: "run r1".to_owned(), age_s: Some(3) };
+        insta::assert_snapshot!(list(Some(&here), &hosts), @r##"
+        here           apply by ann, run r1; seen alive 3 s ago
+        n[1-2]         apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1; seen alive 10 s
+                       ago
+        n3             `x�[2J`, run r1; seen alive 2 h ago, likely dead
+        n4             free
+        n5             NOT KNOWN: no route
+
+        a holder gives a sign of life every 60 s, and is taken for dead after 180 s without
+        "##);
+        let stolen_of = [("n1", Stolen::Young(held(12, ann))), ("n2", Stolen::Taken(held(300, ann))), ("n3", Stolen::Free)];
+        let stolen_of = stolen_of.into_iter().map(|(host, one)| (host.to_owned(), one)).collect();
+        insta::assert_snapshot!(stolen(&stolen_of, "inv"), @r##"
+        n1             NOT TAKEN: apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1; seen
+                       alive 10 s ago
+        n2             taken away from apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1
+        n3             was free
+
+        a holder gives a sign of life every 60 s, and is taken for dead after 180 s without
+        --force does not wait
+        next: railwright plan inv shows what that run left to be done
+        "##);
+    }
+}

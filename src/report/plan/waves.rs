@@ -1,0 +1,151 @@
+//! Which hosts go in which wave: on one line where there are few, otherwise a line a wave, with waves of the same size in
+//! the order of their hosts' names folded into one.
+
+use crate::base::nodeset;
+use crate::base::text::counted;
+use crate::plan::{NodeKind, Plan, Proof, RolloutPolicy};
+use crate::report::wrap::labelled;
+use std::collections::BTreeMap;
+
+/// The columns of a screen.
+const COLUMNS: usize = 100;
+/// More waves than this are not put on one line.
+const ON_ONE_LINE: usize = 6;
+/// So many waves alike, one after the other, are one line.
+const FOLDED_FROM: usize = 3;
+/// More lines than this are cut; the JSON has them all.
+const LINES: usize = 16;
+
+/// The waves of a plan; nothing when no host is worked on.
+pub fn waves(plan: &Plan) -> String {
+    let mut gates: BTreeMap<usize, &[String]> = BTreeMap::new();
+    for node in &plan.nodes {
+        if let NodeKind::Gate { hosts } = &node.kind {
+            gates.insert(node.wave, hosts);
+        }
+    }
+    text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof)
+}
+
+fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof) -> String {
+    if waves.is_empty() {
+        return String::new();
+    }
+    let proves = match proof {
+        Proof::Rdma => "a gate of RDMA checks",
+        Proof::ModuleChecks => "a gate of the modules' checks",
+        Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
+        Proof::NotSaid => "a gate",
+    };
+    let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
+    let shown: Vec<String> = waves.iter().map(|hosts| nodeset::fold(hosts)).collect();
+    let start = format!("waves    {}   {}", shown.join(" > "), limits(policy));
+    let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS { "\n         " } else { "   " };
+    let plain = policy.classes.is_empty() && policy.domains.is_empty();
+    if plain && waves.len() <= ON_ONE_LINE && start.chars().count() <= COLUMNS {
+        return format!("{start}{between}{gate}\n");
+    }
+    let head = format!("{}, {gate}; {}", counted(waves.len(), "wave"), limits(policy));
+    let lines = lines(waves, policy);
+    let more = lines.len().saturating_sub(LINES);
+    let shown: String = lines.into_iter().take(if more > 0 { LINES - 1 } else { LINES }).collect();
+    let rest = if more > 0 { format!("         and {} more lines: --json has every wave\n", more + 1) } else { String::new() };
+    format!("{}{shown}{rest}", labelled("waves    ", &head, COLUMNS))
+}
+
+fn limits(policy: &RolloutPolicy) -> String {
+    let lost = policy.failure_budget.map_or(String::new(), |budget| format!(", stops when {budget} are lost"));
+    format!("at most {} out of service{lost}", policy.max_unavailable)
+}
+
+fn lines(waves: &[&[String]], policy: &RolloutPolicy) -> Vec<String> {
+    let domain_of = domains(policy);
+    let domain = |hosts: &[String]| hosts.first().and_then(|host| domain_of.get(host).copied());
+    let mut lines = Vec::new();
+    let mut first = 0;
+    while first < waves.len() {
+        let size = waves[first].len();
+        let alike = waves[first..].iter().take_while(|hosts| hosts.len() == size && domain(hosts) == domain(waves[first])).count();
+        let hosts = waves[first..first + alike].concat();
+        let many = first > 0 && alike >= FOLDED_FROM && in_order(&hosts);
+        let taken = if many { alike } else { 1 };
+        let hosts = if many { nodeset::fold(&hosts) } else { nodeset::fold(waves[first]) };
+        let number = if many { format!("{}-{}", first + 1, first + taken) } else { (first + 1).to_string() };
+        let mut notes = Vec::new();
+        if first == 0 {
+            notes.push(canary(policy));
+        } else if let Some(domain) = domain(waves[first]) {
+            notes.push(domain.to_owned());
+        }
+        if many {
+            notes.push(format!("{size} at a time, in this order"));
+        }
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        lines.push(labelled(&format!("         {number:<8} "), &format!("{hosts}{notes}"), COLUMNS));
+        first += taken;
+    }
+    lines
+}
+
+fn canary(policy: &RolloutPolicy) -> String {
+    match policy.classes.len() {
+        0 => "canary".to_owned(),
+        classes => format!("canary: {} of each of {classes} hardware classes", policy.canary.clamp(1, policy.max_unavailable.max(1))),
+    }
+}
+
+/// The domain of each host.
+fn domains(policy: &RolloutPolicy) -> BTreeMap<String, &str> {
+    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
+    policy.domains.iter().flat_map(|(domain, set)| names(set).into_iter().map(move |name| (name, domain.as_str()))).collect()
+}
+
+/// True when the folded names, unfolded, are in the order that the hosts have.
+fn in_order(hosts: &[String]) -> bool {
+    nodeset::expand(&nodeset::fold(hosts)).is_ok_and(|unfolded| unfolded == hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sets: &[&str], policy: &RolloutPolicy) -> String {
+        let waves: Vec<Vec<String>> = sets.iter().map(|set| nodeset::expand(set).unwrap()).collect();
+        text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, Proof::Rdma)
+    }
+
+    #[test]
+    fn a_thousand_hosts_are_a_few_lines_that_say_where_each_goes() {
+        let policy = RolloutPolicy { canary: 1, max_unavailable: 2, ..RolloutPolicy::default() };
+        assert_eq!(
+            shown(&["n1", "n[2-3]"], &policy),
+            "waves    n1 > n[2-3]   at most 2 out of service   a gate of RDMA checks after each\n"
+        );
+        let policy = RolloutPolicy { failure_budget: Some(5), ..policy };
+        let domains = [("r1", "n[0002-0500]"), ("r2", "n[0501-1000]")].map(|(key, set)| (key.to_owned(), set.to_owned()));
+        let classes = [("a", "n[0001-0500]"), ("b", "n[0501-1000]")].map(|(key, set)| (key.to_owned(), set.to_owned()));
+        let policy = RolloutPolicy { classes: classes.into(), domains: domains.into(), ..policy };
+        let mut sets = vec!["n[0001,0501]".to_owned()];
+        for first in (2..=491).step_by(10) {
+            sets.push(format!("n[{first:04}-{:04}]", first + 9));
+        }
+        sets.extend((502..=991).step_by(10).map(|first| format!("n[{first:04}-{:04}]", first + 9)));
+        insta::assert_snapshot!(shown(&sets.iter().map(String::as_str).collect::<Vec<_>>(), &policy), @r##"
+        waves    99 waves, a gate of RDMA checks after each; at most 2 out of service, stops when 5 are lost
+                 1        n[0001,0501] (canary: 1 of each of 2 hardware classes)
+                 2-50     n[0002-0491] (r1; 10 at a time, in this order)
+                 51-99    n[0502-0991] (r2; 10 at a time, in this order)
+        "##);
+        // Names in another order than the folded ones cannot be folded without losing who goes first.
+        insta::assert_snapshot!(shown(&["a", "z1", "y1", "x1", "w[1-2]"], &policy), @r##"
+        waves    5 waves, a gate of RDMA checks after each; at most 2 out of service, stops when 5 are lost
+                 1        a (canary: 1 of each of 2 hardware classes)
+                 2        z1
+                 3        y1
+                 4        x1
+                 5        w[1-2]
+        "##);
+        let many: Vec<String> = (0..40).map(|n| format!("h{}", 99 - n)).collect();
+        assert_eq!(shown(&many.iter().map(String::as_str).collect::<Vec<_>>(), &policy).lines().count(), 1 + LINES);
+    }
+}

@@ -1,0 +1,263 @@
+//! How a run stands, for people: its waves with their hosts folded, what goes on, what went wrong, how long it will likely
+//! take; and the same forecast beside a plan.
+
+use super::wrap::{labelled, rule};
+use crate::apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
+use crate::apply::{Estimate, Past};
+use crate::base::nodeset;
+use crate::base::text::{clean, clean_line, counted, duration, one_line};
+use jiff::{SignedDuration, Timestamp};
+
+/// The columns of a screen.
+const COLUMNS: usize = 100;
+/// More notes than this are cut.
+const NOTES: usize = 12;
+/// So many waves alike, one after the other, are one line.
+const FOLDED_FROM: usize = 3;
+
+/// The whole screen.
+pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String {
+    let ending = status.ending.as_ref().map_or(String::new(), |ending| format!(", {ending}"));
+    let mut out = labelled(
+        "run      ",
+        &format!(
+            "{} {}{ending}, begun by {} on {} at {}{}",
+            status.run,
+            status.life.word(),
+            status.who,
+            status.machine,
+            status.started_at,
+            ago(&status.started_at, now)
+        ),
+        COLUMNS,
+    );
+    if let Some(since) = &status.paused_since {
+        out.push_str(&labelled("paused   ", &format!("since {since}{}: nothing new starts", ago(since, now)), COLUMNS));
+    }
+    if status.life == Life::Dead {
+        let text = format!(
+            "its process is gone, and it did not end in order; its last word was at {}{}",
+            status.latest_at,
+            ago(&status.latest_at, now)
+        );
+        out.push_str(&labelled("dead     ", &text, COLUMNS));
+    }
+    out.push_str(&format!("steps    {} of {} over\n", status.steps_over, status.steps));
+    out.push_str(&labelled("budget   ", &budget(status), COLUMNS));
+    waves(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
+    notes(&mut out, "NOW: what goes on", " . ", &status.active, now);
+    notes(&mut out, "NOT DONE: what went wrong", " ! ", &status.failed, now);
+    out.push('\n');
+    if let Some(left) = &status.left {
+        out.push_str(&labelled("left     ", &left_words(left, now), COLUMNS));
+    } else if status.ending.is_none() {
+        out.push_str("left     nobody knows: no run was ever finished here\n");
+    }
+    out.push_str(&next(status, inventory));
+    clean(&out)
+}
+
+fn budget(status: &RolloutStatus) -> String {
+    let who = |set: &str| if set.is_empty() { String::new() } else { format!(" ({})", clean_line(set)) };
+    let (out, lost) = (who(&status.unavailable), nodeset::expand(&status.lost).map_or(0, |names| names.len()));
+    format!(
+        "{} of at most {} out of service{out}; {lost} of {} lost{}",
+        status.unavailable_count,
+        status.max_unavailable,
+        status.failure_budget,
+        if lost > 0 { who(&status.lost) } else { String::new() }
+    )
+}
+
+/// ` (12 min ago)`; nothing for a moment that cannot be read or is not past.
+fn ago(at: &str, now: Timestamp) -> String {
+    let seconds = at.parse::<Timestamp>().ok().and_then(|at| u64::try_from(now.as_second() - at.as_second()).ok());
+    seconds.map_or(String::new(), |seconds| format!(" ({} ago)", duration(seconds)))
+}
+
+/// A line a wave; waves that are all alike in one.
+fn waves(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut first = 0;
+    while first < waves.len() {
+        let wave = &waves[first];
+        let alike = waves[first..].iter().take_while(|other| is_alike(wave, other)).count();
+        let taken = if alike >= FOLDED_FROM { alike } else { 1 };
+        let number = if taken > 1 { format!("{}-{}", wave.wave, waves[first + taken - 1].wave) } else { wave.wave.to_string() };
+        let hosts = wave.hosts.keys().map(|state| {
+            let sets = waves[first..first + taken].iter().filter_map(|wave| wave.hosts.get(state));
+            let names: Vec<String> = sets.flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
+            format!("{} {}", nodeset::fold(&names), state.word())
+        });
+        let text = format!("{}   gate {}", hosts.collect::<Vec<_>>().join(", "), gate(&wave.gate, taken, now));
+        lines.push(labelled(&format!("wave     {number:<7} "), &text, COLUMNS));
+        first += taken;
+    }
+    lines
+}
+
+/// Waves on which there is nothing to tell apart: all hosts in one state, and the gate.
+fn is_alike(one: &WaveStatus, other: &WaveStatus) -> bool {
+    let same_gate = std::mem::discriminant(&one.gate) == std::mem::discriminant(&other.gate);
+    same_gate && one.hosts.len() == 1 && other.hosts.len() == 1 && one.hosts.keys().eq(other.hosts.keys())
+}
+
+fn gate(gate: &GateState, waves: usize, now: Timestamp) -> String {
+    match gate {
+        GateState::Waiting => "waiting".to_owned(),
+        GateState::Checking { since } => format!("is being checked{}", ago(since, now)),
+        GateState::Passed { at } if waves == 1 => format!("passed{}", ago(at, now)),
+        GateState::Passed { .. } => "passed, each".to_owned(),
+        GateState::Failed { at } => format!("FAILED{}", ago(at, now)),
+        GateState::Skipped => "not asked".to_owned(),
+    }
+}
+
+fn notes(out: &mut String, title: &str, mark: &str, notes: &[StepNote], now: Timestamp) {
+    if notes.is_empty() {
+        return;
+    }
+    out.push_str(&rule(title));
+    for note in notes.iter().take(NOTES) {
+        let text = format!("{}   {}{}", super::apply::step(&note.node), one_line(&note.what, 200), ago(&note.since, now));
+        out.push_str(&labelled(mark, &text, COLUMNS));
+    }
+    if notes.len() > NOTES {
+        out.push_str(&format!("   and {} more: --json has all\n", notes.len() - NOTES));
+    }
+}
+
+fn about(estimate: &Estimate) -> String {
+    let seconds =
+        if estimate.seconds < 60 { "under a minute".to_owned() } else { format!("about {}", duration(rounded(estimate.seconds))) };
+    let never: Vec<String> = estimate.never_seen.iter().map(|kind| kind.replace('_', " ")).collect();
+    let never =
+        if never.is_empty() { String::new() } else { format!(", not counting what was never done here before: {}", never.join(", ")) };
+    format!("{seconds}{never}")
+}
+
+/// Nobody knows the seconds of an hour to come.
+fn rounded(seconds: u64) -> u64 {
+    if seconds >= 600 { seconds.div_ceil(60) * 60 } else { seconds }
+}
+
+fn left_words(left: &Estimate, now: Timestamp) -> String {
+    let seconds = i64::try_from(left.seconds).unwrap_or(i64::MAX);
+    let end = now.checked_add(SignedDuration::from_secs(seconds)).map_or(String::new(), |end| format!(": likely over at {end}"));
+    format!("{}{end}; by the journals of {}", about(left), counted(left.runs, "run"))
+}
+
+/// The line beside a plan that says how long it will likely take.
+pub fn time(estimate: Option<&Estimate>) -> String {
+    let text = match estimate {
+        None => "nobody knows yet: no run was finished here that it could be told by".to_owned(),
+        Some(estimate) => {
+            let reboot = estimate.reboot_s.map_or(String::new(), |seconds| format!("; a reboot takes {}", duration(seconds)));
+            format!("{}, by the journals of {}{reboot}", about(estimate), counted(estimate.runs, "run"))
+        }
+    };
+    labelled("time     ", &text, COLUMNS)
+}
+
+/// The forecast for a plan that was not begun.
+pub fn forecast(plan: &crate::plan::Plan, past: &Past, parallel: usize) -> Option<Estimate> {
+    let steps = crate::apply::steps::steps(plan).ok()?;
+    past.estimate(&steps, &|_| false, plan.rollout.max_unavailable, parallel)
+}
+
+fn next(status: &RolloutStatus, inventory: &str) -> String {
+    match (status.life, status.ending.as_deref()) {
+        (Life::Running, _) => format!("next     railwright rollout pause {inventory}, or rollout abort {inventory}\n"),
+        (Life::Paused, _) => format!("next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"),
+        (Life::Over, Some("done")) => format!("next     railwright verify {inventory}\n"),
+        _ => format!("next     railwright resume {inventory}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::status::HostState;
+
+    fn wave(wave: usize, hosts: &[(HostState, &str)], gate: GateState) -> WaveStatus {
+        WaveStatus { wave, hosts: hosts.iter().map(|(state, set)| (*state, (*set).to_owned())).collect(), gate }
+    }
+
+    fn status() -> RolloutStatus {
+        let at = |minute: u32| format!("2026-01-01T00:{minute:02}:00Z");
+        let mut waves: Vec<WaveStatus> =
+            (1..=4).map(|n| wave(n, &[(HostState::Done, &format!("n{n}"))], GateState::Passed { at: at(n as u32) })).collect();
+        waves.push(wave(5, &[(HostState::Failed, "n5"), (HostState::Running, "n[6-7]"), (HostState::Waiting, "n8")], GateState::Waiting));
+        waves.push(wave(6, &[(HostState::Done, "n9")], GateState::Checking { since: at(29) }));
+        waves.extend((7..=200).map(|n| wave(n, &[(HostState::Waiting, &format!("n{}", n + 3))], GateState::Waiting)));
+        let note = |node: &str, what: &str, minute| StepNote { node: node.to_owned(), what: what.to_owned(), since: at(minute) };
+        RolloutStatus {
+            run: "r0034-1a2b3c".to_owned(),
+            plan: "d".to_owned(),
+            who: "ann".to_owned(),
+            machine: "ops1".to_owned(),
+            started_at: at(0),
+            latest_at: at(29),
+            life: Life::Running,
+            paused_since: None,
+            ending: None,
+            waves,
+            steps_over: 40,
+            steps: 900,
+            unavailable: "n[5-7]".to_owned(),
+            unavailable_count: 3,
+            max_unavailable: 4,
+            lost: "n5".to_owned(),
+            failure_budget: 5,
+            active: vec![note("host/n6/reboot", "running", 24), note("host/n7/file/%2Fetc%2Fx", "running", 29)],
+            failed: vec![note("host/n5/link/ens1", "failed: not as wished after it\u{1b}[2J", 20)],
+            left: Some(Estimate { seconds: 7300, never_seen: ["link_qos".to_owned()].into(), runs: 3, reboot_s: Some(245) }),
+        }
+    }
+
+    #[test]
+    fn two_hundred_waves_fit_a_screen_and_what_is_under_way_stands_out() {
+        let now = "2026-01-01T00:30:00Z".parse().unwrap();
+        insta::assert_snapshot!(screen(&status(), "inv", now), @r##"
+        run      r0034-1a2b3c running, begun by ann on ops1 at 2026-01-01T00:00:00Z (30 min ago)
+        steps    40 of 900 over
+        budget   3 of at most 4 out of service (n[5-7]); 1 of 5 lost (n5)
+        wave     1-4     n[1-4] done   gate passed, each
+        wave     5       n5 failed, n[6-7] running, n8 waiting   gate waiting
+        wave     6       n9 done   gate is being checked (1 min ago)
+        wave     7-200   n[10-203] waiting   gate waiting
+
+        NOW: what goes on -------------------------------------------------------------------------------
+         . n6  reboot   running (6 min ago)
+         . n7  file /etc/x   running (1 min ago)
+
+        NOT DONE: what went wrong -----------------------------------------------------------------------
+         ! n5  link ens1   failed: not as wished after it�[2J (10 min ago)
+
+        left     about 2 h 2 min, not counting what was never done here before: link qos: likely over at
+                 2026-01-01T02:31:40Z; by the journals of 3 runs
+        next     railwright rollout pause inv, or rollout abort inv
+        "##);
+        let paused = RolloutStatus { life: Life::Paused, paused_since: Some("2026-01-01T00:29:30Z".to_owned()), left: None, ..status() };
+        let text = screen(&paused, "inv", now);
+        assert!(text.contains("paused   since 2026-01-01T00:29:30Z (30 s ago): nothing new starts\n"), "{text}");
+        assert!(
+            text.contains("left     nobody knows") && text.ends_with("railwright rollout continue inv, or rollout abort inv\n"),
+            "{text}"
+        );
+        let dead = screen(&RolloutStatus { life: Life::Dead, ..status() }, "inv", now);
+        assert!(dead.contains("its last word was at 2026-01-01T00:29:00Z") && dead.ends_with("railwright resume inv\n"), "{dead}");
+    }
+
+    #[test]
+    fn a_forecast_says_what_it_is_based_on_and_does_not_guess() {
+        assert_eq!(time(None), "time     nobody knows yet: no run was finished here that it could be told by\n");
+        let estimate = Estimate { seconds: 45, never_seen: Default::default(), runs: 1, reboot_s: None };
+        assert_eq!(time(Some(&estimate)), "time     under a minute, by the journals of 1 run\n");
+        let left = status().left.unwrap();
+        assert_eq!(
+            time(Some(&left)),
+            "time     about 2 h 2 min, not counting what was never done here before: link qos, by the journals of\n         3 runs; a reboot takes 4 min 5 s\n"
+        );
+    }
+}

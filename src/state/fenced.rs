@@ -1,0 +1,34 @@
+//! A journal that only the holder of the cluster's lock writes. A run that slept (a laptop's lid, SIGSTOP) while its lock
+//! was taken over meets it before its next intent: nothing is done in the name of a record that could not be written.
+
+use super::journal_writer::JournalStore;
+use crate::system::lock_file::LockToken;
+use std::io;
+
+/// What a run is told whose lock was taken over.
+pub const ROBBED: &str = "the cluster's lock was taken over by somebody else";
+
+/// A store that is written while the lock is held.
+pub struct Fenced {
+    store: Box<dyn JournalStore>,
+    token: LockToken,
+}
+
+impl Fenced {
+    /// Guards a store.
+    pub fn new(store: Box<dyn JournalStore>, token: LockToken) -> Self {
+        Fenced { store, token }
+    }
+}
+
+impl JournalStore for Fenced {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.token.holds() {
+            return Err(io::Error::other(ROBBED));
+        }
+        self.store.append(bytes)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.store.sync()
+    }
+}

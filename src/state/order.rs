@@ -1,0 +1,88 @@
+//! Orders to a run that goes on: a small file in its folder, which the run looks at. No connection, no signal: whoever may
+//! write to the state folder may order.
+
+use super::folder::StateFolder;
+use super::lock::ClusterLock;
+use super::run_status;
+use crate::base::Diagnostic;
+use crate::system::{clock, files, identity};
+use serde::{Deserialize, Serialize};
+
+/// What can be ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderKind {
+    /// Start nothing new until `Continue`.
+    Pause,
+    /// Go on.
+    Continue,
+    /// Start nothing new, finish what runs, end.
+    Abort,
+}
+
+impl OrderKind {
+    /// The word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            OrderKind::Pause => "pause",
+            OrderKind::Continue => "continue",
+            OrderKind::Abort => "abort",
+        }
+    }
+}
+
+/// One order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// What.
+    pub order: OrderKind,
+    /// The user who ordered it.
+    pub who: String,
+    /// The machine that it was ordered on.
+    pub machine: String,
+    /// When, RFC 3339.
+    pub at: String,
+    /// Tells it from another one like it.
+    pub nonce: String,
+}
+
+/// An order is small.
+const LIMIT_BYTES: u64 = 4096;
+
+impl StateFolder {
+    /// The latest order to a run; nothing when there is none, or none that can be read.
+    pub fn read_order(&self, run: &str) -> Option<Order> {
+        let bytes = files::read_limited(&self.run_folder(run).join("order.json"), LIMIT_BYTES).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Leaves an order for the run that goes on here; gives back the run's name.
+    pub fn order(&self, order: OrderKind) -> Result<String, Diagnostic> {
+        let run = self.live_run()?.ok_or_else(|| nothing_runs(self, order))?;
+        let order = || -> std::io::Result<Order> {
+            let (who, machine, at) = (identity::user(), identity::machine(), clock::now());
+            Ok(Order { order, who, machine, at, nonce: clock::nonce()? })
+        };
+        let write = || -> std::io::Result<()> {
+            let bytes = serde_json::to_vec(&order()?)?;
+            files::write_atomic(&self.run_folder(&run).join("order.json"), &bytes, 0o600)
+        };
+        write().map_err(|error| self.unusable(&error))?;
+        Ok(run)
+    }
+
+    /// The run that goes on here at this moment.
+    pub fn live_run(&self) -> Result<Option<String>, Diagnostic> {
+        let Some(run) = self.newest_run()? else { return Ok(None) };
+        let over = run_status::fold(&self.read_journal(&run)?.records).ending.is_some();
+        Ok(Some(run).filter(|_| !over).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
+    }
+}
+
+fn nothing_runs(folder: &StateFolder, order: OrderKind) -> Diagnostic {
+    Diagnostic::error("RW0710", format!("there is nothing to {}: no run goes on here", order.word()))
+        .on(folder.path().display().to_string())
+        .effect("a run that is still reaching its hosts, or is over, takes no orders")
+        .state("nothing was changed")
+        .next("railwright rollout status INVENTORY shows the latest run")
+}

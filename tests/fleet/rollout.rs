@@ -1,0 +1,322 @@
+//! Windows, deadlines, orders, locks and the status of a run, against a simulated fleet whose gate acts in the middle of it.
+
+use crate::room::Room;
+use jiff::Timestamp;
+use railwright::apply::locks::{self, HostLock, Stolen};
+use railwright::apply::status::{GateState, HostState, Life, RolloutStatus, status};
+use railwright::apply::steps::steps;
+use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, Past, apply, resume};
+use railwright::resource::Disruption;
+use railwright::spec::window::Window;
+use railwright::state::{ClusterLock, Entry, LocalLock, OrderKind, Outcome, Skip, run_status};
+use railwright::system::clock::Clock;
+use railwright::transport::BoxFuture;
+use railwright::transport::sim::Trouble;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Act = Box<dyn Fn() + Send + Sync>;
+
+/// The first time that it is asked it does something, and waits until the run has noticed.
+struct Acting {
+    asked: AtomicBool,
+    act: Act,
+    noticed: fn(&Event) -> bool,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Gatekeeper for Acting {
+    fn check<'a>(&'a self, _: &'a [String], _: &'a [String]) -> BoxFuture<'a, GateResult> {
+        Box::pin(async move {
+            if !self.asked.swap(true, Ordering::SeqCst) {
+                (self.act)();
+                let mut looks = 0;
+                while !self.events.lock().unwrap().iter().any(self.noticed) {
+                    looks += 1;
+                    assert!(looks < 20_000, "the run does not notice");
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+            GateResult::default()
+        })
+    }
+}
+
+/// A file and a kernel parameter that needs a reboot, on each host.
+fn room(hosts: &[&str]) -> Room {
+    Room::of(hosts).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        &["file/%2Fetc%2Fx"],
+    )
+}
+
+fn acting(room: &mut Room, noticed: fn(&Event) -> bool, act: impl Fn() + Send + Sync + 'static) {
+    room.context.gatekeeper = Arc::new(Acting { asked: AtomicBool::new(false), act: Box::new(act), noticed, events: room.events.clone() });
+}
+
+fn always(_: &Event) -> bool {
+    true
+}
+
+/// A clock that stands at a moment.
+fn clock(room: &mut Room, at: &str) -> Arc<AtomicI64> {
+    let seconds = Arc::new(AtomicI64::new(second(at)));
+    room.context.clock = Clock::Set(seconds.clone());
+    seconds
+}
+
+fn second(at: &str) -> i64 {
+    at.parse::<Timestamp>().unwrap().as_second()
+}
+
+fn nightly(room: &mut Room) {
+    room.rollout.windows = vec![Window { days: vec![], from: "22:00".into(), lasts: "2h".into(), zone: "UTC".into() }];
+    room.rollout.windows_for = Some(Disruption::LinkBlip);
+}
+
+async fn run(room: &Room) -> ApplyOutcome {
+    apply(&room.plan().await, &room.context, room.sink()).await
+}
+
+fn codes(outcome: &ApplyOutcome) -> Vec<&'static str> {
+    outcome.problems.iter().map(|problem| problem.code).collect()
+}
+
+fn skipped(outcome: &ApplyOutcome, because: &Skip) -> usize {
+    outcome.outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Skipped { because: why } if why == because)).count()
+}
+
+fn status_of(room: &Room) -> RolloutStatus {
+    let folder = &room.context.folder;
+    let run = folder.newest_run().unwrap().unwrap();
+    let plan = folder.read_plan(&run).unwrap();
+    let records = folder.read_journal(&run).unwrap().records;
+    let live = ClusterLock::is_held(folder).unwrap();
+    status(&plan, &steps(&plan).unwrap(), &run_status::fold(&records), live, &Past::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_of_every_window_nothing_is_changed_and_the_next_one_is_named() {
+    let mut room = room(&["a"]);
+    nightly(&mut room);
+    let now = clock(&mut room, "2026-01-01T12:00:00Z");
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0628"]));
+    let next = outcome.problems[0].next.join("\n");
+    assert!(next.contains("from Thu 2026-01-01 22:00 UTC on: run the same command again"), "{next}");
+    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none() && host.fence == 0));
+    assert_eq!(room.context.folder.newest_run().unwrap(), None);
+    now.store(second("2026-01-01T22:00:00Z"), Ordering::SeqCst);
+    let inside = run(&room).await;
+    assert_eq!((inside.ending, inside.problems), (Ending::Done, vec![]));
+    // What disturbs nobody needs no window.
+    let mut quiet = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    nightly(&mut quiet);
+    clock(&mut quiet, "2026-01-01T12:00:00Z");
+    assert_eq!(run(&quiet).await.ending, Ending::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_closes_ends_the_run_and_the_next_one_goes_on_with_it() {
+    let mut room = room(&["a", "b", "c"]);
+    nightly(&mut room);
+    let now = clock(&mut room, "2026-01-01T22:00:00Z");
+    let closing = now.clone();
+    let is_halt = |event: &Event| matches!(event, Event::Halted { because: Skip::Window, .. });
+    acting(&mut room, is_halt, move || closing.store(second("2026-01-02T00:00:00Z"), Ordering::SeqCst));
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0629"]));
+    assert_eq!(skipped(&outcome, &Skip::Window), 7, "three steps on b and on c, and their gate");
+    let next = outcome.problems[0].next.join("\n");
+    assert!(next.contains("from Fri 2026-01-02 22:00 UTC on: railwright resume"), "{next}");
+    room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
+    let refused = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((refused.ending, codes(&refused)), (Ending::Refused, vec!["RW0628"]));
+    now.store(second("2026-01-02T23:00:00Z"), Ordering::SeqCst);
+    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((resumed.ending, codes(&resumed)), (Ending::Done, vec![]));
+    room.host("a", |host| assert_eq!(host.boot, 1, "what was done is not done again"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_closes_while_the_hosts_are_reached_is_closed_for_the_first_step() {
+    let mut room = room(&["a"]);
+    nightly(&mut room);
+    let now = clock(&mut room, "2026-01-01T22:00:00Z");
+    let events = room.events.clone();
+    let sink = Arc::new(move |event| {
+        if matches!(event, Event::HostReady { .. }) {
+            now.store(second("2026-01-02T00:00:00Z"), Ordering::SeqCst);
+        }
+        events.lock().unwrap().push(event);
+    });
+    let outcome = apply(&room.plan().await, &room.context, sink).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0629"]));
+    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none(), "{:?}", host.told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_from_the_beginning_of_each_part_of_the_run() {
+    let mut room = room(&["a", "b"]);
+    room.rollout.deadline_s = Some(3600);
+    let now = clock(&mut room, "2026-01-01T00:00:00Z");
+    let late = now.clone();
+    let is_halt = |event: &Event| matches!(event, Event::Halted { because: Skip::Deadline, .. });
+    acting(&mut room, is_halt, move || late.store(second("2026-01-01T01:00:00Z"), Ordering::SeqCst));
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0630"]));
+    assert!(outcome.problems[0].message.contains("after 1 h"), "{}", outcome.problems[0].message);
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_says_so() {
+    let mut room = room(&["a", "b"]);
+    let folder = room.context.folder.clone();
+    assert_eq!(folder.order(OrderKind::Pause).unwrap_err().code, "RW0710", "nothing runs");
+    let paused = folder.clone();
+    let is_order = |event: &Event| matches!(event, Event::Ordered { .. });
+    acting(&mut room, is_order, move || drop(paused.order(OrderKind::Pause).unwrap()));
+    let room = Arc::new(room);
+    let running = tokio::spawn({
+        let room = room.clone();
+        async move { run(&room).await }
+    });
+    while !room.events.lock().unwrap().iter().any(|event| matches!(event, Event::GateFinished { .. })) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let seen = status_of(&room);
+    assert_eq!((seen.life, seen.waves[0].hosts.get(&HostState::Done).map(String::as_str)), (Life::Paused, Some("a")));
+    assert_eq!((seen.waves[1].hosts.get(&HostState::Waiting).map(String::as_str), &seen.waves[1].gate), (Some("b"), &GateState::Waiting));
+    assert!(LocalLock::read(&folder).unwrap().is_some_and(|lock| lock.holder.starts_with("apply by ")));
+    folder.order(OrderKind::Continue).unwrap();
+    assert_eq!(running.await.unwrap().ending, Ending::Done);
+    let events = room.events.lock().unwrap();
+    let at = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(wanted).unwrap();
+    let pause = at(&|event| matches!(event, Event::Ordered { order: OrderKind::Pause, .. }));
+    let go_on = at(&|event| matches!(event, Event::Ordered { order: OrderKind::Continue, .. }));
+    assert!(!events[pause..go_on].iter().any(|event| matches!(event, Event::StepStarted { .. })));
+    let records = folder.read_journal(&seen.run).unwrap().records;
+    assert_eq!(records.iter().filter(|record| matches!(record.entry, Entry::Ordered { .. })).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
+    let mut room = room(&["a", "b"]);
+    let folder = room.context.folder.clone();
+    acting(&mut room, |event| matches!(event, Event::Interrupted { .. }), move || drop(folder.order(OrderKind::Abort).unwrap()));
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Interrupted, vec!["RW0621"]));
+    room.host("b", |host| assert!(host.told.is_empty()));
+    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(resumed.ending, Ending::Done, "the order was for the part that it ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_tells_the_same_while_it_runs_and_afterwards_from_the_journal_alone() {
+    let mut room = room(&["a", "b", "c"]);
+    let seen: Arc<Mutex<Option<RolloutStatus>>> = Arc::default();
+    let folder = room.context.folder.clone();
+    let keep = seen.clone();
+    acting(&mut room, always, move || {
+        let run = folder.newest_run().unwrap().unwrap();
+        let plan = folder.read_plan(&run).unwrap();
+        // The record of the gate's beginning is noted, not waited for.
+        let mut found;
+        loop {
+            found = run_status::fold(&folder.read_journal(&run).unwrap().records);
+            if found.gates.contains_key("gate/0") {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        *keep.lock().unwrap() = Some(status(&plan, &steps(&plan).unwrap(), &found, true, &Past::default()));
+    });
+    room.fault("c", "write_file", Trouble::Fails);
+    let outcome = run(&room).await;
+    assert_eq!(outcome.ending, Ending::Failed);
+    let during = seen.lock().unwrap().clone().unwrap();
+    assert_eq!((during.life, during.steps_over, during.steps), (Life::Running, 3, 9));
+    assert!(matches!(during.waves[0].gate, GateState::Checking { .. }));
+    assert_eq!((during.unavailable.as_str(), during.unavailable_count, during.max_unavailable), ("a", 1, 2));
+    assert_eq!(during.waves[1].hosts, [(HostState::Waiting, "b,c".to_owned())].into());
+    assert_eq!(during.active.iter().map(|note| note.node.as_str()).collect::<Vec<_>>(), ["gate/0"]);
+    let after = status_of(&room);
+    assert_eq!(
+        (after.life, after.ending.as_deref(), after.lost.as_str(), after.unavailable.as_str()),
+        (Life::Over, Some("failed"), "c", "c")
+    );
+    assert_eq!(after.waves[1].hosts, [(HostState::Failed, "c".to_owned()), (HostState::Done, "b".to_owned())].into());
+    assert!(after.failed[0].what.starts_with("failed: write_file ended with exit status 1"), "{:?}", after.failed);
+    assert!(matches!((&after.waves[0].gate, &after.waves[1].gate), (GateState::Passed { .. }, GateState::Passed { .. })));
+}
+
+fn other(process: u32) -> String {
+    format!(r#"{{"who":"bob","machine":"ops2","process":{process},"since":"2026-01-01T00:00:00Z","folder":"elsewhere","command":"apply"}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_lock_was_taken_away_is_left_alone() {
+    let mut room = room(&["a", "b"]);
+    room.context.patience.heartbeat = Duration::ZERO;
+    let fleet = room.fleet.clone();
+    let note = Arc::new(Mutex::new(None));
+    let told = note.clone();
+    acting(&mut room, always, move || {
+        fleet.with("b", |host| host.lock = Some(other(1))).unwrap();
+        *told.lock().unwrap() = fleet.with("a", |host| host.beat.clone()).unwrap();
+    });
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0631"]));
+    assert!(note.lock().unwrap().as_ref().unwrap().starts_with("run r0001-"), "the host knows which run has its lock");
+    assert!(outcome.problems[0].message.contains("apply by bob on ops2 (process 1)"), "{}", outcome.problems[0].message);
+    room.host("b", |host| assert!(host.told.is_empty() && host.lock == Some(other(1)), "{:?}", host.told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_robbed_of_the_clusters_lock_writes_no_journal_and_does_nothing_more() {
+    let mut room = room(&["a", "b"]);
+    let folder = room.context.folder.clone();
+    let thief = Arc::new(Mutex::new(None));
+    let taken = thief.clone();
+    acting(&mut room, always, move || {
+        assert_eq!(ClusterLock::take_away(&folder, "lock steal", false).unwrap_err().code, "RW0711", "it lives");
+        *taken.lock().unwrap() = Some(ClusterLock::take_away(&folder, "lock steal", true).unwrap());
+    });
+    let outcome = run(&room).await;
+    assert!(codes(&outcome).contains(&"RW0709"), "{:?}", codes(&outcome));
+    room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
+    let (lock, from) = thief.lock().unwrap().take().unwrap();
+    assert!(from.unwrap().starts_with("apply by "));
+    drop(lock);
+    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(resumed.ending, Ending::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_only_by_force() {
+    let room = room(&["a", "b", "c"]);
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    for (host, age) in [("a", 10), ("b", 200)] {
+        room.host(host, |host| (host.lock, host.lock_age_s, host.fence) = (Some(other(1)), age, 40));
+    }
+    let hosts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
+    let found = locks::list(&hosts, &room.context).await;
+    assert!(matches!(&found["a"], HostLock::Held(held) if held.is_young() && held.describe().starts_with("apply by bob on ops2")));
+    assert!(matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40));
+    let stolen = locks::steal(&hosts, "ops2 burned down", false, &room.context).await.unwrap();
+    assert!(matches!((&stolen["a"], &stolen["b"], &stolen["c"]), (Stolen::Young(_), Stolen::Taken(_), Stolen::Free)), "{stolen:?}");
+    room.host("a", |host| assert_eq!((&host.lock, host.fence), (&Some(other(1)), 40)));
+    room.host("b", |host| assert_eq!((&host.lock, host.fence), (&None, 41)));
+    assert!(room.context.folder.fence().unwrap() >= 41);
+    let journal = room.context.folder.read_journal(&room.context.folder.newest_run().unwrap().unwrap()).unwrap();
+    let Some(Entry::LockStolen { reason, hosts: robbed, fence, .. }) = journal.records.last().map(|record| &record.entry) else {
+        panic!("{:?}", journal.records.last())
+    };
+    assert_eq!((reason.as_str(), robbed.as_slice(), *fence), ("ops2 burned down", ["b".to_owned()].as_slice(), 41));
+    let forced = locks::steal(&hosts, "now", true, &room.context).await.unwrap();
+    assert!(matches!(forced["a"], Stolen::Taken(_)));
+}
