@@ -58,13 +58,14 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
 
     LIVE: nobody notices ----------------------------------------------------------------------------
      ~ n1             command slow
-           probe (now)            exit 1 -> exit 0
+           probe (running)        exit 1 -> exit 0
            because  not ours so far, and other than the spec wants it: module story/slow
      + n1             file /etc/note.conf
            content rails, mode 0644
            because  new: module story/note, nodes[0] (inv/cluster.yaml:4)
 
-    waves    n1   at most 1 out of service   then a gate of RDMA checks
+    planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
+    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     windows  sat, sun from 22:00 for 6h (Europe/Berlin); for every step
     time     nobody knows yet: no run was finished here that it could be told by
     summary  2 resources change, 0 as they should be
