@@ -33,12 +33,18 @@ impl Watcher<'_> {
     fn see(&mut self, event: &Event) -> Result<(), String> {
         match event {
             Event::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
-                self.out.extend(self.host(node));
+                let own = self.host(node).unwrap_or_default();
+                let was_out = self.out.contains(&own) || self.silent.contains(&own);
+                self.out.insert(own);
                 self.disruptions += 1;
                 let unavailable: BTreeSet<&String> = self.out.union(&self.silent).collect();
                 self.worst = self.worst.max(unavailable.len());
                 let budget = self.plan.rollout.max_unavailable;
-                ensure!(unavailable.len() <= budget, "{node} began with {unavailable:?} out of service, and the budget is {budget}");
+                // Mending a host that is out already puts nobody else out.
+                ensure!(
+                    was_out || unavailable.len() <= budget,
+                    "{node} began with {unavailable:?} out of service, and the budget is {budget}"
+                );
             }
             Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => self.out.extend(self.host(node)),
             Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
