@@ -59,3 +59,29 @@ fn what_is_done_again_begins_after_the_end_of_what_ran() {
     let said = waits(&machine, &["apply", "inv", "--yes"]);
     assert_eq!(machine.file("/etc/log").as_deref(), Some("start\nend\nstart\nend\n"), "{said}");
 }
+
+/// The program by a clock of this time: what it printed, and how it ended.
+fn at(machine: &Machine, time: &str, words: &[&str]) -> (String, Option<i32>) {
+    let output = machine.place.command(words).env("RAILWRIGHT_TEST_CLOCK", time).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (text, output.status.code())
+}
+
+#[test]
+fn a_clock_that_went_back_between_a_run_and_its_end_harms_nothing() {
+    let later =
+        "  - id: x\n    command: { name: x, run: \"test -e /etc/ready && : >/etc/done\", read: { probe: \"test -e /etc/done\" } }\n";
+    let Some(machine) = Machine::start("the clock goes back", later, &[]) else { return };
+    let (said, code) = at(&machine, "2026-06-01T12:00:00Z", &["apply", "inv", "--yes"]);
+    assert_eq!(code, Some(1), "{said}");
+    machine.host.must(": >/etc/ready");
+    let earlier = "2026-01-01T00:00:00Z";
+    let (said, code) = at(&machine, earlier, &["resume", "inv"]);
+    assert_eq!(code, Some(0), "{said}");
+    for words in
+        [&["plan", "inv"][..], &["rollout", "status", "inv"], &["state", "list", "inv"], &["drift", "inv"], &["lock", "list", "inv"]]
+    {
+        let (said, code) = at(&machine, earlier, words);
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+    }
+}
