@@ -80,9 +80,10 @@ impl StateFolder {
 }
 
 fn nothing_runs(folder: &StateFolder, order: OrderKind) -> Diagnostic {
+    let inventory = folder.path().parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
     Diagnostic::error("RW0710", format!("there is nothing to {}: no run goes on here", order.word()))
         .on(folder.path().display().to_string())
         .effect("a run that is still reaching its hosts, or is over, takes no orders")
         .state("nothing was changed")
-        .next("railwright rollout status INVENTORY shows the latest run")
+        .next(format!("railwright rollout status {} shows the latest run", inventory.as_deref().unwrap_or(".")))
 }

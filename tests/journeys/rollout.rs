@@ -98,7 +98,7 @@ fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
       on:     inv/.railwright
       effect: a run that is still reaching its hosts, or is over, takes no orders
       state:  nothing was changed
-      next:   railwright rollout status INVENTORY shows the latest run
+      next:   railwright rollout status inv shows the latest run
     --- exit 4 ---
     "##);
     let mut child = begun(&machine);
