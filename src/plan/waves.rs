@@ -30,9 +30,15 @@ pub fn roll_out(nodes: &mut Vec<Node>, targets: &[Target], policy: &RolloutPolic
     for node in nodes.iter_mut() {
         node.wave = node.target.as_ref().and_then(|t| wave_of.get(t)).copied().unwrap_or(0);
     }
-    let gates: Vec<Node> = waves.iter().enumerate().map(|(wave, hosts)| gate(wave, hosts, nodes)).collect();
+    let mut of_wave: Vec<Vec<&Node>> = vec![Vec::new(); waves.len()];
+    for node in nodes.iter().filter(|n| n.held.is_none() && n.target.as_ref().is_some_and(|t| t.kind == TargetKind::Host)) {
+        // A host that left the spec may be the only one with steps: then there is no wave.
+        of_wave.get_mut(node.wave).into_iter().for_each(|members| members.push(node));
+    }
+    let gates: Vec<Node> = waves.iter().zip(&of_wave).enumerate().map(|(wave, (hosts, members))| gate(wave, hosts, members)).collect();
     for node in nodes.iter_mut().filter(|n| n.wave > 0 && n.held.is_none()) {
-        if node.after.iter().all(|before| !in_wave_prefix(before, node.target.as_ref())) {
+        let own = node.target.as_ref().map(|target| format!("{target}/"));
+        if !node.after.iter().any(|before| own.as_ref().is_some_and(|own| before.starts_with(own))) {
             node.after.push(gates[node.wave - 1].id.clone());
         }
     }
@@ -84,16 +90,8 @@ fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
     sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
 }
 
-fn in_wave_prefix(id: &str, target: Option<&Target>) -> bool {
-    target.is_some_and(|target| id.starts_with(&format!("{target}/")))
-}
-
 /// The gate waits for every node of its wave that nothing else of the wave waits for.
-fn gate(wave: usize, hosts: &[Target], nodes: &[Node]) -> Node {
-    let members: Vec<&Node> = nodes
-        .iter()
-        .filter(|n| n.held.is_none() && n.wave == wave && n.target.as_ref().is_some_and(|t| t.kind == TargetKind::Host))
-        .collect();
+fn gate(wave: usize, hosts: &[Target], members: &[&Node]) -> Node {
     let waited: BTreeSet<&String> = members.iter().flat_map(|n| &n.after).collect();
     Node {
         id: format!("gate/{wave}"),
