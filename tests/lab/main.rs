@@ -85,7 +85,7 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     story!(units::a_module_is_loaded_with_options_and_at_boot, &machine);
     story!(units::options_of_a_module_in_use_wait_for_a_reboot, &machine);
     story!(units::a_blacklisted_module_stays_away, &machine);
-    story!(simulated::a_simulated_host_does_what_the_machine_does, &machine);
+    story!(simulated::a_simulated_host_does_what_the_machine_does, &rig, &machine);
     story!(simulated::a_simulated_host_refuses_what_the_machine_refuses, &machine);
 }
 

@@ -2,6 +2,7 @@
 //! both before the first action, after each one, and after each one of taking it back.
 
 use crate::machine::{Machine, wish};
+use crate::rig::Rig;
 use railwright::resource::{Action, Assessment, Planes, Reading, Wish, kind_named};
 use railwright::transport::sim::Host;
 use railwright::transport::sim::links::Link;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const NETDEV: &str = "ens1f0np0";
-const PACKAGE: &str = "strace";
+const PACKAGE: &str = "rdmacm-utils";
 
 /// A machine, and a host in memory that began like it.
 struct Both<'a> {
@@ -78,7 +79,7 @@ impl Both<'_> {
 fn like(machine: &Machine) -> Host {
     let mut host = Host::fresh();
     let words = |script: &str| machine.sh(script).trim().to_owned();
-    for path in words("ls -d /etc/default/grub /etc/default/grub.d/*.cfg /etc/systemd/network/* 2>/dev/null; true").lines() {
+    for path in words("find /etc/default/grub /etc/default/grub.d /etc/systemd/network -type f 2>/dev/null; true").lines() {
         host.disk.put(path, words(&format!("cat {path}")).as_str().into());
     }
     host.kernel.sysctls = [("net.core.rmem_max".to_owned(), words("cat /proc/sys/net/core/rmem_max"))].into();
@@ -102,7 +103,18 @@ fn like(machine: &Machine) -> Host {
     host
 }
 
-pub fn a_simulated_host_does_what_the_machine_does(machine: &Machine) {
+/// The lab's repository, with its key.
+fn with_packages(rig: &Rig, machine: &Machine) {
+    let key = std::fs::read_to_string(rig.lab_folder().join("repository.asc")).unwrap();
+    let source = format!("deb [signed-by=/etc/apt/keyrings/lab.asc] http://10.0.2.2:{}/ ./", rig.first_port() + 80);
+    machine.sh(&format!(
+        "mkdir -p /etc/apt/keyrings; cat > /etc/apt/keyrings/lab.asc <<'EOF'\n{key}\nEOF\n\
+         echo '{source}' > /etc/apt/sources.list.d/lab.list; apt-get -q update </dev/null >/dev/null 2>&1\n"
+    ));
+}
+
+pub fn a_simulated_host_does_what_the_machine_does(rig: &Rig, machine: &Machine) {
+    with_packages(rig, machine);
     let mut both = Both { machine, host: like(machine), now: Duration::from_secs(60) };
     both.story(
         "file",

@@ -50,9 +50,15 @@ fn once(text: &str) -> bool {
 }
 
 impl Units {
+    /// What systemd has in memory: what runs, and what an enabled unit's target wants. Everything else is let go, and read
+    /// from the disk whenever it is asked for.
+    fn kept(&self, name: &str) -> Option<&Unit> {
+        self.known.get(name).filter(|unit| unit.active || self.enabled.contains(name))
+    }
+
     /// The answer to `Read::Unit`; `booted_s` is what /proc/stat says.
     pub fn read(&self, name: &str, disk: &Disk, booted_s: u64) -> Answered {
-        let (unit, file) = (self.known.get(name), text(name, disk));
+        let (unit, file) = (self.kept(name), text(name, disk));
         let loaded = unit.map(|unit| unit.loaded.as_str()).or(file.as_deref());
         let (masked, active) = (self.masked.contains(name), unit.is_some_and(|unit| unit.active));
         let load = match loaded {
@@ -128,19 +134,20 @@ impl Units {
                 if self.masked.contains(name) {
                     return Err((1, format!("railwright: systemctl start {name} failed: LoadState=masked")));
                 }
-                // A unit whose file is new is loaded when it is first asked for; a loaded one only by daemon-reload.
-                let fresh = file.ok_or_else(missing);
-                let unit = match self.known.contains_key(name) {
-                    true => self.known.entry(name.to_owned()).or_default(),
-                    false => {
-                        let loaded = fresh?;
-                        self.known.entry(name.to_owned()).or_insert(Unit { loaded, ..Unit::default() })
-                    }
-                };
+                // What is in memory is read anew by daemon-reload alone.
+                if self.kept(name).is_none() {
+                    let loaded = file.ok_or_else(missing)?;
+                    self.known.insert(name.to_owned(), Unit { loaded, ..Unit::default() });
+                }
+                let unit = self.known.entry(name.to_owned()).or_default();
                 if verb == UnitVerb::Restart || !unit.active {
                     (unit.active, unit.since_us) = (true, uptime_us.max(1));
                 }
             }
+        }
+        if matches!(verb, UnitVerb::Enable | UnitVerb::Disable | UnitVerb::Mask | UnitVerb::Unmask) {
+            // systemctl(1): these have the manager's configuration read again.
+            self.reload(disk);
         }
         Ok(())
     }
