@@ -107,7 +107,7 @@ fn fault() -> impl Strategy<Value = Option<Trouble>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::laws::schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::laws::config())]
 
     #[test]
     fn law_8_a_secret_is_in_the_file_and_in_nothing_that_is_written_down_or_shown(

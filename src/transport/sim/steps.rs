@@ -175,7 +175,8 @@ impl Host {
                     (0, String::new())
                 }
             },
-            Upkeep::Idle if self.running.is_some() => (77, String::new()),
+            // A long step has a unit of its own and is found again by its token; it does not hold the step lock.
+            Upkeep::Idle if self.running.as_ref().is_some_and(|running| !running.action.is_long()) => (77, String::new()),
             Upkeep::Idle => (0, String::new()),
             Upkeep::ReadLock => match &self.lock {
                 None => (1, String::new()),

@@ -220,10 +220,10 @@ impl Case {
     }
 }
 
-/// What may go wrong without changing what a run comes to in the end: it only has to look again, or wait.
+/// What may go wrong without changing what a run comes to in the end: it only has to look again, or wait. A reboot that was
+/// asked for and not heard is none of it: nobody can tell it from one that hangs, and it is told as that.
 pub fn benign() -> BoxedStrategy<Trouble> {
     prop_oneof![
-        Just(Trouble::LostBefore),
         Just(Trouble::LostAfter),
         (1u32..90).prop_map(Trouble::GoesOn),
         (2u32..20).prop_map(Trouble::Slow),
@@ -238,6 +238,7 @@ pub fn benign() -> BoxedStrategy<Trouble> {
 pub fn troubles() -> BoxedStrategy<Trouble> {
     prop_oneof![
         4 => benign(),
+        1 => Just(Trouble::LostBefore),
         1 => Just(Trouble::Killed),
         1 => Just(Trouble::Fails),
         1 => Just(Trouble::NoEffect),

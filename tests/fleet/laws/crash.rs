@@ -178,7 +178,7 @@ fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Re
 
 #[test]
 fn law_3_a_crash_and_resume_is_as_no_crash() {
-    law("law_3", cases(3, benign(), 2), async |case: &Case| {
+    law("law_3", cases(3, benign(), 0), async |case: &Case| {
         let (outcome, whole, records) = run(case, Vec::new(), Death::Before).await?;
         if outcome.ending != Ending::Done || records == 0 {
             return Ok(Held::Beside);

@@ -1,6 +1,5 @@
 //! Law 9: no input, however hostile, panics or reaches a shell unquoted.
 
-use super::schedules;
 use crate::room::{Room, runtime};
 use proptest::prelude::*;
 use railwright::apply::apply;
@@ -81,7 +80,7 @@ fn bent(seed: &[u8], bends: &[(prop::sample::Index, usize, usize)]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::laws::config())]
 
     #[test]
     fn law_9_no_document_panics(bends in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..40, 0usize..20), 1..6)) {
