@@ -36,7 +36,7 @@ test: tools test-packages ## All tests with all rigs, format, lints; a missing r
 	@PACKAGES="$(TEST_PACKAGES) $(LAB_PACKAGES)" CARGO="$(CARGO)" tests/run.sh
 
 .PHONY: test-deep
-test-deep: tools ## The long runs: 10,000 schedules of every law, 10,000 cases of every property
+test-deep: tools ## The long runs: 10,000 schedules of every law, 10,000 cases of every property, 20 kills on a machine
 	@CARGO="$(CARGO)" tests/deep.sh
 
 .PHONY: test-packages
@@ -47,3 +47,4 @@ test-packages:
 bench: tools ## Measurements against other readers, in the same run
 	$(CARGO) bench --bench spec_load
 	$(CARGO) bench --bench fleet
+	$(CARGO) bench --bench peers

@@ -7,12 +7,12 @@ use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
 use railwright::base::{Address, Digest, Target};
 use railwright::observe::{HostRequest, observe};
 use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
-use railwright::resource::{Disruption, Observation, Wish, kind_named};
+use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
 use railwright::state::StateFolder;
 use railwright::state::journal_writer::JournalStore;
 use railwright::transport::sim::modules::ModuleFile;
-use railwright::transport::sim::{Fleet, Host};
-use railwright::transport::{BoxFuture, HostAccess, Secrets};
+use railwright::transport::sim::{Fleet, Host, access};
+use railwright::transport::{BoxFuture, Secrets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -27,12 +27,16 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let count = |text: &str| text.parse().expect("a number of hosts");
     match arguments.get(1..) {
-        Some([what, hosts]) if what == "--plan" => plan(count(hosts)),
+        Some([what, hosts]) if what == "--plan" => plan(count(hosts), false),
+        Some([what, hosts]) if what == "--plan-own" => plan(count(hosts), true),
         Some([what, hosts]) if what == "--apply" => run(count(hosts)),
         _ => {
-            say(&format!("plan: {WISHES} wishes a host, from decoded observations to the plan's bytes"));
-            say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "hosts", "make s", "us a wish", "render s", "added MiB"));
+            let heads =
+                format!("{:>8} {:>10} {:>12} {:>12} {:>12} {:>12}", "hosts", "make s", "us a wish", "render s", "added MiB", "peak MiB");
+            say(&format!("plan: {WISHES} wishes a host, all alike, from decoded observations to the plan and its digest\n{heads}"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
+            say(&format!("\nthe same, where every host has one file with a text of its own\n{heads}"));
+            [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan-own", *hosts));
             say("\napply: 8 steps and one reboot a host, in virtual time");
             say(&format!(
                 "{:>8} {:>10} {:>10} {:>12} {:>12} {:>14} {:>10}",
@@ -100,34 +104,22 @@ fn names(hosts: usize) -> Vec<String> {
     (1..=hosts).map(|n| format!("gpu{n:05}")).collect()
 }
 
+/// As a spec gives them: what is wanted alike on all hosts is held once.
 fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<Wish> {
-    let one = |host: &String, (name, body): &(&'static str, Value)| {
-        let kind = kind_named(name).expect("a kind");
-        Wish {
-            address: Address::host(host, name, &kind.address_name(body).expect("a name")),
-            kind: (*name).to_owned(),
-            body: body.clone(),
-            after: Vec::new(),
-            module: format!("bench/{name}"),
-            places: Vec::new(),
-        }
+    let want = |(name, body): &(&'static str, Value)| {
+        Arc::new(Want { kind: (*name).to_owned(), body: body.clone(), module: format!("bench/{name}"), places: Vec::new() })
     };
-    names.iter().flat_map(|host| bodies.iter().map(move |body| one(host, body))).collect()
-}
-
-fn access(name: &str) -> HostAccess {
-    HostAccess {
-        name: name.to_owned(),
-        address: name.to_owned(),
-        port: 22,
-        user: "root".to_owned(),
-        identities: Vec::new(),
-        known_hosts: String::new(),
-        jump: Vec::new(),
-        ssh_config: false,
-        local: false,
-        connect_timeout_s: 10,
-    }
+    let wants: Vec<Arc<Want>> = bodies.iter().map(want).collect();
+    let address = |want: &Arc<Want>| {
+        let kind = kind_named(&want.kind).expect("a kind");
+        Address::host("any", &want.kind, &kind.address_name(&want.body).expect("a name"))
+    };
+    let all: Vec<Wish> = wants.iter().map(|want| Wish { address: address(want), after: Vec::new(), want: Arc::clone(want) }).collect();
+    let on = |target: &Target| -> Vec<Wish> {
+        let on = |wish: &Wish| Wish { address: Address { target: target.clone(), ..wish.address.clone() }, ..wish.clone() };
+        all.iter().map(on).collect()
+    };
+    names.iter().map(Target::host).flat_map(|target| on(&target)).collect()
 }
 
 fn observed(fleet: &Fleet, names: &[String], wishes: &[Wish]) -> Observation {
@@ -163,9 +155,13 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
     make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).expect("a plan")
 }
 
-fn plan(hosts: usize) {
+fn plan(hosts: usize, own: bool) {
     let names = names(hosts);
-    let wishes = wishes(&names, &bodies());
+    let mut wishes = wishes(&names, &bodies());
+    for wish in wishes.iter_mut().filter(|wish| own && wish.address.name() == "/etc/rdma/0.conf") {
+        let text = format!("host = {}\n", wish.address.target.name);
+        Arc::make_mut(&mut wish.want).body["content"] = text.into();
+    }
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
     let observation = observed(&fleet, &names, &wishes);
     drop(fleet);
@@ -177,8 +173,9 @@ fn plan(hosts: usize) {
     let rendered = began.elapsed().as_secs_f64();
     let added = peak_mib() - before;
     say(&format!(
-        "{hosts:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {added:>12.0}   {} lines",
+        "{hosts:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {added:>12.0} {:>12.0}   {} lines",
         took * 1e6 / wishes.len() as f64,
+        peak_mib(),
         screen.lines().count()
     ));
 }

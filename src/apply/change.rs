@@ -1,10 +1,11 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is never an exit status.
 
+mod guarded;
+mod look;
+
+use self::look::{again_seen, read};
 use super::context::Event;
-use super::idle::idle;
-use super::precondition::{
-    Seen, Verdict, actions_digest, disturbs_too_much, has_moved, interrupts, judge, judge_again, moves_by_plan, reads, see,
-};
+use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, reads, see};
 use super::shared::Shared;
 use super::trouble;
 use crate::base::{Address, Diagnostic, Digest};
@@ -17,7 +18,6 @@ use crate::state::{Entry, Outcome};
 use crate::system::clock;
 use crate::transport::{Performed, TransportError, Writer};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// How a step ended, with what is to be remembered and said.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ impl Finish {
 /// Carries out the change with this number; the outcome is journalled, and written to the host when it is done.
 pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
-    let host = node.target.as_ref().map(|target| target.name.as_str()).unwrap_or_default();
+    let host = node.target.as_ref().map_or("", |target| &*target.name);
     let mut step = Step { shared, n, node, host, writer: None };
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
@@ -92,8 +92,21 @@ struct Step<'a> {
 impl<'a> Step<'a> {
     async fn carry_out(&mut self) -> Result<Finish, Halt> {
         let earlier = self.earlier();
-        let answers = self.look().await?;
-        let seen = self.see(&answers);
+        let mut answers = self.look().await?;
+        if let Some(intent) = earlier.as_ref().filter(|_| self.may_still_run())
+            && self.until_idle(self.longest(&[]), &intent.token).await?
+        {
+            answers = self.look().await?;
+        }
+        let mut seen = self.see(&answers);
+        if let Some(intent) = &earlier
+            && self.node.is_change()
+            && self.guard_reason(&seen).is_some()
+            && self.settle_earlier_guard(intent, &seen).await?
+        {
+            let answers = self.look().await?;
+            seen = self.see(&answers);
+        }
         let decisions = &self.shared.decisions;
         let verdict = match &earlier {
             Some(intent) => judge_again(&self.node.kind, &seen, intent, &decisions.redo, &decisions.accept),
@@ -115,39 +128,6 @@ impl<'a> Step<'a> {
         let moved_by_us = self.shared.may_have_moved(self.n);
         let prior = |member: &Member| self.shared.prior(&member.wish.address);
         self.node.members().iter().map(|member| see(member, prior(member), answers, moved_by_us)).collect()
-    }
-
-    /// Connects and reads. The first step on a host also compares what the later ones will find with the plan, so that a
-    /// host that moved is left alone before anything of it is changed.
-    async fn look(&mut self) -> Result<Answers, Halt> {
-        let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
-        if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
-            return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
-        }
-        let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
-        let mut wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
-        wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
-        let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
-        self.writer = Some(writer);
-        for (node, member) in ahead {
-            if let Some(reason) = has_moved(&see(member, self.shared.prior(&member.wish.address), &answers, false)) {
-                let outcome = Outcome::Stale { reason: reason.clone() };
-                return Err(over(outcome, trouble::stale(&node.id, &reason, &self.shared.next)));
-            }
-        }
-        Ok(answers)
-    }
-
-    /// The resources of the host's other steps that nothing of ours has touched or will touch before.
-    fn ahead(&self) -> Vec<(&'a Node, &'a Member)> {
-        let shared = self.shared;
-        let untouched = |m: &usize| {
-            let node = &shared.plan.nodes[*m];
-            let begun = shared.earlier.nodes.get(&node.id).is_some_and(|status| status.intent.is_some() || status.outcome.is_some());
-            *m != self.n && node.is_change() && node.held.is_none() && !begun && !shared.may_have_moved(*m)
-        };
-        let nodes = shared.on_target(self.node.target.as_ref()).iter().copied().filter(untouched).map(|m| &shared.plan.nodes[m]);
-        nodes.flat_map(|node| node.members().iter().map(move |member| (node, member))).filter(|(_, m)| !moves_by_plan(m)).collect()
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
@@ -173,12 +153,14 @@ impl<'a> Step<'a> {
     /// Acts until the step is done or given up. A lost connection is looked into over a new one; the step is done again
     /// once where that is safe.
     async fn act(&mut self, mut actions: Vec<Action>, mut seen: Vec<Seen<'a>>, earlier: Option<Intent>) -> Result<Finish, Halt> {
+        if let Some(because) = self.guard_reason(&seen) {
+            return self.act_guarded(actions, seen, earlier, &because).await;
+        }
         // A long action outlives many connections; each time it is looked for under its token first.
         let tries = if actions.iter().any(Action::is_long) { 5 } else { 2 };
         let mut token = earlier.as_ref().filter(|_| self.may_still_run()).map(|intent| intent.token.clone());
         let mut intent = earlier;
         for turn in 1..=tries {
-            self.spare_our_connection(&seen)?;
             self.keep_to_the_limit(&seen)?;
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
             let acted = self.perform(&actions, &begun.token).await;
@@ -192,7 +174,7 @@ impl<'a> Step<'a> {
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::Lost(reason) => {
-                    let answers = self.look_again(&reason, &actions).await?;
+                    let answers = self.look_again(&reason, self.longest(&actions), &begun.token).await?;
                     seen = again_seen(&seen, &answers);
                     let none = BTreeSet::new();
                     match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
@@ -205,19 +187,6 @@ impl<'a> Step<'a> {
             }
         }
         Err(self.unknown("the connection was lost every time".to_owned()))
-    }
-
-    /// What was refused at the start of the run may show only now, when the actions are known.
-    fn spare_our_connection(&self, seen: &[Seen]) -> Result<(), Halt> {
-        let ours = self.shared.host(self.host).ssh_netdevs;
-        let cut = interrupts(seen).find(|netdev| ours.contains(*netdev));
-        match cut {
-            None => Ok(()),
-            Some(netdev) => {
-                let reason = format!("it would interrupt {netdev}, which carries our own connection");
-                Err(over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(&self.node.id, &reason, &self.shared.next)))
-            }
-        }
     }
 
     fn keep_to_the_limit(&self, seen: &[Seen]) -> Result<(), Halt> {
@@ -285,57 +254,6 @@ impl<'a> Step<'a> {
         writer.perform(action, token).await.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() })
     }
 
-    /// A new connection, tried for as long as a resource may take to settle.
-    async fn reconnect(&mut self) -> Result<(), TransportError> {
-        self.writer = None;
-        let mut last = None;
-        for turn in 0..self.looks() {
-            if turn > 0 {
-                clock::pause(self.shared.context.patience.settle_poll).await;
-            }
-            match self.shared.connect(self.host).await {
-                Ok(writer) => {
-                    self.writer = Some(writer);
-                    return Ok(());
-                }
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| TransportError::Lost { host: self.host.to_owned(), reason: "no attempt was made".to_owned() }))
-    }
-
-    fn looks(&self) -> u32 {
-        self.shared.context.patience.looks()
-    }
-
-    /// What the host looks like after the connection was lost. A short action that still runs is waited for, for as long
-    /// as it may take.
-    async fn look_again(&mut self, reason: &str, actions: &[Action]) -> Result<Answers, Halt> {
-        let wanted = self.node.members().iter().flat_map(reads).collect();
-        let limit = actions.iter().filter(|action| !action.is_long()).map(|action| action.limit_s()).max().unwrap_or_default();
-        if self.reconnect().await.is_ok()
-            && let Some(writer) = &self.writer
-        {
-            let shared = self.shared;
-            let limit = Duration::from_secs(limit.into());
-            if let Err(busy) = idle(self.host, writer, &shared.context, &shared.sink, limit).await {
-                return Err(self.unknown(format!("{reason}; {}", busy.reason())));
-            }
-            if let Ok(answers) = read(writer, &wanted).await {
-                return Ok(answers);
-            }
-        }
-        Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
-    }
-
-    /// After a failure: reads once more, so that the one on call knows whether the step is half done.
-    async fn is_untouched(&self, before: &[Seen<'a>]) -> bool {
-        let wanted = self.node.members().iter().flat_map(reads).collect();
-        let Some(writer) = &self.writer else { return false };
-        let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
-        now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
-    }
-
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.
     async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent) -> Result<Finish, Halt> {
         let wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
@@ -391,14 +309,4 @@ impl<'a> Step<'a> {
         let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
         Applied::of(&seen.member.wish, first.before.clone(), adopted, &self.shared.run, clock::now())
     }
-}
-
-/// The same resources by new answers.
-fn again_seen<'a>(seen: &[Seen<'a>], answers: &Answers) -> Vec<Seen<'a>> {
-    seen.iter().map(|s| see(s.member, s.prior.clone(), answers, true)).collect()
-}
-
-async fn read(writer: &Writer, wanted: &BTreeSet<Read>) -> Result<Answers, TransportError> {
-    let wanted: Vec<Read> = wanted.iter().cloned().collect();
-    writer.reader().read(&wanted).await
 }

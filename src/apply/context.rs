@@ -133,6 +133,32 @@ pub enum Event {
         /// The action's word.
         word: String,
     },
+    /// The host watches over a step from now on.
+    GuardArmed {
+        /// The node's id.
+        node: String,
+        /// After so many seconds it takes the step back by itself.
+        seconds: u32,
+    },
+    /// A step was not confirmed; its guard puts back what was there before, within these seconds.
+    GuardFires {
+        /// The node's id.
+        node: String,
+        /// The guard's time.
+        seconds: u32,
+    },
+    /// A guard is over: confirmed over a new connection, or everything is put back.
+    GuardOver {
+        /// The node's id.
+        node: String,
+        /// Which of the two.
+        confirmed: bool,
+    },
+    /// A guard of another run is not over on a host; it is waited for.
+    HostGuarded {
+        /// The host.
+        host: String,
+    },
     /// A step ended.
     StepFinished {
         /// The node's id.

@@ -4,12 +4,15 @@
 
 use super::trouble::Next;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
+use crate::graph::Graph;
 use crate::plan::judge::{Item, Status};
 use crate::plan::order::{contract, item_graph};
+use crate::plan::part::Part;
 use crate::plan::waves::roll_out;
 use crate::plan::{LastApplied, Node, NodeKind, Plan};
 use crate::resource::{Assessment, Disruption, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What the plan's graph leaves out or adds, against what its steps need. `wishes` are those of the spec; without a spec
 /// to compare, only gates and reboots are looked at.
@@ -30,11 +33,11 @@ fn told(what: String) -> Diagnostic {
         .state("nothing was changed")
 }
 
-/// The steps of one host that are to be carried out; `before` are the direct prerequisites among them.
+/// The steps of one host that are to be carried out, and their order.
 struct HostSteps<'a> {
     host: &'a Target,
     nodes: Vec<&'a Node>,
-    before: Vec<Vec<usize>>,
+    graph: Graph,
 }
 
 impl<'a> HostSteps<'a> {
@@ -47,20 +50,11 @@ impl<'a> HostSteps<'a> {
         }
         let one = |(host, nodes): (&'a Target, Vec<&'a Node>)| {
             let number: BTreeMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
-            let before = nodes.iter().map(|node| node.after.iter().filter_map(|id| number.get(id.as_str()).copied()).collect()).collect();
-            HostSteps { host, before, nodes }
+            let before = |node: &'a Node| node.after.iter().filter_map(|id| number.get(id.as_str()).copied()).collect::<Vec<_>>();
+            let edges = nodes.iter().enumerate().flat_map(|(n, node)| before(node).into_iter().map(move |first| (first, n)));
+            HostSteps { host, graph: Graph::new(nodes.len(), edges), nodes }
         };
         of_host.into_iter().map(one).collect()
-    }
-
-    /// These steps and all of the host that come before them.
-    fn with_earlier(&self, steps: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut found: BTreeSet<usize> = steps.into_iter().collect();
-        let mut queue: Vec<usize> = found.iter().copied().collect();
-        while let Some(next) = queue.pop() {
-            queue.extend(self.before[next].iter().copied().filter(|n| found.insert(*n)));
-        }
-        found
     }
 
     fn reboots(&self) -> impl Iterator<Item = usize> {
@@ -72,7 +66,7 @@ impl<'a> HostSteps<'a> {
     fn wrong_reboots(&self) -> Vec<Diagnostic> {
         let wrong = |n: usize| {
             let node = self.nodes[n];
-            let what = match self.with_earlier([n]).iter().any(|m| self.nodes[*m].is_change()) {
+            let what = match self.graph.with_prerequisites([n]).iter().any(|m| self.nodes[*m].is_change()) {
                 false => "no step of the host comes before its reboot",
                 true if node.disruption != Disruption::Reboot => "the reboot does not count as one",
                 true => return None,
@@ -90,7 +84,7 @@ impl<'a> HostSteps<'a> {
         for (n, node) in self.nodes.iter().enumerate() {
             of.extend(node.members().iter().map(|member| (&member.wish.address, n)));
         }
-        let earlier: Vec<BTreeSet<usize>> = (0..self.nodes.len()).map(|n| self.with_earlier([n])).collect();
+        let earlier: Vec<BTreeSet<usize>> = (0..self.nodes.len()).map(|n| self.graph.with_prerequisites([n])).collect();
         let turned = |first: usize, then: usize| self.reboots().any(|r| earlier[r].contains(&then) && earlier[first].contains(&r));
         let missing = |(first, then): &&(Address, Address)| match (of.get(first), of.get(then)) {
             (Some(first), Some(then)) => !earlier[*then].contains(first) && !turned(*first, *then),
@@ -120,7 +114,7 @@ fn gates(plan: &Plan, hosts: &[HostSteps]) -> Vec<Diagnostic> {
         gates.push((node, waited_for(node, &by_id)));
     }
     for host in hosts {
-        let Some(gate) = gate_of.get(host.host.name.as_str()) else {
+        let Some(gate) = gate_of.get(&*host.host.name) else {
             problems.push(told("no gate proves the host after its steps".to_owned()).on(host.host.to_string()));
             continue;
         };
@@ -159,14 +153,13 @@ fn rolled_out(plan: &Plan) -> Vec<Node> {
         kind: NodeKind::Reboot,
         target: Some(target.clone()),
         disruption: Disruption::Reboot,
-        interrupts: Vec::new(),
+        interrupts: Arc::default(),
         after: Vec::new(),
         wave: 0,
         held: None,
     };
-    let mut nodes: Vec<Node> = targets.iter().map(work).collect();
-    roll_out(&mut nodes, &targets, &plan.rollout);
-    nodes
+    let mut parts: Vec<Part> = targets.iter().map(|target| Part::new(target.clone(), vec![work(target)])).collect();
+    roll_out(&mut parts, &targets, &plan.rollout)
 }
 
 /// All steps that a gate waits for in its wave, however far; a barrier stands for those before it.
@@ -183,7 +176,7 @@ fn waited_for<'a>(gate: &'a Node, by_id: &BTreeMap<&str, &'a Node>) -> BTreeSet<
 /// What the order looks at of a resource, and no more of it: there may be a million.
 fn item(address: &Address, kind: &str, after: &[Address], removal: bool) -> Item {
     let (address, kind, after) = (address.clone(), kind.to_owned(), after.to_vec());
-    let wish = Wish { address, kind, body: serde_json::Value::Null, after, module: String::new(), places: Vec::new() };
+    let wish = Wish { after, ..Wish::of(address, kind, serde_json::Value::Null) };
     Item { wish, removal, assessment: Assessment::default(), status: Status::Met, since: Vec::new() }
 }
 

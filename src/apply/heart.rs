@@ -5,15 +5,14 @@ use super::context::Context;
 use super::preflight::connect;
 use super::trouble;
 use crate::base::Diagnostic;
+use crate::observe::crowd;
 use crate::state::Holder;
 use crate::system::clock::{Clock, Ticker};
-use crate::transport::{Performed, Upkeep, Writer};
+use crate::transport::{BoxFuture, Performed, Upkeep, Writer};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 /// The locks of a run on its hosts.
 #[derive(Debug)]
@@ -67,23 +66,21 @@ impl Heart {
     /// Goes round all hosts again and again, until it is given up.
     pub async fn go_on(self: Arc<Self>, context: Context) {
         let mut ticker = Ticker::every(self.period);
-        let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
+        let work = |host: String| -> BoxFuture<'_, ()> {
+            let (heart, context) = (&self, &context);
+            Box::pin(async move {
+                // A host that reboots or is lost has no sign of life to give; its steps tell.
+                if let Ok(writer) = connect(&host, context).await
+                    && heart.beat(&host, &writer).await.is_err()
+                {
+                    heart.seen().insert(host, Timestamp::UNIX_EPOCH);
+                }
+            })
+        };
         loop {
             ticker.tick().await;
-            let mut round = JoinSet::new();
-            for host in self.seen().keys().cloned().collect::<Vec<_>>() {
-                let (heart, context, slots) = (self.clone(), context.clone(), slots.clone());
-                round.spawn(async move {
-                    let _slot = slots.acquire().await;
-                    // A host that reboots or is lost has no sign of life to give; its steps tell.
-                    if let Ok(writer) = connect(&host, &context).await
-                        && heart.beat(&host, &writer).await.is_err()
-                    {
-                        heart.seen().insert(host, Timestamp::UNIX_EPOCH);
-                    }
-                });
-            }
-            while round.join_next().await.is_some() {}
+            let hosts = self.seen().keys().cloned().collect();
+            crowd::each(hosts, context.patience.parallel, &work).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Waits until no short step runs on a host any more: one that lost its connection goes on by itself, and what it is
+//! Waits until no step of ours runs on a host any more: one that lost its connection goes on by itself, and what it is
 //! doing must neither be read as its result nor be begun a second time.
 
 use super::context::{Context, Event, EventSink};
@@ -15,18 +15,34 @@ pub enum Busy {
     NotTold(String),
     /// The step ran for all the time that we waited; in seconds.
     Runs(u64),
+    /// A guard of another run was armed for all that time; in seconds.
+    Guarded(u64),
     /// The user asked to stop while it ran.
     Interrupted,
 }
 
-/// Asks until the host is idle, for at most so long.
-pub async fn idle(host: &str, writer: &Writer, context: &Context, sink: &EventSink, limit: Duration) -> Result<(), Busy> {
+/// Asks until the host is idle, for at most so long: no short step runs and none of that attempt, and no guard is armed but
+/// those of this run, which its own steps settle. Whether there was something to wait for.
+pub async fn idle(
+    host: &str,
+    writer: &Writer,
+    context: &Context,
+    sink: &EventSink,
+    limit: Duration,
+    run: Option<&str>,
+    attempt: Option<&str>,
+) -> Result<bool, Busy> {
+    let ours = |line: &str| run.is_some_and(|run| line.strip_prefix(run).is_some_and(|rest| rest.starts_with('-')));
+    let mut guarded = false;
+    let idle = Upkeep::Idle { attempt: attempt.map(str::to_owned) };
     let poll = context.patience.settle_poll;
     let looks = limit.as_millis() / poll.as_millis().max(1);
     for look in 0..=looks {
-        match writer.upkeep(&Upkeep::Idle).await.map_err(Busy::NotAsked)? {
-            Performed::Ended { code: 0, .. } => return Ok(()),
-            Performed::Ended { code: 77, .. } => {}
+        match writer.upkeep(&idle).await.map_err(Busy::NotAsked)? {
+            Performed::Ended { code: 0, .. } => return Ok(look > 0),
+            Performed::Ended { code: 77, .. } => guarded = false,
+            Performed::Ended { code: 78, stdout, .. } if stdout.lines().all(ours) => return Ok(look > 0),
+            Performed::Ended { code: 78, .. } => guarded = true,
             Performed::Ended { code, stderr, .. } => return Err(Busy::NotTold(format!("exit status {code}: {stderr}"))),
             Performed::Unknown { reason } => return Err(Busy::NotTold(reason)),
         }
@@ -34,11 +50,12 @@ pub async fn idle(host: &str, writer: &Writer, context: &Context, sink: &EventSi
             return Err(Busy::Interrupted);
         }
         if look == 0 {
-            sink(Event::HostBusy { host: host.to_owned() });
+            let host = host.to_owned();
+            sink(if guarded { Event::HostGuarded { host } } else { Event::HostBusy { host } });
         }
         clock::pause(poll).await;
     }
-    Err(Busy::Runs(limit.as_secs()))
+    Err(if guarded { Busy::Guarded(limit.as_secs()) } else { Busy::Runs(limit.as_secs()) })
 }
 
 impl Busy {
@@ -48,6 +65,9 @@ impl Busy {
             Busy::NotAsked(error) => error.one_line(),
             Busy::NotTold(reason) => format!("whether an earlier step still runs is not known: {reason}"),
             Busy::Runs(seconds) => format!("an earlier step is still running on it after {seconds} s"),
+            Busy::Guarded(seconds) => {
+                format!("a guard of an earlier run is still armed on it after {seconds} s (systemctl list-timers 'railwright-guard-*')")
+            }
             Busy::Interrupted => "an earlier step is still running on it, and the run was interrupted".to_owned(),
         }
     }

@@ -5,15 +5,14 @@ use super::preflight::connect;
 use super::trouble;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::observe::crowd;
 use crate::state::journal_writer::JournalError;
 use crate::state::lock::{HEARTBEAT_S, YOUNG_S};
 use crate::state::{ClusterLock, Entry, Holder};
 use crate::system::identity;
-use crate::transport::{Performed, Upkeep};
+use crate::transport::{BoxFuture, Performed, Upkeep};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use std::sync::{Mutex, PoisonError};
 
 /// How it stands with a host's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,28 +74,16 @@ pub enum Stolen {
 
 /// The locks of these hosts.
 pub async fn list(hosts: &[String], context: &Context) -> BTreeMap<String, HostLock> {
-    each(hosts, context, |host, context| async move { read(&host, &context).await }).await
-}
-
-async fn each<T, F>(hosts: &[String], context: &Context, one: impl Fn(String, Context) -> F) -> BTreeMap<String, T>
-where
-    T: Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-{
-    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
-    let mut tasks = JoinSet::new();
-    for host in hosts {
-        let (slots, work, host) = (slots.clone(), one(host.clone(), context.clone()), host.clone());
-        tasks.spawn(async move {
-            let _slot = slots.acquire().await;
-            (host, work.await)
-        });
-    }
-    let mut found = BTreeMap::new();
-    while let Some(joined) = tasks.join_next().await {
-        found.extend(joined);
-    }
-    found
+    let found = Mutex::new(BTreeMap::new());
+    let work = |host: String| -> BoxFuture<'_, ()> {
+        let found = &found;
+        Box::pin(async move {
+            let lock = read(&host, context).await;
+            found.lock().unwrap_or_else(PoisonError::into_inner).insert(host, lock);
+        })
+    };
+    crowd::each(hosts.to_vec(), context.patience.parallel, &work).await;
+    std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 async fn read(host: &str, context: &Context) -> HostLock {
@@ -144,32 +131,28 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
             }
         }
     }
-    let names: Vec<String> = taken.keys().cloned().collect();
     let entry = Entry::LockStolen {
         who: identity::user(),
         machine: identity::machine(),
         reason: reason.to_owned(),
         fence,
         from: from.iter().cloned().chain(taken.values().map(HeldLock::describe)).collect(),
-        hosts: names.clone(),
+        hosts: taken.keys().cloned().collect(),
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
     if from.is_some() || !taken.is_empty() {
         journal(entry, &lock, context).await.map_err(|problem| vec![problem])?;
     }
-    let lines: BTreeMap<String, HeldLock> = taken;
-    let done = each(&names, context, |host, context| {
-        let held = lines.get(&host).cloned();
-        async move {
-            match held {
-                Some(held) => take_one(&host, held, fence, &context).await,
-                None => Stolen::Free,
-            }
-        }
-    })
-    .await;
-    stolen.extend(done);
-    Ok(stolen)
+    let stolen = Mutex::new(stolen);
+    let work = |(host, held): (String, HeldLock)| -> BoxFuture<'_, ()> {
+        let stolen = &stolen;
+        Box::pin(async move {
+            let one = take_one(&host, held, fence, context).await;
+            stolen.lock().unwrap_or_else(PoisonError::into_inner).insert(host, one);
+        })
+    };
+    crowd::each(taken.into_iter().collect(), context.patience.parallel, &work).await;
+    Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 async fn take_one(host: &str, held: HeldLock, fence: u64, context: &Context) -> Stolen {

@@ -6,8 +6,7 @@
 
 use super::trouble::differences;
 use crate::base::{Address, Digest};
-use crate::plan::make::join_actions;
-use crate::plan::{Applied, Member, NodeKind, Reason};
+use crate::plan::{Applied, Member, NodeKind, Reason, join_actions};
 use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Plane, Read, kind_named};
 use crate::state::journal::MemberIntent;
 use crate::state::run_status::Intent;
@@ -177,6 +176,11 @@ pub fn judge_again(node: &NodeKind, seen: &[Seen], intent: &Intent, redo: &BTree
     act(node, &open)
 }
 
+/// Judges a step in the middle, after some of its actions: what is still to be done, if it was announced.
+pub fn go_on(node: &NodeKind, seen: &[Seen]) -> Verdict {
+    if seen.iter().all(Seen::is_settled) { Verdict::Met } else { act(node, seen) }
+}
+
 /// The planned actions where everything is as planned, else those of now, if they were announced.
 fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
     let NodeKind::Change { actions, announced, members, .. } = node else { return Verdict::Met };
@@ -187,7 +191,7 @@ fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
     if seen.len() == members.len() && seen.iter().all(Seen::is_as_planned) && !actions.is_empty() {
         // A plan file can be edited: what it does has to be what its resources need.
         let needed = join_actions(seen.iter().flat_map(|s| &s.assessment.actions));
-        return match needed == *actions {
+        return match *needed == **actions {
             true => Verdict::Act(needed),
             false => Verdict::Unannounced("its actions in the plan are not those that its resources need".to_owned()),
         };
@@ -231,19 +235,24 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus, Wish};
+    use crate::plan::Found;
+    use crate::resource::{Answer, AnswerStatus, Want, Wish};
     use serde_json::json;
+    use std::sync::Arc;
 
     const PATH: &str = "/etc/x";
 
     fn wish(content: &str) -> Wish {
         Wish {
             address: Address::host("a", "file", PATH),
-            kind: "file".to_owned(),
-            body: json!({ "path": PATH, "content": content }),
             after: Vec::new(),
-            module: "m/x".to_owned(),
-            places: Vec::new(),
+            want: Want {
+                kind: "file".to_owned(),
+                body: json!({ "path": PATH, "content": content }),
+                module: "m/x".to_owned(),
+                places: Vec::new(),
+            }
+            .into(),
         }
     }
 
@@ -264,12 +273,14 @@ mod tests {
         let assessment = kind_named("file").unwrap().assess(&wish, &answers(&wish, found_when_planned));
         Member {
             reason,
-            removal: false,
-            differences: Vec::new(),
-            fingerprint: assessment.fingerprint(),
-            before: assessment.before,
-            residue: Vec::new(),
-            since: Vec::new(),
+            found: Arc::new(Found {
+                removal: false,
+                differences: Vec::new(),
+                fingerprint: assessment.fingerprint(),
+                before: assessment.before,
+                residue: Vec::new(),
+                since: Vec::new(),
+            }),
             wish,
         }
     }
@@ -285,10 +296,11 @@ mod tests {
         };
         NodeKind::Change {
             members: vec![member.clone()],
-            actions: if planned { vec![write] } else { Vec::new() },
+            actions: if planned { Arc::new([write]) } else { Arc::default() },
             announced: announced.iter().map(ToString::to_string).collect(),
-            disturbs: Vec::new(),
+            disturbs: Arc::default(),
             interrupts_netdev: None,
+            guard: None,
         }
     }
 
@@ -329,10 +341,11 @@ mod tests {
             let set = Action::SetSysctl { key: "a".into(), value: "1".into() };
             let node = NodeKind::Change {
                 members: vec![member.clone()],
-                actions: vec![set],
-                announced: vec!["*".into()],
-                disturbs: Vec::new(),
+                actions: Arc::new([set]),
+                announced: Arc::new(["*".into()]),
+                disturbs: Arc::default(),
                 interrupts_netdev: None,
+                guard: None,
             };
             words(judge(&node, &[see(&member, None, &answers(&member.wish, Some("other\n")), true)]))
         };

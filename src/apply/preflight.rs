@@ -5,17 +5,17 @@ use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target};
+use crate::observe::crowd;
 use crate::plan::{NodeKind, Plan};
+use crate::resource::guard::Guard;
 use crate::resource::host::facts;
 use crate::resource::{Answers, Read};
 use crate::state::{ClusterLock, Holder, HostRecord, host_record};
 use crate::system::clock;
-use crate::transport::{Performed, TransportError, Upkeep, Writer};
+use crate::transport::{BoxFuture, Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use std::sync::{Mutex, PoisonError};
 
 /// What is known of a host that is ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl From<Busy> for Unready {
         match busy {
             Busy::NotAsked(error) => Unready::NotReached(error),
             Busy::NotTold(_) => Unready::Unfit(busy.reason()),
-            Busy::Runs(_) | Busy::Interrupted => Unready::Busy(busy),
+            Busy::Runs(_) | Busy::Guarded(_) | Busy::Interrupted => Unready::Busy(busy),
         }
     }
 }
@@ -112,30 +112,26 @@ pub struct Wanted {
     pub hosts: BTreeSet<String>,
     /// Those among them that may be on their way through a reboot that an earlier part of the run asked for.
     pub rebooting: BTreeSet<String>,
+    /// The run that goes on: its own guards are left to its steps.
+    pub run: Option<String>,
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
 pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
-    let fence = Arc::new(AtomicU64::new(lock.fence));
-    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
-    let mut tasks = JoinSet::new();
-    for host in wanted.hosts {
-        let (context, holder, fence, slots, sink) = (context.clone(), lock.holder.clone(), fence.clone(), slots.clone(), sink.clone());
-        let rebooting = wanted.rebooting.contains(&host);
-        tasks.spawn(async move {
-            let _slot = slots.acquire().await;
-            if rebooting {
-                come_back(&host, &context, &sink).await;
-            }
-            let one = one_host(&host, &context, &holder, &fence, &sink).await;
-            (host, one)
-        });
-    }
-    let mut found = Preflight::default();
-    while let Some(joined) = tasks.join_next().await {
-        let Ok((host, one)) = joined else { continue };
-        take(&mut found, host, one, sink);
-    }
+    let fence = AtomicU64::new(lock.fence);
+    let found = Mutex::new(Preflight::default());
+    let work = |host: String| -> BoxFuture<'_, ()> {
+        let (found, fence, rebooting, run) = (&found, &fence, wanted.rebooting.contains(&host), wanted.run.as_deref());
+        Box::pin(async move {
+            let one = match rebooting {
+                true => after_reboot(&host, context, &lock.holder, (fence, run), sink).await,
+                false => one_host(&host, context, &lock.holder, (fence, run), sink).await,
+            };
+            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), host, one, sink);
+        })
+    };
+    crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
+    let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     found.fence = fence.load(Ordering::SeqCst);
     let raised = context.folder.raise_fence(found.fence);
     found.refusals.extend(raised.err());
@@ -166,37 +162,29 @@ fn take(found: &mut Preflight, host: String, one: One, sink: &EventSink) {
 
 /// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that the next run from here takes over.
 pub async fn release(hosts: Vec<String>, context: &Context, holder: &Holder) {
-    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
-    let mut tasks = JoinSet::new();
-    for host in hosts {
-        let (context, line, slots) = (context.clone(), holder.line(), slots.clone());
-        tasks.spawn(async move {
-            let _slot = slots.acquire().await;
-            if let Ok(writer) = connect(&host, &context).await {
-                let _ = writer.upkeep(&Upkeep::Unlock { holder: line }).await;
+    let work = |host: String| -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(writer) = connect(&host, context).await {
+                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
             }
-        });
-    }
-    while tasks.join_next().await.is_some() {}
+        })
+    };
+    crowd::each(hosts, context.patience.parallel, &work).await;
 }
 
 /// Lets go of locks that a dead run of this folder left on hosts where nothing is left to do. Whoever cannot be reached
 /// keeps its lock until a run from here works on it again.
 pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
-    let slots = Arc::new(Semaphore::new(context.patience.parallel.max(1)));
-    let mut tasks = JoinSet::new();
-    for host in hosts {
-        let (context, holder, number, slots) = (context.clone(), lock.holder.clone(), lock.fence, slots.clone());
-        tasks.spawn(async move {
-            let _slot = slots.acquire().await;
-            if let Ok(writer) = connect(&host, &context).await
-                && take_lock(&host, &writer, &holder, &AtomicU64::new(number)).await.is_ok()
+    let work = |host: String| -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(writer) = connect(&host, context).await
+                && take_lock(&host, &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
             {
-                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
+                let _ = writer.upkeep(&Upkeep::Unlock { holder: lock.holder.line() }).await;
             }
-        });
-    }
-    while tasks.join_next().await.is_some() {}
+        })
+    };
+    crowd::each(hosts.into_iter().collect(), context.patience.parallel, &work).await;
 }
 
 /// A new connection to a host.
@@ -205,25 +193,46 @@ pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportE
     context.connector.connect(access).await.map(Writer::new)
 }
 
-/// Waits for a host that reboots, for as long as a reboot may take.
-async fn come_back(host: &str, context: &Context, sink: &EventSink) {
+/// How often a host that reboots may go down while it is being looked at: one that was asked for its reboot a moment ago
+/// still answers.
+const GOES_DOWN: u32 = 3;
+
+/// A host that may be on its way through a reboot: waited for, and again where it went down under our hands.
+async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: (&AtomicU64, Option<&str>), sink: &EventSink) -> One {
+    let mut left = GOES_DOWN;
+    loop {
+        let back = come_back(host, context, sink).await;
+        let one = one_host(host, context, holder, run, sink).await;
+        left -= 1;
+        if !back || left == 0 || !matches!(one, One::Unready(Unready::NotReached(_))) {
+            return one;
+        }
+    }
+}
+
+/// Waits for a host that reboots, for as long as a reboot may take. False when it did not come.
+async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
     let patience = &context.patience;
     let back = async {
         for look in 0u32.. {
-            if connect(host, context).await.is_ok() || *context.interrupts.borrow() > 0 {
-                return;
+            if connect(host, context).await.is_ok() {
+                return true;
+            }
+            if *context.interrupts.borrow() > 0 {
+                return false;
             }
             if look == 0 {
                 sink(Event::Rebooting { host: host.to_owned() });
             }
             clock::pause(patience.reboot_poll).await;
         }
+        false
     };
     // Whoever is not back by then is told as not reachable.
-    let _ = clock::within(patience.reboot, back).await;
+    clock::within(patience.reboot, back).await.unwrap_or(false)
 }
 
-async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &AtomicU64, sink: &EventSink) -> One {
+async fn one_host(host: &str, context: &Context, holder: &Holder, (fence, run): (&AtomicU64, Option<&str>), sink: &EventSink) -> One {
     match reach(host, context).await {
         Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
@@ -235,7 +244,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, fence: &Atomic
                 return refusal;
             }
             // With the lock in hand nobody begins another one. What the host is like is read after that.
-            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step).await {
+            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step, run, None).await {
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
                 return One::Unready(busy.into());
             }
@@ -304,12 +313,18 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
     Err(One::Refused(Box::new(trouble::lock_failed(host, "it is taken and let go by others all the time"))))
 }
 
-/// Without a guard on the host nothing would put our own connection back, so such a change is refused.
+/// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
     let cuts = |node: &crate::plan::Node| {
-        let NodeKind::Change { interrupts_netdev: Some(netdev), .. } = &node.kind else { return None };
+        let NodeKind::Change { interrupts_netdev, actions, members, guard, .. } = &node.kind else { return None };
         let host = &node.target.as_ref()?.name;
-        ready.get(host)?.ssh_netdevs.contains(netdev).then(|| trouble::cuts_connection(&node.id, host, netdev))
+        let ours = &ready.get(&**host)?.ssh_netdevs;
+        let netdev = interrupts_netdev.as_ref().filter(|netdev| ours.contains(*netdev));
+        if netdev.is_none() && guard.is_none() {
+            return None;
+        }
+        let word = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
+        Some(trouble::cuts_connection(&node.id, host, netdev.map(String::as_str), &word))
     };
     plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(cuts).collect()
 }

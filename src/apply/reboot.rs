@@ -18,50 +18,65 @@ use std::collections::BTreeSet;
 /// Carries out the reboot with this number.
 pub(super) async fn reboot(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
-    let host = node.target.as_ref().map(|target| target.name.as_str()).unwrap_or_default();
+    let host = node.target.as_ref().map_or("", |target| &*target.name);
     let finish = rebooted(shared, n, host).await?;
     let _ = shared.finish(node, &finish, None).await;
     Ok(finish)
 }
 
 async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, JournalError> {
-    let (writer, now) = match boot_id(shared, host).await {
-        Ok(found) => found,
-        Err(unready) => {
-            let outcome = Outcome::Unreachable { reason: unready.reason() };
-            return Ok(Finish::told(outcome, unready.told(host, &shared.next)));
-        }
+    let mut order = Order::default();
+    let before = match begin(shared, n, host, &mut order).await? {
+        Ok(before) => before,
+        Err(finish) => return Ok(*finish),
     };
-    if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return Ok(Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost));
-    }
-    let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
-    let before = match earlier {
-        // An earlier part of the run asked for the reboot, and it has happened since.
-        Some(intent) if intent.boot_id.as_ref().is_some_and(|boot| *boot != now) => intent.boot_id.clone().unwrap_or_default(),
-        _ => {
-            if !is_needed(shared, n, &writer).await {
-                return Ok(Finish::of(Outcome::Done { changed: false }));
-            }
-            let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
-            if let Err(finish) = ask(shared, n, host, &writer, &now, attempt).await? {
-                return Ok(*finish);
-            }
-            now
-        }
-    };
-    drop(writer);
     (shared.sink)(Event::Rebooting { host: host.to_owned() });
     let limit = shared.context.patience.reboot;
-    let mut answered = false;
-    match clock::within(limit, come_back(shared, host, &before, &mut answered)).await {
-        Some(after) => {
+    let mut answered = 0;
+    match clock::within(limit, come_back(shared, n, host, &before, &mut order, &mut answered)).await {
+        Some(back) => {
+            let after = match back? {
+                Ok(after) => after,
+                Err(finish) => return Ok(*finish),
+            };
             shared.booted(host, after.clone());
             shared.journal.note(Entry::Rebooted { host: host.to_owned(), from: before, to: after });
             (shared.sink)(Event::Rebooted { host: host.to_owned() });
             Ok(prove(shared, n, host).await)
         }
-        None => Ok(missing(shared, host, answered)),
+        None => Ok(missing(shared, host, answered > 0)),
+    }
+}
+
+/// Asks for the reboot, unless an earlier part of the run has: the boot that it is to end, or how the step is over already.
+async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Result<Result<String, Box<Finish>>, JournalError> {
+    let over = |finish: Finish| Ok(Err(Box::new(finish)));
+    let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
+    let asked_in = earlier.and_then(|intent| intent.boot_id.clone());
+    order.attempt = earlier.map_or(0, |intent| intent.attempt);
+    let (writer, now) = match (boot_id(shared, host).await, asked_in.clone()) {
+        (Ok(found), _) => found,
+        // It answered a moment ago, and goes down only now.
+        (Err(Unready::NotReached(_)), Some(before)) => {
+            order.unheard = true;
+            return Ok(Ok(before));
+        }
+        (Err(unready), _) => {
+            let outcome = Outcome::Unreachable { reason: unready.reason() };
+            return over(Finish::told(outcome, unready.told(host, &shared.next)));
+        }
+    };
+    if let Err(lost) = shared.heart.confirm(host, &writer).await {
+        return over(Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost));
+    }
+    match asked_in {
+        // It has happened since.
+        Some(before) if before != now => Ok(Ok(before)),
+        _ if !is_needed(shared, n, &writer).await => over(Finish::of(Outcome::Done { changed: false })),
+        _ => {
+            order.attempt += 1;
+            Ok(ask(shared, n, host, &writer, &now, order).await?.map(|()| now))
+        }
     }
 }
 
@@ -102,6 +117,22 @@ fn missing(shared: &Shared, host: &str, answered: bool) -> Finish {
     }
 }
 
+/// How often a reboot is asked for again where nobody knows whether the host heard it.
+const ASKED_AGAIN: u32 = 3;
+/// So many looks in a row at a host that is up in its old boot, before that: one that heard is on its way down by then.
+const STILL_UP: u32 = 3;
+
+/// What is known of the order to reboot.
+#[derive(Default)]
+struct Order {
+    /// Counts from 1 within the run.
+    attempt: u32,
+    /// The connection was lost before the host answered, so the order may never have arrived.
+    unheard: bool,
+    /// How often it was asked for again.
+    again: u32,
+}
+
 /// Journals the intent and asks for the reboot. A lost connection is what a reboot looks like, so only a plain refusal
 /// of the host ends the step here.
 async fn ask(
@@ -110,9 +141,10 @@ async fn ask(
     host: &str,
     writer: &Writer,
     boot: &str,
-    attempt: u32,
+    order: &mut Order,
 ) -> Result<Result<(), Box<Finish>>, JournalError> {
     let node = &shared.plan.nodes[n];
+    let attempt = order.attempt;
     let token = format!("{}-{n}-{attempt}", shared.run);
     let entry = Entry::NodeStarted {
         node: node.id.clone(),
@@ -131,17 +163,38 @@ async fn ask(
             let outcome = Outcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
             Ok(Err(Box::new(Finish::told(outcome, problem))))
         }
-        _ => Ok(Ok(())),
+        performed => {
+            order.unheard = !matches!(performed, Ok(Performed::Ended { .. }));
+            Ok(Ok(()))
+        }
     }
 }
 
-/// Looks over new connections until the boot id is another one.
-async fn come_back(shared: &Shared, host: &str, before: &str, answered: &mut bool) -> String {
+/// Looks over new connections until the boot id is another one. `answered` counts the looks in a row at which the host was
+/// up in the boot of before. Where it may not have heard the order, it is asked again: over a connection of the old boot,
+/// so that the order cannot reach the new one.
+async fn come_back(
+    shared: &Shared,
+    n: usize,
+    host: &str,
+    before: &str,
+    order: &mut Order,
+    answered: &mut u32,
+) -> Result<Result<String, Box<Finish>>, JournalError> {
     loop {
         match boot_id(shared, host).await {
-            Ok((_, now)) if now != before => return now,
-            Ok(_) => *answered = true,
-            Err(_) => *answered = false,
+            Ok((_, now)) if now != before => return Ok(Ok(now)),
+            Ok((writer, _)) => {
+                *answered += 1;
+                if order.unheard && order.again < ASKED_AGAIN && *answered > STILL_UP {
+                    *answered = 1;
+                    (order.again, order.attempt) = (order.again + 1, order.attempt + 1);
+                    if let Err(finish) = ask(shared, n, host, &writer, before, order).await? {
+                        return Ok(Err(finish));
+                    }
+                }
+            }
+            Err(_) => *answered = 0,
         }
         clock::pause(shared.context.patience.reboot_poll).await;
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target, TargetKind, secret};
-use crate::plan::{Node, NodeKind, Plan, file};
+use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
 use crate::spec::window::{Standing, standing};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers every other way.
-    if file::digest(plan).as_str() != plan.digest {
+    if content::digest(plan).as_str() != plan.digest {
         problems.push(
             Diagnostic::error("RW0602", "the plan does not have the digest that it carries: it was changed after it was made")
                 .effect("what would be applied is not what was planned and reviewed")
@@ -90,7 +90,7 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
 /// The hosts that the plan works on.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     let work = plan.nodes.iter().filter(|node| node.held.is_none());
-    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind == TargetKind::Host).map(|t| t.name.as_str()).collect()
+    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind == TargetKind::Host).map(|t| &*t.name).collect()
 }
 
 fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {
@@ -104,7 +104,7 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
         (_, Some(Target { kind: TargetKind::Kube | TargetKind::Switch, .. })) => {
             "it changes a target that this railwright cannot reach".to_owned()
         }
-        (_, Some(target)) if !context.hosts.contains_key(&target.name) => "its host is not in the inventory".to_owned(),
+        (_, Some(target)) if !context.hosts.contains_key(&*target.name) => "its host is not in the inventory".to_owned(),
         _ => unknown_kind(node)?,
     };
     Some(

@@ -72,7 +72,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
-    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts };
+    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()) };
     let found = preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
@@ -101,7 +101,7 @@ fn resumed(decisions: &Decisions) -> Entry {
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let all = refusal::hosts(plan);
     let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
-    nodes.filter_map(|node| node.target.as_ref()).filter(|t| all.contains(t.name.as_str())).map(|t| t.name.clone()).collect()
+    nodes.filter_map(|node| node.target.as_ref()).filter(|t| all.contains(&*t.name)).map(|t| t.name.to_string()).collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.
@@ -111,7 +111,7 @@ fn rebooting(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
         of_node.is_some_and(|node| node.intent.is_some() && !node.outcome.as_ref().is_some_and(|outcome| outcome.is_done()))
     };
     let reboots = plan.nodes.iter().filter(|node| node.kind == NodeKind::Reboot);
-    reboots.filter(open).filter_map(|node| node.target.as_ref()).map(|target| target.name.clone()).collect()
+    reboots.filter(open).filter_map(|node| node.target.as_ref()).map(|target| target.name.to_string()).collect()
 }
 
 /// A decision is about a step that was begun and is not done.

@@ -10,12 +10,11 @@ use super::resume::Decisions;
 use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunParts, Shared};
 use super::signal::{History, Limits};
-use super::steps::{Role, Step, steps};
+use super::steps::{Role, Step, order, steps};
 use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::Diagnostic;
-use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
@@ -163,7 +162,8 @@ impl Begun {
 /// hosts has to be passed again, once they have caught up.
 fn history(steps: &[Step], status: &RunStatus) -> History {
     let mut history = History::default();
-    for n in in_order(steps) {
+    // A ring was refused before.
+    for n in order(steps).unwrap_or_default() {
         let step = &steps[n];
         let Some(node) = status.nodes.get(&step.id) else { continue };
         let whole = step.role == Role::Work || step.after.iter().all(|before| history.done.contains(&steps[*before].id));
@@ -171,17 +171,10 @@ fn history(steps: &[Step], status: &RunStatus) -> History {
             history.done.insert(step.id.clone());
         }
         if let (Some(host), Some(intent), true) = (step.host(), &node.intent, step.disruptive || !history.done.contains(&step.id))
-            && status.proven.get(&host.name).is_none_or(|proven| *proven < intent.sequence)
+            && status.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence)
         {
             history.out_of_service.insert(host.clone());
         }
     }
     history
-}
-
-/// Every step after its prerequisites.
-fn in_order(steps: &[Step]) -> Vec<usize> {
-    let edges = steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)));
-    // A ring was refused before.
-    Graph::new(steps.len(), edges).order().unwrap_or_default()
 }

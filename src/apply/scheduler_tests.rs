@@ -94,7 +94,7 @@ impl Driven {
         let words = self.last.iter().filter_map(|command| match command {
             Command::Run { step } => Some(steps[*step].id.clone()),
             Command::Check { step, hosts } => {
-                Some(format!("{}({})", steps[*step].id, hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(",")))
+                Some(format!("{}({})", steps[*step].id, hosts.iter().map(|h| &*h.name).collect::<Vec<_>>().join(",")))
             }
             Command::End => Some("end".to_owned()),
             Command::Settle { .. } => None,

@@ -162,7 +162,7 @@ impl Shared {
         };
         let reason = match written {
             Ok(Performed::Ended { code: 0, .. }) => {
-                self.journal.note(Entry::HostRecordWritten { host: target.name, serial: record.serial });
+                self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
                 return None;
             }
             Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),

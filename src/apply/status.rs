@@ -217,7 +217,7 @@ fn by_host(steps: &[Step]) -> BTreeMap<&Target, Vec<&Step>> {
 }
 
 fn folded(hosts: &BTreeSet<&Target>) -> String {
-    nodeset::fold(&hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>())
+    nodeset::fold(&hosts.iter().map(|host| &*host.name).collect::<Vec<_>>())
 }
 
 fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
@@ -267,7 +267,7 @@ impl<'a> Seen<'a> {
         self.states(host).any(|(step, outcome)| {
             let intent = self.run.nodes.get(&step.id).and_then(|node| node.intent.as_ref());
             let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
-            intent.is_some_and(|intent| counts && self.run.proven.get(&host.name).is_none_or(|proven| *proven < intent.sequence))
+            intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
         })
     }
 

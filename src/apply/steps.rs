@@ -2,7 +2,7 @@
 
 use super::trouble::Next;
 use crate::base::{Diagnostic, Target, TargetKind};
-use crate::graph::Graph;
+use crate::graph::{Cycle, Graph};
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,9 +70,8 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
         let after = node.after.iter().map(find).collect::<Result<BTreeSet<_>, _>>()?;
         steps.push(step(node, after.into_iter().collect(), plan.rollout.needs_window(node.disruption)));
     }
-    let edges: Vec<(usize, usize)> = steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |b| (*b, n))).collect();
-    let order = Graph::new(steps.len(), edges.iter().copied())
-        .order()
+    let edges: Vec<(usize, usize)> = edges(&steps).collect();
+    let order = order(&steps)
         .map_err(|ring| broken(format!("{} waits for itself", ring.0.first().map_or("a step", |n| plan.nodes[*n].id.as_str()))))?;
     if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
         return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
@@ -85,6 +84,16 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
         steps[n].wave = steps[n].wave.max(latest);
     }
     Ok(steps)
+}
+
+/// Which step comes right before which.
+fn edges(steps: &[Step]) -> impl Iterator<Item = (usize, usize)> {
+    steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)))
+}
+
+/// Every step after its prerequisites.
+pub fn order(steps: &[Step]) -> Result<Vec<usize>, Cycle> {
+    Graph::new(steps.len(), edges(steps)).order()
 }
 
 fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {

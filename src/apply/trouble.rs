@@ -246,14 +246,61 @@ pub fn lock_failed(host: &str, reason: &str) -> Diagnostic {
 }
 
 /// The change would cut our own connection.
-pub fn cuts_connection(node: &str, host: &str, netdev: &str) -> Diagnostic {
-    let netdev = one_line(netdev, 40);
-    Diagnostic::error("RW0606", format!("the step interrupts {netdev}, which carries our own connection to the host"))
+pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str) -> Diagnostic {
+    let what = match netdev {
+        Some(netdev) => format!("interrupts {}, which carries our own connection to the host", one_line(netdev, 40)),
+        None => "can cut our own connection to the host".to_owned(),
+    };
+    Diagnostic::error("RW0606", format!("the step {what}, and no guard can put back what {} does", one_line(&word.replace('_', " "), 60)))
         .on(node)
         .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
         .state("nothing was changed on any host")
         .next(format!("reach {host} over another interface (`ssh.address` in the spec)"))
         .next(format!("or leave it out: --exclude {node}"))
+}
+
+/// Why something on the host failed, in one line.
+pub fn complaint_of(code: i32, stderr: &str) -> String {
+    let said = complaint(stderr).unwrap_or_else(|| one_line(stderr.trim(), 200));
+    if said.is_empty() { format!("exit status {code}") } else { format!("exit status {code}: {said}") }
+}
+
+/// The host could not be made to watch over the step.
+pub fn guard_not_armed(node: &str, reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0642", format!("the guard of the step could not be armed: {}", one_line(reason, 300)))
+        .on(node)
+        .effect("without it nobody could reach the host any more if the step went wrong; the host counts as out of service")
+        .state("nothing of the step was done; the rest of this host was left alone")
+        .next(format!("mend the cause on the host, then {}", next.resume()))
+        .next(format!("or leave it out: {} --exclude {node}", next.plan()))
+}
+
+/// The step was not confirmed, and the host has put back what was there before.
+pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &str, next: &Next) -> Diagnostic {
+    let state = match (as_before, failed.is_empty()) {
+        (true, _) => format!("{host} is as it was before the change; the rest of this host was left alone"),
+        (false, true) => format!("{host} can be reached again, and is not as it was before in all that the step touches"),
+        (false, false) => format!("{host} can be reached again; its guard could not put back: {}", one_line(failed, 200)),
+    };
+    Diagnostic::error("RW0641", format!("the change was taken back by its guard: {}", one_line(why, 300)))
+        .on(node)
+        .effect("with it nobody could have reached the host, or it did not do what it should; the host counts as out of service")
+        .state(state)
+        .next(format!("correct the spec, then {}", next.plan()))
+        .next(format!("or, if the spec is right and something else was in the way: {} tries it again, under a guard again", next.resume()))
+}
+
+/// The guard's time is over, and nobody has seen what it did.
+pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error(
+        "RW0643",
+        format!("the step was not confirmed ({}), and whether its guard has put everything back is not known", one_line(why, 200)),
+    )
+    .on(node)
+    .effect("the host may not be reachable; it keeps its place in the budget")
+    .state("the guard stays armed on the host: it acts when its time is over, and else with the next boot")
+    .next(format!("look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"))
+    .next(format!("a reboot of {host} puts everything back as well; then {}", next.resume()))
 }
 
 fn not_begun(steps: usize) -> String {

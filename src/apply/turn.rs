@@ -169,7 +169,7 @@ impl Turn {
         for command in commands {
             match command {
                 Command::Run { step } => self.start_step(step),
-                Command::Check { step, hosts } => self.start_gate(step, hosts.into_iter().map(|host| host.name).collect()),
+                Command::Check { step, hosts } => self.start_gate(step, hosts.into_iter().map(|host| host.name.to_string()).collect()),
                 Command::Settle { step, outcome } => self.settle(step, outcome).await,
                 Command::End => over = true,
             }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// What sort of thing a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,14 +34,14 @@ impl TargetKind {
 pub struct Target {
     /// Host, Kubernetes cluster or switch.
     pub kind: TargetKind,
-    /// Its name in the spec.
-    pub name: String,
+    /// Its name in the spec; all that is on the target holds the same one.
+    pub name: Arc<str>,
 }
 
 impl Target {
     /// A host by its name in the spec.
-    pub fn host(name: impl Into<String>) -> Self {
-        Target { kind: TargetKind::Host, name: name.into() }
+    pub fn host(name: impl AsRef<str>) -> Self {
+        Target { kind: TargetKind::Host, name: name.as_ref().into() }
     }
 }
 
@@ -51,7 +52,7 @@ pub struct Address {
     pub target: Target,
     /// The segments after the target: for a host the kind and the name, for Kubernetes the
     /// `Kind.group`, the namespace (`-` for none) and the name.
-    pub path: Vec<String>,
+    pub path: Arc<[String]>,
     /// One attribute of the resource, after `#`.
     pub attribute: Option<String>,
 }
@@ -59,7 +60,7 @@ pub struct Address {
 impl Address {
     /// The address of a resource on a host.
     pub fn host(host: &str, kind: &str, name: &str) -> Self {
-        Address { target: Target::host(host), path: vec![kind.to_owned(), name.to_owned()], attribute: None }
+        Address { target: Target::host(host), path: Arc::new([kind.to_owned(), name.to_owned()]), attribute: None }
     }
 
     /// The same resource with an attribute named.
@@ -170,7 +171,7 @@ impl FromStr for Target {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (kind, name) = text.split_once('/').ok_or_else(|| AddressError::Short(text.to_owned()))?;
-        Ok(Target { kind: target_kind(kind)?, name: unescape(name)? })
+        Ok(Target { kind: target_kind(kind)?, name: unescape(name)?.into() })
     }
 }
 
@@ -188,7 +189,7 @@ impl FromStr for Address {
         if path.is_empty() {
             return Err(AddressError::Short(text.to_owned()));
         }
-        Ok(Address { target: Target { kind, name }, path, attribute })
+        Ok(Address { target: Target { kind, name: name.into() }, path: path.into(), attribute })
     }
 }
 
@@ -255,7 +256,7 @@ mod tests {
         fn printing_and_parsing_are_inverse(
             name in ".{1,12}", path in proptest::collection::vec(".{1,12}", 1..4), attribute in proptest::option::of(".{1,8}")
         ) {
-            let address = Address { target: Target::host(name), path, attribute };
+            let address = Address { target: Target::host(name), path: path.into(), attribute };
             prop_assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
         }
 

@@ -19,7 +19,12 @@ impl Digest {
     pub fn of(value: &impl Serialize) -> Self {
         let mut hash = Hash(Sha256::new());
         serde_json::to_writer(&mut hash, value).expect("our own types have string keys and serialise without fail");
-        Digest(super::text::hex(&hash.0.finalize()))
+        Digest::of_hash(hash.0)
+    }
+
+    /// The digest of what a hash took in.
+    pub fn of_hash(hash: Sha256) -> Self {
+        Digest(super::text::hex(&hash.finalize()))
     }
 
     /// All 64 characters.

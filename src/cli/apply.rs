@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use super::inventory::Inventory;
-use super::pipeline::{self, Prepared, Source};
+use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
@@ -89,14 +89,14 @@ fn question(left: Option<String>) -> String {
 /// The plan and the inventory that it belongs to.
 async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     if arguments.plan.is_dir() {
-        let prepared = pipeline::prepare(&arguments.plan, &Source::Live)?;
+        let prepared = pipeline::prepare_to_act(&arguments.plan)?;
         let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
         return Ok((prepared, plan));
     }
     // A plan that cannot be trusted is refused like a stale one.
     let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
-    let prepared = pipeline::prepare(Path::new(&plan.inventory.path), &Source::Live)?;
+    let prepared = pipeline::prepare_to_act(Path::new(&plan.inventory.path))?;
     Ok((prepared, plan))
 }
 

@@ -1,5 +1,6 @@
 //! `railwright drift`.
 
+use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
 use super::{Exit, Failure, look, watch};
 use crate::base::text::one_line;
@@ -20,6 +21,9 @@ pub struct Drift {
     /// Look at an observation that `facts` recorded instead of the hosts
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
+    pub read_as: Option<String>,
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -61,12 +65,12 @@ pub enum Format {
 /// Finds drift.
 pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     if let Some(seconds) = arguments.watch {
-        return watch::run(&arguments.inventory, Duration::from_secs(seconds)).await;
+        return watch::run(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
     }
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
-    let prepared = pipeline::prepare(&arguments.inventory, &source)?;
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     let mut report = look::look(&prepared).await?;
     look::accepted(&prepared, &mut report);
     if source == Source::Live {

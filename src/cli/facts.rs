@@ -1,5 +1,6 @@
 //! `railwright facts`.
 
+use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, recording};
 use crate::base::Diagnostic;
@@ -19,11 +20,14 @@ pub struct Facts {
     /// Write the observation to this file; without it, to stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name)]
+    pub read_as: Option<String>,
 }
 
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?.read_as(arguments.read_as.clone());
     let observation = pipeline::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();

@@ -32,6 +32,8 @@ pub struct Inventory {
     pub origin: InventoryOrigin,
     /// What is allowed but looks wrong, the spec's own warnings among it.
     pub warnings: Vec<Diagnostic>,
+    /// Hosts are read as this user, who may do nothing else, whoever the spec names.
+    pub read_as: Option<String>,
 }
 
 impl Inventory {
@@ -42,7 +44,22 @@ impl Inventory {
 
     /// How to reach a host.
     pub fn access(&self, host: &Host) -> HostAccess {
-        HostAccess::from_spec(host, &self.folder, environment::home().as_deref())
+        let access = HostAccess::from_spec(host, &self.folder, environment::home().as_deref());
+        match &self.read_as {
+            Some(user) => access.read_as(user),
+            None => access,
+        }
+    }
+
+    /// The name by which a user may be called on the command line and in sudoers: nothing in it has a meaning of its own.
+    pub fn user_name(text: &str) -> Result<String, String> {
+        let fine = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c));
+        if fine && text != "root" {
+            Ok(text.to_owned())
+        } else {
+            Err("a user other than root, in lower case letters, digits, `_`, `-` and `.`".to_owned())
+        }
     }
 }
 
@@ -64,7 +81,7 @@ pub fn read(path: &Path) -> Result<Inventory, Problems> {
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
     let origin = InventoryOrigin { path: shown.clone(), commit: git::commit(&folder), dirty: git::is_dirty(&folder) };
-    Ok(Inventory { path: shown, folder, loaded, modules, origin, warnings })
+    Ok(Inventory { path: shown, folder, loaded, modules, origin, warnings, read_as: None })
 }
 
 fn folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {

@@ -66,7 +66,7 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
         let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason").state("nothing was taken away");
         return Err(Failure::refused(vec![problem.next("say in --reason why its holder is dead, or may be robbed")]));
     }
-    let prepared = pipeline::prepare(inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_to_act(inventory)?;
     let context = context(&prepared)?;
     let hosts = match host {
         None => context.hosts.keys().cloned().collect(),

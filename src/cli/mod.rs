@@ -23,6 +23,7 @@ pub mod secrets;
 pub mod show;
 pub mod state;
 mod subject;
+pub mod sudoers;
 pub mod validate;
 pub mod verification;
 pub mod verify;
@@ -57,6 +58,7 @@ pub enum Command {
     Drift(drift::Drift),
     Facts(facts::Facts),
     State(state::Arguments),
+    Sudoers(sudoers::Sudoers),
     Graph(graph::Graph),
     Explain(explain::Explain),
     Schema(schema::Schema),
@@ -87,6 +89,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),
         Command::State(arguments) => state::run(&arguments),
+        Command::Sudoers(arguments) => sudoers::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Explain(arguments) => Ok(explain::run(&arguments)),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -5,17 +5,17 @@ use super::inventory::{self, Inventory};
 use super::subject::{self, Known};
 use super::{Failure, recording, secrets};
 use crate::base::text::counted;
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, nodeset};
 use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::observe::{self, HostRequest, sealed};
 use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::file::found::Found;
-use crate::resource::{Observation, Read, Wish, kind_named};
+use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish, kind_named};
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::files;
-use crate::transport::{self, Connector, Secrets};
+use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,9 +64,20 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     of_inventory(inventory, source)
 }
 
+/// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
+/// anybody is asked or connected to.
+pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
+    let prepared = prepare(path, &Source::Live)?;
+    let access = |host| prepared.inventory.access(host);
+    match prepared.inventory.loaded.hosts.iter().map(access).find(|access| access.read_only) {
+        Some(HostAccess { name: host, user, .. }) => Err(Failure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()])),
+        None => Ok(prepared),
+    }
+}
+
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
-pub fn prepare_again(path: &Path) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live)
+pub fn prepare_again(path: &Path, read_as: Option<String>) -> Result<Prepared, Failure> {
+    Ok(of_inventory(inventory::read(path)?, &Source::Live)?.read_as(read_as))
 }
 
 fn of_inventory(inventory: Inventory, source: &Source) -> Result<Prepared, Failure> {
@@ -116,6 +127,12 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
 }
 
 impl Prepared {
+    /// Hosts are read as this user, if one is named.
+    pub fn read_as(mut self, user: Option<String>) -> Self {
+        self.inventory.read_as = user;
+        self
+    }
+
     /// The secrets that the wishes name, asked for once.
     pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
         // On its own, so that the lock is let go before it is taken again below.
@@ -223,10 +240,10 @@ impl Question {
     pub fn by_host(self) -> BTreeMap<String, Question> {
         let mut out: BTreeMap<String, Question> = BTreeMap::new();
         for wish in self.wishes {
-            out.entry(wish.address.target.name.clone()).or_default().wishes.push(wish);
+            out.entry(wish.address.target.name.to_string()).or_default().wishes.push(wish);
         }
         for (address, applied) in self.state.last_applied.resources {
-            out.entry(address.target.name.clone()).or_default().state.last_applied.resources.insert(address, applied);
+            out.entry(address.target.name.to_string()).or_default().state.last_applied.resources.insert(address, applied);
         }
         for (host, serial) in self.state.host_serials {
             out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);
@@ -253,9 +270,12 @@ impl Question {
 
 /// True when some host remembers more than we do.
 fn merge_records(observation: &Observation, state: &mut State) -> bool {
-    let mut merged = false;
+    let (mut merged, mut unread) = (false, Vec::new());
     for (target, found) in &observation.targets {
         let record = Found::at(HOST_RECORD_PATH, &found.answers);
+        if is_denied(&found.answers) {
+            unread.push(target.name.to_string());
+        }
         if !matches!(record, Found::Regular(_)) {
             continue;
         }
@@ -264,7 +284,23 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }
     }
+    if !unread.is_empty() {
+        report::out::note(&report::diagnostic::text(&[unread_records(&unread)], &Default::default(), report::out::Look::of_stderr()));
+    }
     merged
+}
+
+fn is_denied(answers: &Answers) -> bool {
+    let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
+    answers.get(&record).is_some_and(|answer| answer.status == AnswerStatus::Denied)
+}
+
+/// The records hold what stood in files before we changed them, so no line of sudoers gives them to a user without rights.
+fn unread_records(hosts: &[String]) -> Diagnostic {
+    Diagnostic::warning("RW0412", format!("what {} remember of our changes was not read: it is root's alone", nodeset::fold(hosts)))
+        .effect("they are judged by the memory of this folder; after an apply from elsewhere that is an older one")
+        .state("nothing was changed")
+        .next("look from the folder that applies, or as root")
 }
 
 async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {

@@ -1,5 +1,6 @@
 //! `railwright plan`.
 
+use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, rollout};
 use crate::plan::Selection;
@@ -19,6 +20,9 @@ pub struct Plan {
     /// Plan from an observation that `facts` recorded, with no connection at all
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
+    pub read_as: Option<String>,
     /// Only this target or resource and what it needs: host/gpu-001, 'gpu-[001-004] link ens4'
     #[arg(long, value_name = "ADDRESS")]
     pub target: Vec<String>,
@@ -39,7 +43,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         Some(file) => Source::Recorded(file.clone()),
         None => Source::Live,
     };
-    let prepared = pipeline::prepare(&arguments.inventory, &source)?;
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
     let (plan, _) = pipeline::plan(&prepared, selection).await?;
     if let Some(file) = &arguments.output {

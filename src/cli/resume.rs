@@ -1,7 +1,7 @@
 //! `railwright resume`.
 
 use super::apply::{context, follow};
-use super::pipeline::{self, Prepared, Source};
+use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use crate::apply::{self, Decisions};
 use crate::base::{Address, Diagnostic};
@@ -34,7 +34,7 @@ pub struct Resume {
 
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_to_act(&arguments.inventory)?;
     let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     let Some(run) = prepared.folder.newest_run()? else {

@@ -1,6 +1,6 @@
 //! `railwright verify`.
 
-use super::pipeline::{self, Source};
+use super::pipeline;
 use super::verification;
 use super::{Exit, Failure};
 use crate::report;
@@ -21,7 +21,7 @@ pub struct Verify {
 
 /// Proves the fabric.
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_to_act(&arguments.inventory)?;
     let request = verification::request(&prepared);
     let connector = prepared.connector()?;
     let progress = report::progress::Proving::default();

@@ -46,9 +46,9 @@ struct Watching {
 }
 
 /// Watches until somebody asks to stop.
-pub async fn run(inventory: &Path, every: Duration) -> Result<Exit, Failure> {
+pub async fn run(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, Failure> {
     let mut interrupts = signals::interrupts();
-    let mut watching = Watching::begin(inventory)?;
+    let mut watching = Watching::begin(inventory, read_as)?;
     let (hosts, seconds) = (crate::base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
     report::out::note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
     watching.ask()?;
@@ -72,9 +72,9 @@ pub async fn run(inventory: &Path, every: Duration) -> Result<Exit, Failure> {
 }
 
 impl Watching {
-    fn begin(inventory: &Path) -> Result<Self, Failure> {
+    fn begin(inventory: &Path, read_as: Option<String>) -> Result<Self, Failure> {
         Ok(Watching {
-            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live)?),
+            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live)?.read_as(read_as)),
             running: JoinSet::new(),
             asked: BTreeSet::new(),
             last: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl Watching {
     /// The files may have changed since: they are read anew, and as they were before when they are wrong now.
     fn next_round(&mut self, inventory: &Path) {
         self.remember();
-        match pipeline::prepare_again(inventory) {
+        match pipeline::prepare_again(inventory, self.prepared.inventory.read_as.clone()) {
             Ok(prepared) => self.prepared = Arc::new(prepared),
             Err(failure) => {
                 failure.show();
@@ -114,7 +114,7 @@ impl Watching {
         let mut questions = question.by_host();
         for request in requests {
             let target = Target::host(&request.access.name);
-            let question = questions.remove(&target.name).unwrap_or_default();
+            let question = questions.remove(&*target.name).unwrap_or_default();
             if !self.asked.insert(target.clone()) {
                 continue;
             }

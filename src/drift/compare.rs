@@ -109,16 +109,14 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
 mod tests {
     use super::*;
     use crate::plan::Applied;
+    use crate::resource::Want;
     use serde_json::{Value, json};
 
     fn link(mtu: u32) -> Wish {
         Wish {
             address: Address::host("n1", "link", "ens4"),
-            kind: "link".into(),
-            body: json!({ "mtu": mtu }),
             after: vec![],
-            module: "jumbo-mtu/link".into(),
-            places: vec![],
+            want: Want { kind: "link".to_owned(), body: json!({ "mtu": mtu }), module: "jumbo-mtu/link".into(), places: Vec::new() }.into(),
         }
     }
 

@@ -8,12 +8,13 @@ use super::merge;
 use super::names::Use;
 use super::order::{Made, MadeWish};
 use super::{parameters, secrets};
-use crate::base::{Address, Diagnostic, Digest, Place, secret};
-use crate::resource::{Wish, kind_named};
+use crate::base::{Address, Diagnostic, Digest, Place, Target, secret};
+use crate::resource::{Want, Wish, kind_named};
 use crate::spec::{Host, Loaded};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tera::Context;
 
 /// All that the spec and its modules wish for.
@@ -91,7 +92,31 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
         return Err(errors);
     }
     out.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    share(&mut out.wishes);
     Ok(out)
+}
+
+/// What is wanted alike on many hosts is held once, and so are the names. Of each resource a few forms are remembered: one
+/// that is different on every host (its address) would make the search long and save nothing.
+fn share(wishes: &mut [Wish]) {
+    const FORMS: usize = 8;
+    let mut known: BTreeMap<Arc<[String]>, Vec<Arc<Want>>> = BTreeMap::new();
+    let mut target: Option<Target> = None;
+    for wish in wishes {
+        match &target {
+            Some(target) if *target == wish.address.target => wish.address.target = target.clone(),
+            _ => target = Some(wish.address.target.clone()),
+        }
+        if let Some((path, _)) = known.get_key_value(&wish.address.path) {
+            wish.address.path = Arc::clone(path);
+        }
+        let forms = known.entry(Arc::clone(&wish.address.path)).or_default();
+        match forms.iter().find(|form| **form == wish.want) {
+            Some(form) => wish.want = Arc::clone(form),
+            None if forms.len() < FORMS => forms.push(Arc::clone(&wish.want)),
+            None => {}
+        }
+    }
 }
 
 /// Errors with the hosts that have them: the same error of a thousand hosts is one.
@@ -248,11 +273,8 @@ impl OfHost<'_> {
             self.places.entry(seen).or_insert_with(|| places.clone());
             let wish = Wish {
                 address: address.clone(),
-                kind: resource.entry.kind.text.clone(),
-                body,
                 after: Vec::new(),
-                module: why.module.clone(),
-                places,
+                want: Arc::new(Want { kind: resource.entry.kind.text.clone(), body, module: why.module.clone(), places }),
             };
             let turn = resource.entry.each.as_ref().zip(turn).map(|(each, turn)| (list_of(&each.text), turn));
             let made = MadeWish { address, turn: turn.clone() };

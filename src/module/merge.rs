@@ -6,6 +6,7 @@ use super::order::Made;
 use crate::base::{Address, Diagnostic};
 use crate::resource::Wish;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The wishes of one host with what they come after; conflicts are noted.
 pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], found: &mut Findings, host: &str) -> Vec<(Wish, Vec<Why>)> {
@@ -21,9 +22,10 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
                 by_address.insert(address, (draft.module, draft.resource, wish, vec![draft.why]));
             }
             Some((_, _, wish, why)) if wish.body == draft.wish.body => {
-                wish.places.extend(draft.wish.places);
-                wish.places.sort();
-                wish.places.dedup();
+                let want = Arc::make_mut(&mut wish.want);
+                want.places.extend_from_slice(&draft.wish.places);
+                want.places.sort();
+                want.places.dedup();
                 why.push(draft.why);
                 later.push((address, after));
             }

@@ -1,7 +1,7 @@
 //! One read per host, all at once but bounded. A broken or slow host costs itself only, and the result does not depend on
 //! who answered first.
 
-mod crowd;
+pub mod crowd;
 mod event;
 mod hosts;
 pub mod sealed;

@@ -17,7 +17,7 @@ fn names_secret(wish: &Wish) -> bool {
 pub fn named_by_host(wishes: &[Wish]) -> BTreeMap<String, BTreeSet<String>> {
     let mut of_host: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for wish in wishes {
-        let names = of_host.entry(wish.address.target.name.clone()).or_default();
+        let names = of_host.entry(wish.address.target.name.to_string()).or_default();
         names.extend(secret::names_in(&wish.body).into_iter().map(str::to_owned));
     }
     of_host
@@ -48,20 +48,38 @@ pub fn reads(wishes: &[Wish], last: &LastApplied) -> BTreeMap<String, BTreeSet<R
     let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
     let mut reads: BTreeMap<String, BTreeSet<Read>> = BTreeMap::new();
     for wish in wishes {
-        reads.entry(wish.address.target.name.clone()).or_default().extend(of(wish));
+        reads.entry(wish.address.target.name.to_string()).or_default().extend(of(wish));
     }
     let wished: BTreeMap<_, _> = reads.iter().map(|(host, reads)| (host.clone(), plain_paths(reads))).collect();
     for (address, applied) in &last.resources {
         let host = &address.target.name;
-        let plain = |read: &Read| sealed_path(read).is_some_and(|path| wished.get(host).is_some_and(|paths| paths.contains(&path)));
+        let plain = |read: &Read| sealed_path(read).is_some_and(|path| wished.get(&**host).is_some_and(|paths| paths.contains(&path)));
         let asked = of(&applied.wish(address)).into_iter().filter(|read| !plain(read));
-        reads.entry(host.clone()).or_default().extend(asked);
+        reads.entry(host.to_string()).or_default().extend(asked);
     }
     for of_host in reads.values_mut() {
         let sealed: BTreeSet<String> = of_host.iter().filter_map(sealed_path).collect();
         of_host.retain(|read| !matches!(read, Read::File { path } if sealed.contains(path)));
     }
     reads
+}
+
+/// What all hosts together are asked, each once, without a secret or its key: files that may hold one are told apart by
+/// their wishes alone.
+pub fn reads_of_all(wishes: &[Wish], last: &LastApplied) -> BTreeSet<Read> {
+    let applied = last.resources.iter().map(|(address, applied)| applied.wish(address));
+    let held: BTreeSet<String> = wishes
+        .iter()
+        .cloned()
+        .chain(applied)
+        .filter(|wish| wish.kind == "file" && (names_secret(wish) || is_sealed(wish)))
+        .filter_map(|wish| wish.text("path").map(str::to_owned))
+        .collect();
+    let sealed = |read: Read| match read {
+        Read::File { path } if held.contains(&path) => Read::SealedFile { path },
+        other => other,
+    };
+    reads(wishes, last).into_values().flatten().map(sealed).collect()
 }
 
 fn plain_paths(reads: &BTreeSet<Read>) -> BTreeSet<String> {

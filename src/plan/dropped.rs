@@ -2,16 +2,17 @@
 //! Taking a whole resource out restores what was before; for one field of it that cannot be told from a field that
 //! was handed to somebody else, so it is said once, and left.
 
-use super::Inputs;
+use super::judge::KindLookup;
 use super::model::Dropped;
+use super::part::Group;
 use serde_json::Value;
 
 /// All of them, in the order of their addresses.
-pub fn dropped(inputs: &Inputs) -> Vec<Dropped> {
+pub(super) fn dropped(group: &Group, kinds: KindLookup) -> Vec<Dropped> {
     let mut all = Vec::new();
-    for wish in inputs.wishes {
-        let Some(applied) = inputs.last.resources.get(&wish.address).filter(|applied| !applied.adopted) else { continue };
-        let fields = (inputs.kinds)(&wish.kind).map_or(&[][..], |kind| kind.open_fields());
+    for wish in &group.wishes {
+        let Some(applied) = group.applied_to(&wish.address).filter(|applied| !applied.adopted) else { continue };
+        let fields = kinds(&wish.kind).map_or(&[][..], |kind| kind.open_fields());
         let value = |body: &Value, field: &str| body.get(field).filter(|value| !value.is_null()).cloned();
         for field in fields {
             if let (Some(earlier), None) = (value(&applied.body, field), value(&wish.body, field)) {
@@ -19,6 +20,5 @@ pub fn dropped(inputs: &Inputs) -> Vec<Dropped> {
             }
         }
     }
-    all.sort();
     all
 }

@@ -1,17 +1,8 @@
 //! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is of another version.
 
+use super::content::digest;
 use super::model::{FORMAT_VERSION, Plan};
-use crate::base::{Diagnostic, Digest};
-
-/// The digest over everything but the digest.
-pub fn digest(plan: &Plan) -> Digest {
-    if plan.digest.is_empty() {
-        return Digest::of(plan);
-    }
-    let mut bare = plan.clone();
-    bare.digest = String::new();
-    Digest::of(&bare)
-}
+use crate::base::Diagnostic;
 
 /// The file's bytes.
 pub fn bytes(plan: &Plan) -> Vec<u8> {
@@ -33,8 +24,9 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         .state("nothing was changed")
         .next(format!("make the plan again with this railwright: railwright plan INVENTORY -o {name}")));
     }
-    let plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
-    if digest(&plan).as_str() != plan.digest {
+    let mut plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
+    let carried = std::mem::take(&mut plan.digest);
+    if digest(&plan).as_str() != carried {
         return Err(Diagnostic::error(
             "RW0304",
             format!("{name} was changed after it was made: its content does not have the digest that it carries"),
@@ -43,7 +35,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         .state("nothing was changed")
         .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
     }
-    Ok(plan)
+    Ok(Plan { digest: carried, ..plan })
 }
 
 fn not_a_plan(name: &str, error: &str) -> Diagnostic {

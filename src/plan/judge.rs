@@ -1,10 +1,12 @@
 //! Judges every resource: as wished, to be changed and why, or not to be found out.
 
+use super::Applied;
 use super::model::{Difference, Reason, UnknownFinding};
-use super::{Applied, LastApplied};
+use super::part::Group;
 use crate::base::{Address, Target};
 use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
 pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Kind>;
@@ -45,39 +47,31 @@ impl Item {
 }
 
 /// All resources, wished ones in the order of their addresses, then the removals; and what could not be found out.
-pub fn judge(
-    wishes: &[Wish],
-    last: &LastApplied,
-    observation: &Observation,
-    targets: &[Target],
-    kinds: KindLookup,
-) -> (Vec<Item>, Vec<UnknownFinding>) {
+pub(super) fn judge(group: &Group, kinds: KindLookup) -> (Vec<Item>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let mut items = Vec::new();
-    let mut answers: BTreeMap<&Target, &Answers> = BTreeMap::new();
-    for target in targets {
-        match reached(observation, target) {
-            Ok(found) => drop(answers.insert(target, found)),
-            Err(finding) => unknown.push(finding),
-        }
+    let answers: BTreeMap<&Target, &Answers> = group.targets.iter().copied().zip(group.answers.iter().copied()).collect();
+    let applied: BTreeMap<&Address, &Applied> = group.applied.iter().copied().collect();
+    let wished: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
+    let found = |address: &Address| answers[&address.target];
+    let mut items = Vec::with_capacity(group.wishes.len());
+    for wish in &group.wishes {
+        items.push(judge_wish(wish, applied.get(&wish.address).copied(), found(&wish.address), kinds, &mut unknown));
     }
-    let mut sorted: Vec<&Wish> = wishes.iter().collect();
-    sorted.sort_by(|a, b| a.address.cmp(&b.address));
-    for wish in &sorted {
-        let Some(found) = answers.get(&wish.address.target) else { continue };
-        items.push(judge_wish(wish, last.resources.get(&wish.address), found, kinds, &mut unknown));
-    }
-    for (address, applied) in last.not_wished(wishes) {
-        match answers.get(&address.target) {
-            Some(found) => items.extend(judge_removal(address, applied, found, kinds, &mut unknown)),
-            None if targets.contains(&address.target) => {}
-            None => unknown.push(UnknownFinding::new(
-                address.to_string(),
-                "its target is no longer in the spec, so it cannot be taken back; `railwright state forget` drops the memory of it",
-            )),
-        }
+    for (address, applied) in group.applied.iter().filter(|(address, _)| !wished.contains(address)) {
+        items.extend(judge_removal(address, applied, found(address), kinds, &mut unknown));
     }
     (items, unknown)
+}
+
+/// One resource of one target again; nothing where something of it cannot be found out.
+pub(super) fn judge_again(item: &Item, wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: KindLookup) -> Option<Item> {
+    let mut unknown = Vec::new();
+    let again = match (item.removal, applied) {
+        (false, applied) => Some(judge_wish(wish, applied, answers, kinds, &mut unknown)),
+        (true, Some(applied)) => judge_removal(&wish.address, applied, answers, kinds, &mut unknown),
+        (true, None) => None,
+    };
+    again.filter(|_| unknown.is_empty())
 }
 
 /// What a target said, or that it said nothing.
@@ -121,7 +115,7 @@ fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind:
 fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Reason {
     if let Some(step) = &assessment.known_after {
         let (kind, name) = step.split_once('/').unwrap_or((step, ""));
-        let step = Address { target: wish.address.target.clone(), path: vec![kind.to_owned(), name.to_owned()], attribute: None };
+        let step = Address { target: wish.address.target.clone(), path: Arc::new([kind.to_owned(), name.to_owned()]), attribute: None };
         return Reason::KnownAfter { step };
     }
     let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();

@@ -1,10 +1,11 @@
 //! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
 
 use crate::base::{Address, Digest, Place, Target};
-use crate::resource::Wish;
+use crate::resource::{Want, Wish};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -53,11 +54,13 @@ impl Applied {
     pub fn wish(&self, address: &Address) -> Wish {
         Wish {
             address: address.clone(),
-            kind: self.kind.clone(),
-            body: self.body.clone(),
             after: self.after.clone(),
-            module: self.module.clone(),
-            places: self.places.clone(),
+            want: Arc::new(Want {
+                kind: self.kind.clone(),
+                body: self.body.clone(),
+                module: self.module.clone(),
+                places: self.places.clone(),
+            }),
         }
     }
 }
@@ -73,7 +76,7 @@ pub struct LastApplied {
 impl LastApplied {
     /// What was applied to one target.
     pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
-        let first = Address { target: target.clone(), path: Vec::new(), attribute: None };
+        let first = Address { target: target.clone(), path: Arc::default(), attribute: None };
         self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
     }
 

@@ -5,9 +5,10 @@ use crate::base::{Address, Digest, Place, Target};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "2.0";
 
 /// Why a change is in the plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -59,13 +60,22 @@ pub struct Difference {
     pub found: Reading,
 }
 
-/// One resource in a change node.
+/// One resource in a node: its own are its place and why it changes; what was found is often the same on thousands of
+/// targets, and held once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Member {
     /// What is wanted; for a removal the wish that was applied last.
     pub wish: Wish,
     /// Why.
     pub reason: Reason,
+    /// What was found, and what comes of it.
+    #[serde(flatten)]
+    pub found: Arc<Found>,
+}
+
+/// What was found of a resource, without the target: equal for all that share it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Found {
     /// True when the resource is taken back instead of applied.
     pub removal: bool,
     /// What differs.
@@ -81,6 +91,23 @@ pub struct Member {
     pub since: Vec<Difference>,
 }
 
+impl std::ops::Deref for Member {
+    type Target = Found;
+
+    fn deref(&self) -> &Found {
+        &self.found
+    }
+}
+
+/// A change that the host takes back by itself, unless it is confirmed over a new connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Guarded {
+    /// Why it needs that.
+    pub because: String,
+    /// After so many seconds.
+    pub seconds: u32,
+}
+
 /// What a node does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -90,13 +117,16 @@ pub enum NodeKind {
         /// The resources.
         members: Vec<Member>,
         /// What is done, in order. Empty where it is only known after another step.
-        actions: Vec<Action>,
+        actions: Arc<[Action]>,
         /// Action words that may be needed although `actions` does not hold them (known after, or disturbed).
-        announced: Vec<String>,
+        announced: Arc<[String]>,
         /// Resources of the target (`link/ens4`) that must be diffed anew afterwards.
-        disturbs: Vec<String>,
+        disturbs: Arc<[String]>,
         /// The netdev whose traffic is interrupted.
         interrupts_netdev: Option<String>,
+        /// Why and for how long the host itself watches over it, where it can cut our own connection.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guard: Option<Guarded>,
     },
     /// Resources that are as wished and not remembered so. They are looked at once more and recorded, so that a later
     /// change of them is told as drift; what was not our doing stays when the wish goes.
@@ -135,7 +165,7 @@ pub struct Node {
     /// How much it disturbs.
     pub disruption: Disruption,
     /// What it interrupts, in words.
-    pub interrupts: Vec<String>,
+    pub interrupts: Arc<[String]>,
     /// Direct prerequisites, by id.
     pub after: Vec<String>,
     /// The wave, from 0; 0 is the canary.
@@ -175,6 +205,14 @@ impl UnknownFinding {
     /// One resource, or a target without more to say of it.
     pub fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
         UnknownFinding { subject: subject.into(), reason: reason.into(), trouble: None }
+    }
+
+    /// The target that it is about, and the resource on it, unless it is about the whole target.
+    pub fn about(&self) -> Option<(Target, Option<Address>)> {
+        match self.subject.parse::<Address>() {
+            Ok(address) => Some((address.target.clone(), Some(address))),
+            Err(_) => Some((self.subject.parse().ok()?, None)),
+        }
     }
 
     /// A whole target that gave no answer.

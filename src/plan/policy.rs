@@ -2,7 +2,7 @@
 //! number of hosts later.
 
 use crate::base::nodeset;
-use crate::resource::Disruption;
+use crate::resource::{Disruption, guard};
 use crate::spec::model::{NodeGroup, Spec};
 use crate::spec::window::{Opening, Window};
 use crate::spec::{Host, Loaded};
@@ -39,6 +39,9 @@ pub struct RolloutPolicy {
     /// How many seconds a run may go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<u64>,
+    /// After how many seconds a guard takes back what was not confirmed, where the spec says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard_s: Option<u32>,
 }
 
 impl RolloutPolicy {
@@ -65,7 +68,18 @@ impl RolloutPolicy {
             windows_for: Some(rollout.windows_for()).filter(|_| !rollout.windows.is_empty()),
             windows: rollout.windows.clone(),
             deadline_s: rollout.deadline_s(),
+            guard_s: rollout.guard_s(),
         }
+    }
+
+    /// The hardware class of each host that has one.
+    pub fn class_of(&self) -> BTreeMap<String, &str> {
+        by_host(&self.classes)
+    }
+
+    /// The failure domain of each host that has one.
+    pub fn domain_of(&self) -> BTreeMap<String, &str> {
+        by_host(&self.domains)
     }
 
     /// True for what begins only inside a maintenance window.
@@ -78,6 +92,11 @@ impl RolloutPolicy {
         self.windows.iter().filter_map(|window| window.read().ok()).collect()
     }
 
+    /// After how many seconds a guard takes back what was not confirmed.
+    pub fn guard_s(&self) -> u32 {
+        self.guard_s.unwrap_or(guard::DEFAULT_S)
+    }
+
     /// How many hosts may be lost before nothing new is begun; at least 1.
     pub fn failure_budget(&self) -> usize {
         self.failure_budget.unwrap_or(self.max_unavailable).max(1)
@@ -88,6 +107,12 @@ impl RolloutPolicy {
         let last = self.batches.last().copied().unwrap_or(self.max_unavailable).max(1);
         self.batches.iter().map(|batch| (*batch).max(1)).chain(std::iter::repeat(last))
     }
+}
+
+/// Which of these node-sets each host is in.
+fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
+    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
+    sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
 }
 
 /// What a change could go wrong with on one host and not on another: GPU, NIC, operating system.

@@ -28,39 +28,79 @@ impl Selection {
         let named = |pattern: &String| is_below(target, pattern) || is_below(pattern, target);
         !self.excludes.iter().any(|pattern| is_below(target, pattern)) && (self.targets.is_empty() || self.targets.iter().any(named))
     }
+
+    /// Whether some entry is about this target or a resource of it.
+    pub(super) fn names(&self, target: &Target) -> bool {
+        if self.targets.is_empty() && self.excludes.is_empty() {
+            return false;
+        }
+        let target = target.to_string();
+        self.targets.iter().chain(&self.excludes).any(|pattern| is_below(&target, pattern) || is_below(pattern, &target))
+    }
 }
 
 fn is_below(address: &str, pattern: &str) -> bool {
     address.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The items that stay; an entry that matches neither a resource nor a target of the spec is an error, since it is most
-/// likely misspelt. A target may have no resource here: one that could not be read is left out by its name all the same.
-pub fn select(items: &[Item], targets: &[Target], graph: &Graph, selection: &Selection) -> Result<BTreeSet<usize>, Vec<Diagnostic>> {
-    let mut problems = Vec::new();
-    let addresses: Vec<String> = items.iter().map(|item| item.wish.address.to_string()).collect();
-    let targets: Vec<String> = targets.iter().map(Target::to_string).collect();
-    let mut find = |pattern: &String, flag: &str| -> Vec<usize> {
-        let found: Vec<usize> = (0..items.len()).filter(|n| is_below(&addresses[*n], pattern)).collect();
-        if found.is_empty() && !targets.contains(pattern) {
-            let is_on_target = targets.iter().any(|target| is_below(pattern, target));
-            let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
-            problems.push(
-                Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))
-                    .state("nothing was planned or changed")
-                    .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4"),
-            );
+/// Which entries of a selection named something so far.
+pub(super) struct Named<'a> {
+    selection: &'a Selection,
+    targets: Vec<bool>,
+    excludes: Vec<bool>,
+}
+
+impl<'a> Named<'a> {
+    /// Nothing yet.
+    pub fn new(selection: &'a Selection) -> Self {
+        Named { selection, targets: vec![false; selection.targets.len()], excludes: vec![false; selection.excludes.len()] }
+    }
+
+    /// The items that stay.
+    pub fn select(&mut self, items: &[Item], graph: &Graph) -> BTreeSet<usize> {
+        if self.selection.targets.is_empty() && self.selection.excludes.is_empty() {
+            return (0..items.len()).collect();
         }
-        found
-    };
-    let wanted: Vec<usize> = selection.targets.iter().flat_map(|t| find(t, "--target")).collect();
-    let unwanted: Vec<usize> = selection.excludes.iter().flat_map(|e| find(e, "--exclude")).collect();
-    if !problems.is_empty() {
-        return Err(problems);
+        let addresses: Vec<String> = items.iter().map(|item| item.wish.address.to_string()).collect();
+        let wanted = hits(&self.selection.targets, &mut self.targets, &addresses);
+        let unwanted = hits(&self.selection.excludes, &mut self.excludes, &addresses);
+        let mut kept = if self.selection.targets.is_empty() { (0..items.len()).collect() } else { graph.with_prerequisites(wanted) };
+        for gone in graph.with_dependants(unwanted) {
+            kept.remove(&gone);
+        }
+        kept
     }
-    let mut kept = if selection.targets.is_empty() { (0..items.len()).collect() } else { graph.with_prerequisites(wanted) };
-    for gone in graph.with_dependants(unwanted) {
-        kept.remove(&gone);
+
+    /// An entry that matches neither a resource nor a target of the spec is an error, since it is most likely misspelt. A
+    /// target may have no resource here: one that could not be read is left out by its name all the same.
+    pub fn all(&self, targets: &[Target]) -> Result<(), Vec<Diagnostic>> {
+        let targets: Vec<String> = match self.targets.iter().chain(&self.excludes).all(|named| *named) {
+            true => return Ok(()),
+            false => targets.iter().map(Target::to_string).collect(),
+        };
+        let wanted = self.selection.targets.iter().zip(&self.targets).map(|(pattern, named)| ("--target", pattern, *named));
+        let unwanted = self.selection.excludes.iter().zip(&self.excludes).map(|(pattern, named)| ("--exclude", pattern, *named));
+        let misspelt = wanted.chain(unwanted).filter(|(_, pattern, named)| !named && !targets.contains(pattern));
+        let problems: Vec<Diagnostic> = misspelt.map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets)).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
-    Ok(kept)
+}
+
+/// The addresses at or below some pattern; a pattern that has one is noted.
+fn hits(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<usize> {
+    let mut all = Vec::new();
+    for (pattern, named) in patterns.iter().zip(named) {
+        let before = all.len();
+        all.extend((0..addresses.len()).filter(|n| is_below(&addresses[*n], pattern)));
+        *named |= all.len() > before;
+    }
+    all
+}
+
+fn names_nothing(flag: &str, pattern: &str, targets: &[String]) -> Diagnostic {
+    let is_on_target = targets.iter().any(|target| is_below(pattern, target));
+    let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
+    Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))
+        .state("nothing was planned or changed")
+        .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4")
 }

@@ -14,35 +14,33 @@
 //! also where a wave is larger.
 
 use super::model::{Node, NodeKind};
+use super::part::Part;
 use super::policy::RolloutPolicy;
-use crate::base::{Target, TargetKind, nodeset};
+use crate::base::{Target, TargetKind};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-/// Gives every node its wave, puts a gate after each wave, and makes the next wave's first nodes wait for it.
+/// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave.
 /// Held nodes stay outside: they neither open a wave nor keep a gate waiting.
-pub fn roll_out(nodes: &mut Vec<Node>, targets: &[Target], policy: &RolloutPolicy) {
-    let active: BTreeSet<&Target> = nodes.iter().filter(|n| n.held.is_none()).filter_map(|n| n.target.as_ref()).collect();
+pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) -> Vec<Node> {
+    let active: BTreeSet<&Target> = parts.iter().filter(|part| part.is_open()).map(|part| &part.target).collect();
     let hosts: Vec<Target> = targets.iter().filter(|t| t.kind == TargetKind::Host && active.contains(t)).cloned().collect();
     let waves = waves(&hosts, policy);
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
-    for node in nodes.iter_mut() {
-        node.wave = node.target.as_ref().and_then(|t| wave_of.get(t)).copied().unwrap_or(0);
-    }
-    let mut of_wave: Vec<Vec<&Node>> = vec![Vec::new(); waves.len()];
-    for node in nodes.iter().filter(|n| n.held.is_none() && n.target.as_ref().is_some_and(|t| t.kind == TargetKind::Host)) {
-        // A host that left the spec may be the only one with steps: then there is no wave.
-        of_wave.get_mut(node.wave).into_iter().for_each(|members| members.push(node));
-    }
-    let gates: Vec<Node> = waves.iter().zip(&of_wave).enumerate().map(|(wave, (hosts, members))| gate(wave, hosts, members)).collect();
-    for node in nodes.iter_mut().filter(|n| n.wave > 0 && n.held.is_none()) {
-        let own = node.target.as_ref().map(|target| format!("{target}/"));
-        if !node.after.iter().any(|before| own.as_ref().is_some_and(|own| before.starts_with(own))) {
-            node.after.push(gates[node.wave - 1].id.clone());
+    let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
+    for part in parts {
+        part.wave = wave_of.get(&part.target).copied().unwrap_or(0);
+        part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
+        if let Some(before) = part.wave.checked_sub(1) {
+            part.first().for_each(|node| node.after.push(gate_id(before)));
+        }
+        if part.target.kind == TargetKind::Host && part.is_open() {
+            ends[part.wave].extend(part.last().map(|node| node.id.clone()));
         }
     }
-    nodes.extend(gates);
+    waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| gate(wave, hosts, after)).collect()
 }
 
 /// The hosts of each wave, in the spec's order.
@@ -64,11 +62,11 @@ fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
 
 /// The first hosts of each hardware class, and all others.
 fn canary(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>) {
-    let class_of = by_host(&policy.classes);
+    let class_of = policy.class_of();
     let of_each = policy.canary.clamp(1, policy.max_unavailable.max(1));
     let mut taken: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     hosts.iter().cloned().partition(|host| {
-        let taken = taken.entry(class_of.get(&host.name).copied()).or_default();
+        let taken = taken.entry(class_of.get(&*host.name).copied()).or_default();
         *taken += 1;
         *taken <= of_each
     })
@@ -76,30 +74,28 @@ fn canary(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>
 
 /// The hosts of each failure domain, in the order of their first hosts; all in one where waves do not keep to domains.
 fn domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
-    let domain_of = by_host(&policy.domains);
+    let domain_of = policy.domain_of();
     let mut domains: IndexMap<Option<&str>, Vec<Target>> = IndexMap::new();
     for host in hosts {
-        domains.entry(domain_of.get(&host.name).copied()).or_default().push(host);
+        domains.entry(domain_of.get(&*host.name).copied()).or_default().push(host);
     }
     domains.into_values().collect()
 }
 
-/// Which of these node-sets each host is in.
-fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
-    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
-    sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
+fn gate_id(wave: usize) -> String {
+    format!("gate/{wave}")
 }
 
-/// The gate waits for every node of its wave that nothing else of the wave waits for.
-fn gate(wave: usize, hosts: &[Target], members: &[&Node]) -> Node {
-    let waited: BTreeSet<&String> = members.iter().flat_map(|n| &n.after).collect();
+/// The gate waits for every step of its wave for which nothing else of its host waits.
+fn gate(wave: usize, hosts: &[Target], mut after: Vec<String>) -> Node {
+    after.sort();
     Node {
-        id: format!("gate/{wave}"),
-        kind: NodeKind::Gate { hosts: hosts.iter().map(|h| h.name.clone()).collect() },
+        id: gate_id(wave),
+        kind: NodeKind::Gate { hosts: hosts.iter().map(|h| h.name.to_string()).collect() },
         target: None,
         disruption: Disruption::None,
-        interrupts: Vec::new(),
-        after: members.iter().map(|n| n.id.clone()).filter(|id| !waited.contains(id)).collect(),
+        interrupts: Arc::default(),
+        after,
         wave,
         held: None,
     }
@@ -108,6 +104,7 @@ fn gate(wave: usize, hosts: &[Target], members: &[&Node]) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::nodeset;
     use proptest::prelude::*;
 
     fn hosts(set: &str) -> Vec<Target> {

@@ -153,7 +153,16 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
     Some(match event {
         Event::RunStarted { run, steps } => format!("run {run}: {}", counted(*steps, "step")),
         Event::HostReady { host } if in_full => format!("{}  reached and locked", clean(host)),
-        Event::HostBusy { host } => format!("{}  a step of an earlier run is still running on it; waiting", clean(host)),
+        Event::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", clean(host)),
+        Event::HostGuarded { host } => format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", clean(host)),
+        Event::GuardArmed { node, seconds } if in_full => {
+            format!("{}  guard armed: the host takes it back after {seconds} s unless it is confirmed", step(node))
+        }
+        Event::GuardFires { node, seconds } => {
+            format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", step(node))
+        }
+        Event::GuardOver { node, confirmed: true } if in_full => format!("{}  confirmed over a new connection, guard disarmed", step(node)),
+        Event::GuardOver { node, confirmed: false } => format!("{}  put back by its guard", step(node)),
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),

@@ -1,15 +1,12 @@
 //! Locks for people: who has them, since when, and whether that one lives.
 
-use super::wrap::labelled;
+use super::wrap::{COLUMNS, labelled};
 use crate::apply::locks::{HeldLock, HostLock, Stolen, rule};
 use crate::base::nodeset;
 use crate::base::text::{clean, clean_line, duration};
 use crate::state::LocalLock;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
-
-/// The columns of a screen.
-const COLUMNS: usize = 100;
 
 /// The lock on this side, then those on the hosts, hosts with the same to say in one line.
 pub fn list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {

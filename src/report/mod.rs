@@ -11,6 +11,7 @@ pub mod out;
 pub mod plan;
 pub mod progress;
 pub mod rollout;
+pub mod sudoers;
 pub mod unread;
 pub mod value;
 pub mod verify;

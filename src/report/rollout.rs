@@ -1,15 +1,13 @@
 //! How a run stands, for people: its waves with their hosts folded, what goes on, what went wrong, how long it will likely
 //! take; and the same forecast beside a plan.
 
-use super::wrap::{labelled, rule};
+use super::wrap::{COLUMNS, labelled, rule};
 use crate::apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
 use crate::apply::{Estimate, Past};
 use crate::base::nodeset;
 use crate::base::text::{clean, clean_line, counted, duration, one_line};
 use jiff::{SignedDuration, Timestamp};
 
-/// The columns of a screen.
-const COLUMNS: usize = 100;
 /// More notes than this are cut.
 const NOTES: usize = 12;
 /// So many waves alike, one after the other, are one line.

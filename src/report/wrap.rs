@@ -3,6 +3,9 @@
 use crate::base::text::clean_line;
 use unicode_width::UnicodeWidthStr as _;
 
+/// The columns of a screen.
+pub const COLUMNS: usize = 100;
+
 /// The line above a group of entries.
 pub fn rule(title: &str) -> String {
     format!("\n{title} {}\n", "-".repeat(96usize.saturating_sub(title.chars().count())))

@@ -70,10 +70,13 @@ pub enum Action {
     SetFileMode { path: String, mode: String, owner: String, group: String },
     /// Writes a whole file that is no text, given as base64; else like `WriteFile`. Only for restoring what was there.
     WriteBinaryFile { path: String, base64: String, mode: String, owner: String, group: String },
-    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
-    RemoveFolders { path: String, below: String },
-    /// Removes a file; one that is not there is no error.
-    RemoveFile { path: String },
+    /// Removes a file; one that is not there is no error. With `below` the folders above it go along up to, not with, that
+    /// one, as long as they are empty: in one action, because a file that is gone would call the step done.
+    RemoveFile {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        below: Option<String>,
+    },
     /// Writes a kernel setting below /proc/sys.
     SetSysctl { key: String, value: String },
     /// Loads a kernel module with parameters.
@@ -154,7 +157,7 @@ impl Action {
             Action::WriteFile { path, .. }
             | Action::WriteBinaryFile { path, .. }
             | Action::SetFileMode { path, .. }
-            | Action::RemoveFile { path }
+            | Action::RemoveFile { path, .. }
             | Action::SetInterfacesMtu { path, .. } => Some(path),
             _ => None,
         }
@@ -227,8 +230,7 @@ impl Action {
             Action::WriteBinaryFile { path, base64, mode, owner, group } => {
                 super::file::script::write_binary_script(path, base64, mode, owner, group)
             }
-            Action::RemoveFolders { path, below } => super::file::script::remove_folders_script(path, below),
-            Action::RemoveFile { path } => super::file::script::remove_script(path),
+            Action::RemoveFile { path, below } => super::file::script::remove_script(path, below.as_deref()),
             Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
             Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
             Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),

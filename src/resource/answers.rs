@@ -1,11 +1,11 @@
 //! What came back from one target: an answer for each read, by the read's key.
 
-use super::Read;
+use super::{Read, rights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How a read ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerStatus {
     /// The section ran to its end with this exit status (0 is not "true": the kind decides).
@@ -16,10 +16,12 @@ pub enum AnswerStatus {
     CutOff,
     /// The output was longer than the limit; what is there is its beginning.
     TooLong,
+    /// Only root may see it, and it was read as somebody else; the output says what was missing, a line each.
+    Denied,
 }
 
 /// The answer to one read: bounded text, invalid UTF-8 replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Answer {
     /// How it ended.
     pub status: AnswerStatus,
@@ -28,7 +30,7 @@ pub struct Answer {
 }
 
 /// All answers of one target, as recorded in an observation file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Answers {
     answers: BTreeMap<String, Answer>,
@@ -68,8 +70,19 @@ impl Answers {
             Some(Answer { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
             Some(Answer { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
             Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
+            Some(Answer { status: AnswerStatus::Denied, out }) => Err(rights::reason(out)),
             Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
         }
+    }
+
+    /// All answers with their keys, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Answer)> {
+        self.answers.iter().map(|(key, answer)| (key.as_str(), answer))
+    }
+
+    /// The answer to the read with this key.
+    pub fn by_key(&self, key: &str) -> Option<&Answer> {
+        self.answers.get(key)
     }
 
     /// All keys, sorted.

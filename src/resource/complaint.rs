@@ -9,6 +9,8 @@ pub const MISSING: i32 = 66;
 pub const UNAVAILABLE: i32 = 69;
 /// Another program holds the lock; trying again later may do.
 pub const LOCKED: i32 = 75;
+/// A program was killed before its end, by somebody or for want of memory.
+pub const KILLED: i32 = 71;
 /// What came is not what was promised: a checksum, a signature, a revision.
 pub const NOT_TRUSTED: i32 = 77;
 
@@ -26,6 +28,7 @@ pub fn status_word(code: i32) -> Option<&'static str> {
         MISSING => Some("something that it needs is not there"),
         UNAVAILABLE => Some("a tool that it needs is not on the host"),
         LOCKED => Some("another program holds the lock"),
+        KILLED => Some("a program that it ran was killed"),
         NOT_TRUSTED => Some("what came is not what was promised"),
         _ => None,
     }

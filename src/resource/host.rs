@@ -145,6 +145,12 @@ pub struct HostFacts {
     pub package_manager: Option<PackageManager>,
 }
 
+/// The lines of the answer to `Read::Host` that name the netdevs of our own connection, and nothing else of it.
+pub fn ssh_lines(answers: &Answers) -> impl Iterator<Item = &str> {
+    let text = answers.output(&Read::Host).map_or("", |(_, text)| text);
+    text.lines().filter(|line| line.starts_with("ssh"))
+}
+
 /// Decodes the answer to `Read::Host`; the error is a reason that fits after "unknown:".
 pub fn facts(answers: &Answers) -> Result<HostFacts, String> {
     let (_, text) = answers.output(&Read::Host)?;

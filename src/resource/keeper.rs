@@ -153,13 +153,14 @@ impl Keeper {
 
     /// Removes the files that are there; the rule first, so that nothing starts a unit that is gone.
     pub fn remove(&self, kept: &Kept) -> Vec<Action> {
-        let files = [(self.rule_path(), &kept.rule), (self.unit_path(), &kept.unit), (self.script_path(), &kept.script)];
-        let mut actions: Vec<Action> =
-            files.into_iter().filter(|(_, text)| text.is_some()).map(|(path, _)| Action::RemoveFile { path }).collect();
         // The folder of the scripts is ours; an empty one is nothing to leave behind.
-        if let (true, Some((folder, _))) = (kept.script.is_some(), self.script_path().rsplit_once('/')) {
-            actions.push(Action::RemoveFolders { path: folder.to_owned(), below: "/etc".to_owned() });
-        }
+        let files = [
+            (self.rule_path(), &kept.rule, None),
+            (self.unit_path(), &kept.unit, None),
+            (self.script_path(), &kept.script, Some("/etc".to_owned())),
+        ];
+        let there = files.into_iter().filter(|(_, text, _)| text.is_some());
+        let mut actions: Vec<Action> = there.map(|(path, _, below)| Action::RemoveFile { path, below }).collect();
         if kept.unit.is_some() {
             actions.push(Action::ReloadSystemd);
         }
@@ -211,6 +212,6 @@ mod tests {
         --- reload_systemd
         "#);
         assert_eq!(keeper.write(&keeper.wanted()), []);
-        assert_eq!(keeper.remove(&keeper.wanted()).len(), 5);
+        assert_eq!(keeper.remove(&keeper.wanted()).len(), 4);
     }
 }

@@ -14,7 +14,8 @@ pub struct BodyError {
     pub help: Option<String>,
 }
 
-/// A resource kind: pure functions over wishes and answers.
+/// A resource kind: pure functions over wishes and answers. Which target it is must make no difference: what is planned
+/// for one target is the plan of all that want and say the same.
 pub trait Kind: Sync {
     /// The word in a module's manifest and in addresses: `file`, `link`, `kernel_module`.
     fn name(&self) -> &'static str;

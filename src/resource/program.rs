@@ -4,28 +4,35 @@
 //! caller draws anew for each program, so that no content can forge a border. A broken section costs that answer only.
 //! The program writes nothing on the host: no temporary file, no module, no lock.
 
-use super::{Answer, AnswerStatus, Answers, Read};
+use super::{Answer, AnswerStatus, Answers, Read, rights};
 use crate::base::quote::sh;
 use std::collections::BTreeSet;
 
 /// Output of one section beyond this many bytes is cut off.
 pub const SECTION_LIMIT_BYTES: usize = 1 << 20;
 
+/// What is kept of each thing that a section lacks.
+const LACK_LIMIT_BYTES: usize = 2048;
+
+/// Output of all quick reads together.
+const QUICK_OUTPUT_BYTES: usize = 8 << 20;
+
 /// What every script of ours begins with. A login over SSH on Debian has no sbin in its path, and the newer `ip`,
 /// `dcb` and `ethtool` of the RDMA stacks live below /opt/mellanox.
 pub const ENVIRONMENT: &str = "LC_ALL=C; export LC_ALL\n\
     PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin; export PATH\n";
 
-/// Runs a section under a time limit: `w SECONDS SCRIPT`. `timeout` of GNU or uutils ends the whole process group.
+/// Runs a section under a time limit: `w SECONDS SCRIPT ARGUMENT...`. `timeout` of GNU or uutils ends the whole process group.
 /// busybox's ends its child alone, and a grandchild that hangs would hold the pipe: there, and where there is no
 /// `timeout`, a watchdog of our own ends the group (or, without `setsid`, at least the shell).
 const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\n\
     G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
     w() {\n\
-    if [ -n \"$T\" ]; then timeout -k 2 \"$1\" sh -c \"$2\" </dev/null 2>/dev/null 3>&- 4>&-; return; fi\n\
-    $G sh -c \"$2\" </dev/null 2>/dev/null 3>&- 4>&- &\n\
+    l=$1; x=$2; shift 2\n\
+    if [ -n \"$T\" ]; then timeout -k 2 \"$l\" sh -c \"$x\" w \"$@\" </dev/null 2>/dev/null 3>&- 4>&-; return; fi\n\
+    $G sh -c \"$x\" w \"$@\" </dev/null 2>/dev/null 3>&- 4>&- &\n\
     p=$!\n\
-    $G sh -c 'sleep \"$1\"; kill -TERM \"$2\" 2>/dev/null; sleep 2; kill -KILL \"$2\"' w \"$1\" \"${G:+-}$p\" </dev/null >/dev/null 2>&1 3>&- 4>&- &\n\
+    $G sh -c 'sleep \"$1\"; kill -TERM \"$2\" 2>/dev/null; sleep 2; kill -KILL \"$2\"' w \"$l\" \"${G:+-}$p\" </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- &\n\
     k=$!\n\
     wait \"$p\"; c=$?\n\
     kill -TERM \"${G:+-}$k\" \"$k\" 2>/dev/null; wait \"$k\" 2>/dev/null\n\
@@ -33,16 +40,57 @@ const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\n\
     return \"$c\"\n\
     }\n";
 
+/// For all quick reads together, in seconds; those that are not answered by then get a section each.
+const QUICK_LIMIT_S: u32 = 10;
+
+/// All quick reads in one shell: `q KEY SCRIPT KEY SCRIPT...`. A section of its own costs a host three programs (`timeout`, `sh`,
+/// `head`), which is more than most of these scripts need themselves. Each that ends prints a dot on descriptor 5; if the shell does
+/// not get through, the rest is asked in the long way.
+///
+/// The nonce comes in the environment, which only root sees: arguments are shown to every user of the host.
+fn quick(nonce: &str) -> String {
+    let each = "while [ $# -gt 0 ]; do\n\
+         printf '\\n@%s begin %s\\n' \"$N\" \"$1\"\n\
+         ( eval \"unset N; set --\n$2\" ) 5>&-\n\
+         printf '\\n@%s end %s\\n' \"$N\" $?\n\
+         printf . >&5\n\
+         shift 2\n\
+         done\n";
+    format!(
+        "q() {{\n\
+         {{ d=$( {{ {{ N={nonce}; export N; w {QUICK_LIMIT_S} {each} \"$@\" 5>&3; }} | head -c {QUICK_OUTPUT_BYTES} >&4; }} 3>&1 ); }} 4>&1\n\
+         shift $((2 * ${{#d}}))\n\
+         while [ $# -gt 0 ]; do s \"$1\" {QUICK_LIMIT_S} \"$2\"; shift 2; done\n\
+         }}\n",
+        each = sh(each),
+    )
+}
+
 /// The program's text. `root` is a prefix for all paths (empty on a live host), `nonce` fresh random hexadecimal.
 /// A read that is asked twice is answered once.
 pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
-    frame(once.map(|read| (border_key(read), read.limit_s(), read.script())), root, nonce)
+    let (quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
+    let quick: Vec<_> = quick.into_iter().map(|read| (border_key(read), read.script())).collect();
+    frame(&quick, other.into_iter().map(|read| (border_key(read), read.limit_s(), read.script())), root, nonce)
 }
 
-/// The program around sections of key, time limit in seconds and script.
-fn frame(sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
+/// The same for a user who may read what the world may, and what sudoers has exact lines for. Nothing is elevated but
+/// those commands, each for itself.
+pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
+    let mut asked = BTreeSet::new();
+    let once = reads.iter().filter(|read| asked.insert(read.key()));
+    let framed = frame(&[], once.map(|read| (border_key(read), read.limit_s(), rights::section(read))), root, nonce);
+    format!(
+        "RAILWRIGHT_READ_ONLY={}; RAILWRIGHT_NONCE={nonce}; RAILWRIGHT_SUDO=; sudo -n -l >/dev/null 2>&1 && RAILWRIGHT_SUDO=1\n\
+         export RAILWRIGHT_READ_ONLY RAILWRIGHT_NONCE RAILWRIGHT_SUDO\n{framed}",
+        sh(rights::WITHOUT_RIGHTS)
+    )
+}
+
+/// The program around quick reads of key and script, and sections of key, time limit in seconds and script.
+fn frame(quickly: &[(String, String)], sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
     let mut out = format!(
         "{ENVIRONMENT}R={root}; export R\n{WATCH}\
          s() {{\n\
@@ -53,6 +101,11 @@ fn frame(sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonc
         root = sh(root),
         limit = SECTION_LIMIT_BYTES + 1,
     );
+    if !quickly.is_empty() {
+        out.push_str(&quick(nonce));
+        let words: Vec<String> = quickly.iter().map(|(key, script)| format!(" {} {}", sh(key), sh(script))).collect();
+        out.push_str(&format!("q{}\n", words.concat()));
+    }
     for (key, limit_s, script) in sections {
         out.push_str(&format!("s {} {limit_s} {}\n", sh(&key), sh(&script)));
     }
@@ -63,28 +116,34 @@ fn frame(sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonc
 /// How long the whole program may take, in seconds: every section to its limit, and some air, but never over `most`.
 pub fn limit_s(reads: &[Read], most: u32) -> u32 {
     let sections: u32 = reads.iter().map(|read| read.limit_s().saturating_add(3)).fold(0, u32::saturating_add);
-    sections.saturating_add(15).min(most)
+    sections.saturating_add(QUICK_LIMIT_S + 15).min(most)
 }
 
-/// The answers in a program's output. Sections that never began or never ended are `CutOff`; of two with the same
-/// key the first counts.
+/// The answers in a program's output. Sections that never began or never ended are `CutOff`; of two with the same key the
+/// first that ended counts.
 pub fn parse(reads: &[Read], nonce: &str, output: &[u8]) -> Answers {
     let begin = format!("\n@{nonce} begin ").into_bytes();
     let end = format!("\n@{nonce} end ").into_bytes();
+    let denied = format!("\n@{nonce} denied ").into_bytes();
     let mut answers = Answers::default();
     let mut open: std::collections::BTreeMap<Vec<u8>, String> =
         reads.iter().map(|read| (border_key(read).into_bytes(), read.key())).collect();
+    for key in open.values() {
+        answers.insert(key.clone(), Answer { status: AnswerStatus::CutOff, out: String::new() });
+    }
     let mut rest = output;
     while let Some(start) = find(rest, &begin) {
         rest = &rest[start + begin.len()..];
         let Some(line) = find(rest, b"\n") else { break };
-        let Some(key) = open.remove(&rest[..line]) else { continue };
+        let Some(key) = open.get(&rest[..line]) else { continue };
         let body = &rest[line + 1..];
         let section = &body[..find(body, &begin).unwrap_or(body.len())];
-        answers.insert(key, answer(section, &end));
-    }
-    for key in open.into_values() {
-        answers.insert(key, Answer { status: AnswerStatus::CutOff, out: String::new() });
+        let answer = answer(section, &end, &denied);
+        let has_ended = answer.status != AnswerStatus::CutOff;
+        answers.insert(key.clone(), answer);
+        if has_ended {
+            open.remove(&rest[..line]);
+        }
     }
     answers
 }
@@ -94,7 +153,11 @@ fn border_key(read: &Read) -> String {
     read.key().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-fn answer(section: &[u8], end: &[u8]) -> Answer {
+fn answer(section: &[u8], end: &[u8], denied: &[u8]) -> Answer {
+    let lacks = lacking(section, denied);
+    if !lacks.is_empty() {
+        return rights::denied(&lacks);
+    }
     let Some(at) = find(section, end) else {
         let shown = &section[..section.len().min(SECTION_LIMIT_BYTES)];
         return Answer { status: AnswerStatus::CutOff, out: String::from_utf8_lossy(shown).into_owned() };
@@ -107,6 +170,17 @@ fn answer(section: &[u8], end: &[u8]) -> Answer {
         Err(_) => AnswerStatus::CutOff,
     };
     Answer { status, out: String::from_utf8_lossy(&section[..at.min(SECTION_LIMIT_BYTES)]).into_owned() }
+}
+
+/// What a section said that it lacks. However little is missing, the rest of the answer is not the whole.
+fn lacking(section: &[u8], denied: &[u8]) -> Vec<String> {
+    let (mut lacks, mut rest) = (Vec::new(), section);
+    while let Some(at) = find(rest, denied) {
+        rest = &rest[at + denied.len()..];
+        let line = &rest[..find(rest, b"\n").unwrap_or(rest.len())];
+        lacks.push(String::from_utf8_lossy(&line[..line.len().min(LACK_LIMIT_BYTES)]).into_owned());
+    }
+    lacks
 }
 
 /// Where `needle` begins in `hay`. Borders begin with a line feed, so a jump from one to the next is enough.
@@ -139,11 +213,13 @@ mod tests {
 
     /// As `render`, but a guarded command runs its script as it is.
     fn program(reads: &[Read]) -> String {
-        let sections = reads.iter().map(|read| match read {
+        let (quick, other): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| read.is_quick());
+        let quick: Vec<_> = quick.into_iter().map(|read| (border_key(read), read.script())).collect();
+        let sections = other.into_iter().map(|read| match read {
             Read::Command { script } => (border_key(read), 5, script.clone()),
             other => (border_key(other), other.limit_s(), other.script()),
         });
-        frame(sections, "", "c0ffee")
+        frame(&quick, sections, "", "c0ffee")
     }
 
     fn run_in(shell: &[&str], reads: &[Read], path: Option<&str>) -> Answers {
@@ -214,7 +290,7 @@ mod tests {
     fn a_hanging_section_is_ended_with_its_children() {
         // The pipe is held by a grandchild, which a `timeout` that ends its child alone would leave behind.
         let section = ("command:hang".to_owned(), 1, "echo before; sleep 987 | cat".to_owned());
-        let frame = frame(std::iter::once(section), "", "c0ffee");
+        let frame = frame(&[], std::iter::once(section), "", "c0ffee");
         let mut paths: Vec<String> = vec![std::env::var("PATH").unwrap()];
         let folders = poor_paths();
         // Without `setsid` a grandchild cannot be ended: that case is in the documentation of `WATCH`.
@@ -228,6 +304,53 @@ mod tests {
             let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
             assert!(out.contains("@c0ffee begin command:hang\nbefore\n"), "{path}: {out}");
             assert!(out.contains("@c0ffee end 124") && out.contains("done"), "{path}: {out}");
+        }
+    }
+
+    /// A file of /proc that blocks, a folder on a server that is gone: the quick reads after it are answered all the same, and
+    /// those before it are not asked again.
+    #[test]
+    fn a_quick_read_that_hangs_costs_itself_only() {
+        let keys = ["before", "hangs", "after"].map(command);
+        let scripts = ["echo one; v=kept; exit 3", "echo begun; sleep 987 | cat", "echo \"two$v$#$N\"; cd /; set -f"];
+        let quick: Vec<_> = keys.iter().zip(scripts).map(|(read, script)| (border_key(read), script.to_owned())).collect();
+        let text = frame(&quick, std::iter::empty(), "", "c0ffee");
+        let text = text.replace(&format!("w {QUICK_LIMIT_S} "), "w 1 ").replace(&format!("\"$1\" {QUICK_LIMIT_S} "), "\"$1\" 1 ");
+        let folders = poor_paths();
+        let poor = folders.iter().take(2).map(|folder| folder.path().display().to_string());
+        for (shell, path) in shells().into_iter().map(|shell| (shell, std::env::var("PATH").unwrap())).chain(poor.map(|p| (vec!["sh"], p)))
+        {
+            let mut child = Command::new(shell[0]);
+            child.args(&shell[1..]).arg("-s").env("PATH", &path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = child.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(text.replace(":/usr/sbin:/sbin", "").as_bytes()).unwrap();
+            let out = child.wait_with_output().unwrap().stdout;
+            let answers = parse(&keys, "c0ffee", &out);
+            assert_eq!(answers.output(&keys[0]).unwrap(), (3, "one\n"), "{shell:?} {path}");
+            assert_eq!(
+                answers.get(&keys[1]).unwrap(),
+                &Answer { status: AnswerStatus::TimedOut, out: "begun\n".to_owned() },
+                "{shell:?} {path}"
+            );
+            assert_eq!(answers.output(&keys[2]).unwrap(), (0, "two0\n"), "{shell:?} {path}");
+            let begun = |read: &Read| String::from_utf8_lossy(&out).matches(&format!("begin {}\n", read.key())).count();
+            assert_eq!(keys.each_ref().map(begun), [1, 2, 1], "{shell:?} {path}");
+        }
+    }
+
+    #[test]
+    fn the_nonce_is_in_no_programs_arguments() {
+        let file = Read::File { path: "/etc/passwd".to_owned() };
+        let probe = "tr '\\0' ' ' </proc/self/cmdline; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done; env";
+        let quick = [(border_key(&file), probe.to_owned())];
+        let text = frame(&quick, std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
+        let mut child = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let out = child.wait_with_output().unwrap().stdout;
+        let answers = parse(&[file.clone(), command("x")], "c0ffeec0ffee", &out);
+        for read in [file, command("x")] {
+            let (_, shown) = answers.output(&read).unwrap();
+            assert!(shown.contains("PATH=") && !shown.contains("c0ffeec0ffee"), "{shown}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
 use super::action::PackageManager;
+use super::rights::Need;
 use crate::base::quote::sh;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,15 @@ impl Read {
         }
     }
 
+    /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a daemon, a device or
+    /// the network, and its output is bounded by itself.
+    pub fn is_quick(&self) -> bool {
+        matches!(
+            self,
+            Read::File { .. } | Read::SealedFile { .. } | Read::Sysctl { .. } | Read::KernelModule { .. } | Read::Modified { .. }
+        )
+    }
+
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
     pub fn script(&self) -> String {
         match self {
@@ -100,6 +110,36 @@ impl Read {
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
+        }
+    }
+}
+
+impl Read {
+    /// What a host may keep for root of that which the read looks at. Everything else the world may read.
+    pub fn needs(&self) -> Vec<Need> {
+        match self {
+            Read::File { path } => vec![Need::File(path.clone())],
+            Read::SealedFile { path } => vec![Need::Secret(path.clone())],
+            Read::Sysctl { key } => super::sysctl::script::needs(key),
+            Read::Boot => super::kernel_parameter::script::needs(),
+            Read::LinkManager { netdev } => super::link::owner::needs(netdev),
+            Read::RepositoryLists { manager, .. } => super::package_repository::script::needs(*manager),
+            Read::Packages { .. } => super::package::script::needs(),
+            Read::KernelModule { .. } => super::kernel_module::script::needs(),
+            Read::Modified { paths } => paths.iter().cloned().map(Need::Sight).collect(),
+            Read::Command { .. } => vec![Need::Root("the probe of a guarded command".to_owned())],
+            Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
+            Read::Configfs { path } => super::configfs_value::needs(path),
+            Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
+            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::RdmaLinks => Vec::new(),
+        }
+    }
+
+    /// The body of the section for a user without rights.
+    pub fn script_for_others(&self) -> String {
+        match self {
+            Read::File { path } | Read::SealedFile { path } => super::file::script::read_script_for_others(path),
+            other => other.script(),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The reboot of a host, a moment after the answer: the connection that asks for it still gets its exit status.
 
-/// Hands the reboot to a timer of systemd, or where there is none to a process of its own.
+/// Hands the reboot to a timer of systemd, or where there is none to a process of its own. A host that is going down already
+/// is left to it.
 pub fn script() -> String {
     "set -u\n\
      if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
+     [ \"$(systemctl is-system-running 2>/dev/null)\" != stopping ] || exit 0\n\
      systemd-run --quiet --collect --on-active=2 --timer-property=AccuracySec=100ms systemctl reboot && exit 0\n\
      fi\n\
      r=\n\

@@ -3,9 +3,13 @@
 
 /// Shell functions for a read's script: `text WORD FILE...` sends a file (nothing when it is not there), `said WORD COMMAND...`
 /// sends what a program says on both streams, with its exit status behind the word.
-pub const SHELL: &str = r#"text() { [ -f "$2" ] || return 0; printf '\n== %s %s %s\n' "$1" "$(stat -c '%a %U %G' "$2" 2>/dev/null)" "${2#"$R"}"; sed 's/^/|/' "$2"; }
-said() { w=$1; shift; o=$("$@" 2>&1); printf '\n== %s %s\n' "$w" $?; printf '%s\n' "$o" | sed 's/^/|/'; }
-"#;
+pub const SHELL: &str = concat!(
+    super::rights::open_functions!(),
+    r#"W=
+text() { has "$2" || return 0; printf '\n== %s %s %s\n' "$1" "$(stat -c '%a %U %G' "$2" 2>/dev/null || echo '? ? ?')" "${2#"$R"}"; get "$2" | sed 's/^/|/'; }
+said() { w=$1; shift; o=$(${W:-as} "$@" 2>&1); printf '\n== %s %s\n' "$w" $?; printf '%s\n' "$o" | sed 's/^/|/'; }
+"#
+);
 
 /// One section of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

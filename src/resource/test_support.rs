@@ -1,6 +1,6 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
-use super::{Answer, AnswerStatus, Answers, Kind, Read, Wish};
+use super::{Answer, AnswerStatus, Answers, Kind, Read, Want, Wish};
 use crate::base::Address;
 use serde_json::Value;
 
@@ -11,11 +11,8 @@ pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
     let name = kind.address_name(&body).expect("the body has a name");
     Wish {
         address: Address::host("n1", kind.name(), &name),
-        kind: kind.name().to_owned(),
-        body,
         after: vec![],
-        module: "test/one".into(),
-        places: vec![],
+        want: Want { kind: kind.name().to_owned(), body, module: "test/one".into(), places: Vec::new() }.into(),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::base::{Address, Digest, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// How much a change disturbs what runs on the target; ordered from nothing to reinstalling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -43,24 +44,47 @@ impl Disruption {
     }
 }
 
-/// One typed wish on one target.
+/// One typed wish on one target. Its own are only its place and its order; what is wanted there is often the same on
+/// thousands of targets, and held once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wish {
     /// Target, kind and name.
     pub address: Address,
+    /// Wishes of the same target that must be done first.
+    pub after: Vec<Address>,
+    /// What is wanted there.
+    #[serde(flatten)]
+    pub want: Arc<Want>,
+}
+
+/// What is wanted, without the target: equal for all that share it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Want {
     /// The resource kind's name; equal to `address.kind()` on hosts.
     pub kind: String,
     /// What is wanted, in the kind's own fields, already checked by `Kind::check`.
     pub body: Value,
-    /// Wishes of the same target that must be done first.
-    pub after: Vec<Address>,
     /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`.
     pub module: String,
     /// The values in the spec that this wish was made from, so that a change can name its line.
     pub places: Vec<Place>,
 }
 
+impl std::ops::Deref for Wish {
+    type Target = Want;
+
+    fn deref(&self) -> &Want {
+        &self.want
+    }
+}
+
 impl Wish {
+    /// A wish of no module, that comes after nothing.
+    pub fn of(address: Address, kind: impl Into<String>, body: Value) -> Self {
+        let want = Want { kind: kind.into(), body, module: String::new(), places: Vec::new() };
+        Wish { address, after: Vec::new(), want: Arc::new(want) }
+    }
+
     /// The digest of what is wanted: kind and body, not where it was written.
     pub fn digest(&self) -> Digest {
         Digest::of(&(&self.kind, &self.body))

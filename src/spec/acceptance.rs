@@ -40,13 +40,13 @@ impl Pattern {
 
     /// True for a host that it is about.
     pub fn is_about(&self, target: &Target) -> bool {
-        target.kind == TargetKind::Host && self.hosts.as_ref().is_none_or(|hosts| hosts.contains(&target.name))
+        target.kind == TargetKind::Host && self.hosts.as_ref().is_none_or(|hosts| hosts.contains(&*target.name))
     }
 
     /// True for a resource that it is about, whatever the attribute.
     pub fn covers(&self, address: &Address) -> bool {
         let alike = |(own, other): (&String, &String)| own == ANY || own == other;
-        let below = self.path.is_empty() || (self.path.len() == address.path.len() && self.path.iter().zip(&address.path).all(alike));
+        let below = self.path.is_empty() || (self.path.len() == address.path.len() && self.path.iter().zip(&*address.path).all(alike));
         below && self.is_about(&address.target)
     }
 }
@@ -72,7 +72,7 @@ fn of_address(text: &str) -> Result<Pattern, PatternError> {
     if address.path.len() != 2 {
         return Err(wrong("below the host stand KIND/NAME; a `/` of the name is %2F".to_owned()));
     }
-    Ok(Pattern { hosts, path: address.path })
+    Ok(Pattern { hosts, path: address.path.to_vec() })
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct HostSsh {
     pub jump: Vec<String>,
     /// Ask `ssh -G` for what is left open.
     pub config: bool,
+    /// The user may only read.
+    pub read_only: bool,
 }
 
 /// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
@@ -89,6 +91,7 @@ fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
         identities: list(&group.identities, &cluster.identities),
         jump: list(&group.jump, &cluster.jump),
         config: group.config.or(cluster.config).unwrap_or(false),
+        read_only: group.read_only.or(cluster.read_only).unwrap_or(false),
     }
 }
 

@@ -105,7 +105,7 @@ pub struct Cnp {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ssh {
-    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`.
+    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`, unless they are `read_only`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The TCP port; 22 unless said otherwise.
@@ -127,6 +127,10 @@ pub struct Ssh {
     /// Ask `ssh -G` for what is left open here (`~/.ssh/config`); what this file says wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<bool>,
+    /// The user has no rights but those that `railwright sudoers` prints: `plan`, `drift` and `facts` read what the world may
+    /// read and what those lines allow, the rest is unknown; whatever would change a host is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
 }
 
 /// Hosts that are alike.
@@ -286,6 +290,10 @@ pub struct Rollout {
     /// How long a run may go on, such as `4h`; then nothing new is begun, and the rest is left to `resume`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
+    /// After how long a host takes a change back by itself that can cut our own connection and was not confirmed over a new
+    /// one: from `20s` to `1h`; `3m` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<String>,
 }
 
 /// What the fabric must deliver; checks without an expectation only report.

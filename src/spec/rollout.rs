@@ -5,6 +5,9 @@ use super::window;
 use crate::resource::Disruption;
 use serde_json::Value;
 
+/// Within a shorter time no connection could be lost and made again; within a longer one somebody comes to look.
+const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
+
 /// How many hosts may be out of service at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
@@ -66,6 +69,12 @@ impl Rollout {
     pub fn deadline_s(&self) -> Option<u64> {
         let deadline = window::duration(self.deadline.as_deref()?)?;
         Some(deadline.as_secs().unsigned_abs().max(1))
+    }
+
+    /// After how many seconds a guard takes back what was not confirmed; nothing where it is not said, or is no such time.
+    pub fn guard_s(&self) -> Option<u32> {
+        let guard = u32::try_from(window::duration(self.guard.as_deref()?)?.as_secs()).ok()?;
+        GUARD_S.contains(&guard).then_some(guard)
     }
 
     /// Changes that disturb more are held.

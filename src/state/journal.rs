@@ -88,6 +88,27 @@ pub enum Entry {
         /// The boot that the host was in.
         boot_id: Option<String>,
     },
+    /// The host watches over a step: unless that is confirmed, it takes it back by itself.
+    GuardArmed {
+        /// The node's id.
+        node: String,
+        /// The name of the guard on the host.
+        guard: String,
+        /// After so many seconds.
+        seconds: u32,
+    },
+    /// A guard is over.
+    GuardOver {
+        /// The node's id.
+        node: String,
+        /// The name of the guard on the host.
+        guard: String,
+        /// It was confirmed over a new connection; otherwise the host put back what was there before.
+        confirmed: bool,
+        /// What could not be put back.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        failed: String,
+    },
     /// An action goes out.
     ActionSent {
         /// The node's id.

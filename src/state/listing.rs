@@ -33,7 +33,7 @@ pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diag
     }
     for address in addresses {
         state.last_applied.resources.remove(address);
-        if let Some(serial) = state.host_serials.get_mut(&address.target.name) {
+        if let Some(serial) = state.host_serials.get_mut(&*address.target.name) {
             *serial += 1;
         }
     }

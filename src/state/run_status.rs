@@ -164,6 +164,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
+        Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
         Entry::HostLocked { .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } | Entry::Rebooted { .. } => {}
     }
 }

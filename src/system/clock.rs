@@ -45,6 +45,22 @@ impl Stopwatch {
     }
 }
 
+/// A moment to come, by the clock that waits go by.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(tokio::time::Instant);
+
+impl Deadline {
+    /// So long from now.
+    pub fn after(duration: std::time::Duration) -> Self {
+        Deadline(tokio::time::Instant::now() + duration)
+    }
+
+    /// How long it is until then; nothing when it is past.
+    pub fn left(self) -> std::time::Duration {
+        self.0.saturating_duration_since(tokio::time::Instant::now())
+    }
+}
+
 /// Waits, blocking this thread.
 pub fn block_for(milliseconds: u64) {
     std::thread::sleep(std::time::Duration::from_millis(milliseconds));

@@ -27,7 +27,15 @@ impl HostAccess {
             jump: ssh.jump.clone(),
             ssh_config: ssh.config,
             connect_timeout_s: CONNECT_TIMEOUT_S,
+            read_only: ssh.read_only,
         }
+    }
+}
+
+impl HostAccess {
+    /// The same as somebody else, who may only read.
+    pub fn read_as(self, user: &str) -> Self {
+        HostAccess { user: user.to_owned(), read_only: true, ..self }
     }
 }
 

@@ -67,18 +67,22 @@ async fn watch(shell: &dyn Shell, token: &str) -> Performed {
 
 fn ended(code: &str, stdout: &str, stderr: String) -> Performed {
     match code.trim().parse() {
-        Ok(124 | 137) => Performed::Unknown { reason: "the host ended it at its time limit".to_owned() },
+        Ok(124) => Performed::Unknown { reason: AT_ITS_LIMIT.to_owned() },
+        Ok(137) => Performed::Unknown { reason: format!("{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)") },
         Ok(code) => Performed::Ended { code, stdout: stdout.to_owned(), stderr },
         Err(_) => Performed::Unknown { reason: "its exit status cannot be read".to_owned() },
     }
 }
+
+/// How `timeout` ends an action: with 124, or with 137 when it had to kill it.
+const AT_ITS_LIMIT: &str = "the host ended it at its time limit";
 
 fn on_its_own(token: &str) -> String {
     format!("it goes on by itself on the host as railwright-{token} and will be found again")
 }
 
 /// A token that is fit for a unit's name and a folder.
-fn plain(token: &str) -> String {
+pub(super) fn plain(token: &str) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !token.is_empty() && token.len() <= 64 && token.chars().all(fine) {
         return token.to_owned();
@@ -93,11 +97,11 @@ fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String
         "umask 077\nb={folder}; u=railwright-{token}; d=$b/run/{token}\n\
          mkdir -p \"$b/run\" && chmod 700 \"$b\" \"$b/run\" || exit 74\n\
          find \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {{}} + 2>/dev/null\n\
-         mkdir \"$d\" 2>/dev/null || {{ [ -d \"$d\" ]; exit; }}\n\
+         m=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; exit 74; }}\n\
          fail() {{ rm -rf \"$d\"; exit 74; }}\n\
          cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
-         printf %s {main} >\"$d/main\" || fail\n\
-         printf %s {script} >\"$d/script\" || fail\n\
+         printf %s {main} | cat >\"$d/main\" || fail\n\
+         printf %s {script} | cat >\"$d/script\" || fail\n\
          if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
          systemd-run --quiet --collect --unit=\"$u\" --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} \
          -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 || fail\n\
@@ -125,21 +129,40 @@ fn main_script() -> String {
     )
 }
 
-/// First line `running`, `gone` or `ended STATUS`; after the last one standard output and standard error of the action.
+/// Whether the step of the claim `$d` with the unit `$u` runs.
+const ALIVE: &str = "alive() {\n\
+    if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\n\
+    case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
+    return 1\n\
+    }\n";
+
+/// Ends with 77 while a step runs whose token begins with this one; goes on otherwise. `b` is the folder. A claim may be
+/// older than its unit for a moment.
+pub(super) fn over(attempt: &str) -> String {
+    format!(
+        "{ALIVE}for d in \"$b\"/run/{attempt}-*; do [ -d \"$d\" ] || continue\n\
+         case $d in *.gone.*) continue ;; esac\n\
+         u=railwright-${{d##*/}}; i=0\n\
+         until [ -s \"$d/status\" ] || [ $i -ge 3 ]; do\n\
+         ! alive || exit 77\n\
+         sleep 1; i=$((i+1))\n\
+         done\n\
+         done\n"
+    )
+}
+
+/// First line `running`, `gone` or `ended STATUS`; after the last one standard output and standard error of the action. An
+/// empty status is what a power cut leaves of one: none.
 fn watch_script(token: &str, folder: &str) -> String {
     format!(
         "u=railwright-{token}; r={folder}/run; d=$r/{token}\n\
-         alive() {{\n\
-         if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" 2>/dev/null; return; fi\n\
-         case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
-         return 1\n\
-         }}\n\
+         {ALIVE}\
          i=0; absent=0\n\
-         while [ $i -lt {WATCH_S} ] && ! [ -f \"$d/status\" ]; do\n\
+         while [ $i -lt {WATCH_S} ] && ! [ -s \"$d/status\" ]; do\n\
          if alive; then absent=0; else absent=$((absent+1)); [ $absent -ge 3 ] && break; fi\n\
          sleep 1; i=$((i+1))\n\
          done\n\
-         if [ -f \"$d/status\" ]; then\n\
+         if [ -s \"$d/status\" ]; then\n\
          i=0; while [ $i -lt 3 ] && alive; do sleep 1; i=$((i+1)); done\n\
          echo \"ended $(cat \"$d/status\")\"; cat \"$d/out\"; cat \"$d/err\" >&2; exit 0\n\
          fi\n\
@@ -167,6 +190,9 @@ mod tests {
         }
         fn start(&self, script: &str, limit_s: u32) -> i32 {
             self.sh(&start_script(script, limit_s, "t1", &self.folder())).0
+        }
+        fn over(&self, attempt: &str) -> i32 {
+            self.sh(&format!("b={}\n{}", self.folder(), over(attempt))).0
         }
         fn watch(&self) -> (String, String) {
             let (_, stdout, stderr) = self.sh(&watch_script("t1", &self.folder()));
@@ -214,11 +240,46 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_an_attempt_is_seen_until_it_has_ended() {
+        let host = Host(tempfile::tempdir().unwrap());
+        let go = host.0.path().join("go");
+        let script = format!("until [ -e {} ]; do sleep 0.1; done", go.display());
+        assert_eq!(host.sh(&start_script(&script, 60, "run-4-1-abc", &host.folder())).0, 0);
+        assert_eq!((host.over("run-4-1"), host.over("run-4-2"), host.over("run-4")), (77, 0, 77));
+        std::fs::write(&go, "").unwrap();
+        let ends = || {
+            let began = std::time::Instant::now();
+            while host.over("run-4-1") != 0 {
+                assert!(began.elapsed() < Duration::from_secs(30), "it ends");
+            }
+        };
+        ends();
+        // A claim without a unit, as a boot in the middle leaves it.
+        std::fs::remove_file(host.0.path().join("run/run-4-1-abc/status")).unwrap();
+        ends();
+    }
+
+    #[test]
+    fn a_status_that_a_power_cut_has_emptied_is_none() {
+        let host = Host(tempfile::tempdir().unwrap());
+        let claim = host.0.path().join("run/t1");
+        std::fs::create_dir_all(&claim).unwrap();
+        for name in ["boot", "pid", "main", "script", "status"] {
+            std::fs::write(claim.join(name), "").unwrap();
+        }
+        assert_eq!(host.watch().0, "gone\n");
+        assert_eq!(host.start("exit 4", 60), 0);
+        assert_eq!(host.watch().0, "ended 4\n");
+    }
+
+    #[test]
     fn the_host_ends_a_step_at_its_limit() {
         let host = Host(tempfile::tempdir().unwrap());
         assert_eq!(host.start("sleep 300", 1), 0);
         assert_eq!(host.watch().0, "ended 124\n");
-        assert_eq!(ended("124", "", String::new()), Performed::Unknown { reason: "the host ended it at its time limit".to_owned() });
+        assert_eq!(ended("124", "", String::new()), Performed::Unknown { reason: AT_ITS_LIMIT.to_owned() });
+        let Performed::Unknown { reason } = ended("137", "", String::new()) else { panic!("nobody knows how it ended") };
+        assert!(reason.contains("or it was killed"), "{reason}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ impl TransportError {
             | TransportError::HostCertificateRefused { host, .. }
             | TransportError::AuthenticationFailed { host, .. }
             | TransportError::SudoRefused { host, .. }
+            | TransportError::ReadOnly { host, .. }
             | TransportError::Lost { host, .. }
             | TransportError::TimedOut { host, .. } => Some(host),
             TransportError::Local { .. } => None,
@@ -37,6 +38,7 @@ impl TransportError {
             TransportError::HostCertificateRefused { reason, .. } => format!("the host certificate is refused: {}", one_line(reason, 120)),
             TransportError::AuthenticationFailed { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
             TransportError::SudoRefused { user, .. } => format!("sudo does not let {} act without a password", one_line(user, 40)),
+            TransportError::ReadOnly { user, .. } => format!("{} may only read", one_line(user, 40)),
             TransportError::Lost { reason, .. } => format!("the connection ended: {}", one_line(reason, 120)),
             TransportError::TimedOut { limit_s, .. } => format!("no answer within {limit_s} s"),
             TransportError::Local { .. } => self.one_line(),
@@ -82,7 +84,12 @@ impl TransportError {
             TransportError::SudoRefused { user, .. } => error("RW0407")
                 .effect(format!("{user} may log in but cannot read or change the system"))
                 .next(format!("on the host, with visudo: {user} ALL=(root) NOPASSWD: /bin/sh"))
-                .next("or set `ssh: { user: root }` in the inventory"),
+                .next("or set `ssh: { user: root }` in the inventory")
+                .next("or only look, without any shell as root: plan, drift and facts with --read-as USER, and what `railwright sudoers` prints"),
+            TransportError::ReadOnly { .. } => error("RW0411")
+                .effect("this identity is for plan, drift and facts; it can neither lock nor change a host")
+                .next("name an identity with rights in the inventory: `ssh: { user: root }` without `read_only`")
+                .next("and keep the other one for looking: railwright drift INVENTORY --read-as USER"),
             TransportError::Lost { .. } => {
                 error("RW0408").effect("what the host was asked last has no answer").next("see that the host and the way to it are up")
             }
@@ -153,6 +160,7 @@ mod tests {
             TransportError::HostCertificateRefused { host: text(), fingerprint: text(), known_hosts: text(), reason: text() },
             TransportError::AuthenticationFailed { host: text(), user: text(), tried: vec!["/k: is encrypted".to_owned()] },
             TransportError::SudoRefused { host: text(), user: text() },
+            TransportError::ReadOnly { host: text(), user: text() },
             TransportError::Lost { host: text(), reason: "\u{1b}[2Jgone".to_owned() },
             TransportError::TimedOut { host: text(), limit_s: 30 },
             TransportError::Local { reason: "no such file".to_owned() },

@@ -32,7 +32,8 @@ impl<S: Shell> ShellLink<S> {
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         let limit_s = program::limit_s(reads, READ_LIMIT_S);
         let limit = Duration::from_secs(limit_s.into());
-        let called = call(&self.shell, &program::render(reads, "", &nonce), limit).await?;
+        let render = if self.shell.read_only() { program::render_for_others } else { program::render };
+        let called = call(&self.shell, &render(reads, "", &nonce), limit).await?;
         let host = self.shell.host().to_owned();
         match (called.end.doubt(limit), &called.end) {
             (Some(_), End::TimedOut) if called.stdout.is_empty() => Err(TransportError::TimedOut { host, limit_s }),
@@ -42,7 +43,16 @@ impl<S: Shell> ShellLink<S> {
         }
     }
 
+    /// A user who may only read is asked nothing else, not even for what the host would refuse by itself.
+    fn may_act(&self) -> Result<(), TransportError> {
+        match self.shell.read_only() {
+            true => Err(TransportError::ReadOnly { host: self.shell.host().to_owned(), user: self.shell.user().to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     async fn act(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+        self.may_act()?;
         if action.is_long() {
             return detached::perform(&self.shell, &action.script(), action.limit_s(), token).await;
         }
@@ -51,6 +61,7 @@ impl<S: Shell> ShellLink<S> {
     }
 
     async fn run_probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
+        self.may_act()?;
         let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
         // The host ends the probe itself; our own limit only covers a host that does not.
         let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);
@@ -76,7 +87,10 @@ impl<S: Shell> HostLink for ShellLink<S> {
     }
 
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(call(&self.shell, &upkeep::script(upkeep), UPKEEP_LIMIT).await?.performed(UPKEEP_LIMIT)) })
+        Box::pin(async {
+            self.may_act()?;
+            Ok(call(&self.shell, &upkeep::script(upkeep), UPKEEP_LIMIT).await?.performed(UPKEEP_LIMIT))
+        })
     }
 }
 
@@ -98,6 +112,7 @@ mod tests {
             jump: vec![],
             ssh_config: false,
             local: true,
+            read_only: false,
             connect_timeout_s: 5,
         };
         let link = LocalConnector.connect(&access).await.unwrap();

@@ -19,7 +19,8 @@ impl Connector for LocalConnector {
                 let output = process::run("id", &[question]).map_err(|error| TransportError::Local { reason: format!("id: {error}") })?;
                 Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
             };
-            let shell = LocalShell { host: access.name.clone(), user: whoami("-un")?, elevated: whoami("-u")? != "0" };
+            let shell =
+                LocalShell { host: access.name.clone(), user: whoami("-un")?, root: whoami("-u")? == "0", read_only: access.read_only };
             Ok(Arc::new(ShellLink::new(shell)) as Arc<dyn HostLink>)
         })
     }
@@ -28,7 +29,8 @@ impl Connector for LocalConnector {
 struct LocalShell {
     host: String,
     user: String,
-    elevated: bool,
+    root: bool,
+    read_only: bool,
 }
 
 impl Shell for LocalShell {
@@ -42,11 +44,14 @@ impl Shell for LocalShell {
         "this machine"
     }
     fn elevated(&self) -> bool {
-        self.elevated
+        !self.root && !self.read_only
+    }
+    fn read_only(&self) -> bool {
+        self.read_only
     }
 
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(run_script(input, limit, self.elevated))
+        Box::pin(run_script(input, limit, self.elevated()))
     }
 
     fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {

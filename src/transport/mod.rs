@@ -8,6 +8,7 @@ mod access;
 mod connectors;
 mod detached;
 mod diagnose;
+mod guard;
 mod lease;
 mod link;
 mod local;
@@ -24,6 +25,7 @@ pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
 
+use crate::resource::guard::Guard;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use std::future::Future;
@@ -57,6 +59,8 @@ pub struct HostAccess {
     pub local: bool,
     /// Seconds until a connection attempt is given up.
     pub connect_timeout_s: u32,
+    /// The user may only read: nothing is started through `sudo` but the exact commands of its lines in sudoers.
+    pub read_only: bool,
 }
 
 /// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.
@@ -89,6 +93,9 @@ pub enum TransportError {
     /// `sudo -n` refused.
     #[error("{host} does not let {user} use sudo without a password")]
     SudoRefused { host: String, user: String },
+    /// The identity may only read, and was asked for more.
+    #[error("{user} may only read {host}")]
+    ReadOnly { host: String, user: String },
     /// The connection ended in the middle.
     #[error("the connection to {host} ended: {reason}")]
     Lost { host: String, reason: String },
@@ -130,8 +137,20 @@ pub enum Upkeep {
     /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or nothing), the seconds
     /// since the last sign of life by the host's own clock, and the highest fencing number, a line each.
     ReadLock,
-    /// Whether a short step that an earlier connection began still runs. Exit 0 none does; 77 one does.
-    Idle,
+    /// Whether a step that an earlier connection began still runs: a short one, or a long one whose token begins with
+    /// `attempt`. Exit 0 none does; 77 one does; 78 none does, and stdout names the guards that are not over, a line each:
+    /// `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
+    Idle { attempt: Option<String> },
+    /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or with its next boot.
+    /// Exit 0 armed; 69 systemd does not run there; 75 another guard is armed; 74 it could not be armed.
+    Arm { token: String, guard: Guard, seconds: u32 },
+    /// Confirms what a guard watches. Exit 0 it is disarmed; 1 there is none; 75 it is being put back, or was.
+    Disarm { token: String },
+    /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is armed.
+    Fire { token: String },
+    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
+    /// there is none.
+    Guard { token: String },
 }
 
 /// One open connection to a host. Implemented by `ssh`, `local` and the simulator.

@@ -47,7 +47,7 @@ pub struct Ran {
     pub stderr: Capture,
 }
 
-/// Something that starts `/bin/sh -s` as root on one host.
+/// Something that starts `/bin/sh -s` on one host: as root, or as a user who may only read.
 pub trait Shell: Send + Sync {
     /// The host's name in the spec.
     fn host(&self) -> &str;
@@ -57,6 +57,8 @@ pub trait Shell: Send + Sync {
     fn address(&self) -> &str;
     /// True when the shell is started through `sudo -n`.
     fn elevated(&self) -> bool;
+    /// True for a user without rights, who is only asked to read.
+    fn read_only(&self) -> bool;
     /// Starts the shell, feeds it `input` and waits. Errors mean that the shell was certainly not started.
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
     /// The same in the login itself, without `sudo`.
@@ -78,6 +80,9 @@ impl Shell for AsLogin<'_> {
     }
     fn elevated(&self) -> bool {
         false
+    }
+    fn read_only(&self) -> bool {
+        self.0.read_only()
     }
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
         self.0.run_in_login(input, limit)

@@ -6,7 +6,8 @@
 //! holder lives; its age is told by the host's own clock, so that two clocks need not agree. Whoever takes a lock away
 //! moves it aside first: of two at once one has it.
 
-use super::{Upkeep, step};
+use super::detached::plain;
+use super::{Upkeep, detached, guard, step};
 use crate::base::quote::sh;
 
 /// The folder on every host.
@@ -28,7 +29,14 @@ fn script_in(upkeep: &Upkeep, folder: &str) -> String {
         Upkeep::Beat { holder, note } => format!("h={}\nn={}\n{BEAT}", sh(&one_line(holder)), sh(&one_line(note))),
         Upkeep::Steal { holder, fence } => format!("{PREPARE}h={}\nf={fence}\n{STEAL}", sh(&one_line(holder))),
         Upkeep::ReadLock => READ_LOCK.to_owned(),
-        Upkeep::Idle => step::IDLE.to_owned(),
+        Upkeep::Idle { attempt } => {
+            let long = attempt.as_ref().map(|attempt| detached::over(&plain(attempt))).unwrap_or_default();
+            format!("(\n{}) || exit 77\n{long}{}", step::IDLE, guard::watch())
+        }
+        Upkeep::Arm { token, guard, seconds } => guard::arm(&plain(token), guard, *seconds),
+        Upkeep::Disarm { token } => guard::disarm(&plain(token)),
+        Upkeep::Fire { token } => guard::fire(&plain(token)),
+        Upkeep::Guard { token } => guard::standing(&plain(token)),
     };
     format!("b={}\n{body}", sh(folder))
 }
@@ -38,17 +46,19 @@ fn one_line(holder: &str) -> String {
     holder.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The folder, and `put CONTENT NAME`: temporary file beside it, synced, renamed.
+/// The folder, and `put CONTENT NAME`: temporary file beside it, synced, renamed. `cat` writes, because dash's own `printf`
+/// calls a full disk an `I/O error`.
 const PREPARE: &str = "umask 077\n\
     mkdir -p \"$b\" && chmod 700 \"$b\" || exit 74\n\
     put() {\n\
     t=\"$b/.$2.$$\"\n\
-    printf '%s\\n' \"$1\" >\"$t\" && { sync \"$t\" 2>/dev/null || sync; } && mv -f \"$t\" \"$b/$2\" && return 0\n\
+    printf '%s\\n' \"$1\" | cat >\"$t\" && { sync \"$t\" 2>/dev/null || sync; } && mv -f \"$t\" \"$b/$2\" && return 0\n\
     rm -f \"$t\"; return 1\n\
     }\n";
 
+/// Synced before it has its name: after a power cut an empty lock would be nobody's, and in everybody's way.
 const LOCK: &str = "t=\"$b/.lock.$$\"\n\
-    printf '%s\\n' \"$h\" >\"$t\" || { rm -f \"$t\"; exit 74; }\n\
+    printf '%s\\n' \"$h\" | cat >\"$t\" && { sync \"$t\" 2>/dev/null || sync; } || { rm -f \"$t\"; exit 74; }\n\
     new=\n\
     if ln \"$t\" \"$b/lock\" 2>/dev/null; then new=1; fi\n\
     rm -f \"$t\"\n\

@@ -140,6 +140,7 @@ fn request(hosts: usize) -> VerifyRequest {
             jump: vec![],
             ssh_config: false,
             local: false,
+            read_only: false,
             connect_timeout_s: 5,
         },
         rails: vec![ExpectedRail {

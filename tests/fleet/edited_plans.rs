@@ -2,7 +2,7 @@
 
 use crate::room::Room;
 use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright::plan::{Node, NodeKind, Plan, Reason, file};
+use railwright::plan::{Node, NodeKind, Plan, Reason, content};
 use railwright::resource::{Action, Disruption};
 use serde_json::json;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ fn room() -> Room {
 async fn edited(room: &Room, edit: impl FnOnce(&mut Plan)) -> ApplyOutcome {
     let mut plan = room.plan().await;
     edit(&mut plan);
-    plan.digest = file::digest(&plan).to_string();
+    plan.digest = content::digest(&plan).to_string();
     apply(&plan, &room.context, room.sink()).await
 }
 
-fn change(plan: &mut Plan) -> (&mut Vec<railwright::plan::Member>, &mut Vec<Action>) {
+fn change(plan: &mut Plan) -> (&mut Vec<railwright::plan::Member>, &mut Arc<[Action]>) {
     let node = plan.nodes.iter_mut().find(|node| node.is_change()).unwrap();
     match &mut node.kind {
         NodeKind::Change { members, actions, .. } => (members, actions),
@@ -43,7 +43,11 @@ async fn an_untouched_plan_is_carried_out() {
 async fn an_action_that_no_resource_needs_is_not_carried_out() {
     let room = room();
     let more = Action::RunCommand { script: "id".into(), limit_s: 9, environment: Default::default(), input: None };
-    let outcome = edited(&room, |plan| change(plan).1.push(more)).await;
+    let outcome = edited(&room, |plan| {
+        let actions = change(plan).1;
+        *actions = actions.iter().cloned().chain([more]).collect();
+    })
+    .await;
     assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Incomplete, "RW0611"), "{:?}", outcome.problems);
     told_nothing(&room);
 }
@@ -56,11 +60,12 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
         assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
         told_nothing(&room);
     };
-    one(|plan| change(plan).0[0].wish.body["content"] = json!("2\n")).await;
+    one(|plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["content"] = json!("2\n")).await;
     one(|plan| change(plan).0[0].wish.address = "host/a/file/%2Fetc%2Ftwo".parse().unwrap()).await;
     one(|plan| {
         let member = &mut change(plan).0[0];
-        (member.removal, member.reason) = (true, Reason::RemovedFromSpec);
+        Arc::make_mut(&mut member.found).removal = true;
+        member.reason = Reason::RemovedFromSpec;
     })
     .await;
     one(|plan| plan.rollout.max_unavailable = 1000).await;
@@ -151,7 +156,7 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
     room.wishes.clear();
     room.context.wished = Some(Arc::new(Wished { wishes: Vec::new(), rollout: room.rollout.clone() }));
-    let outcome = edited(&room, |plan| change(plan).0[0].wish.body["path"] = json!("/etc/passwd")).await;
+    let outcome = edited(&room, |plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["path"] = json!("/etc/passwd")).await;
     assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
     room.host("a", |host| assert!(!host.disk.files.contains_key("/etc/one")));

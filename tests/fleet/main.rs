@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod edited_plans;
+mod guards;
+#[path = "../hostile/mod.rs"]
+mod hostile;
 mod laws;
 mod rollout;
 mod room;

@@ -5,10 +5,10 @@ use railwright::base::{Address, Diagnostic, Digest, Target};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
 use railwright::observe::{HostRequest, observe};
 use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
-use railwright::resource::{Disruption, Observation, Wish, kind_named};
+use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
 use railwright::state::{State, StateFolder};
 use railwright::system::clock::Clock;
-use railwright::transport::sim::{Fault, Fleet, Host, Trouble};
+use railwright::transport::sim::{Fault, Fleet, Host, Trouble, access};
 use railwright::transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,22 +36,6 @@ impl Gatekeeper for Gate {
             tokio::time::sleep(Duration::from_secs(60)).await;
             result
         })
-    }
-}
-
-/// How to reach a simulated host.
-pub fn access(name: &str) -> HostAccess {
-    HostAccess {
-        name: name.to_owned(),
-        address: name.to_owned(),
-        port: 22,
-        user: "root".to_owned(),
-        identities: Vec::new(),
-        known_hosts: String::new(),
-        jump: Vec::new(),
-        ssh_config: false,
-        local: false,
-        connect_timeout_s: 10,
     }
 }
 
@@ -204,11 +188,8 @@ pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> Wish {
     assert!(kind.check(&body).is_empty(), "{:?}", kind.check(&body));
     Wish {
         address: Address::host(host, kind.name(), &kind.address_name(&body).unwrap()),
-        kind: kind.name().to_owned(),
-        body,
         after: after.iter().map(|within| format!("host/{host}/{within}").parse().unwrap()).collect(),
-        module: "m/r".to_owned(),
-        places: Vec::new(),
+        want: Want { kind: kind.name().to_owned(), body, module: "m/r".to_owned(), places: Vec::new() }.into(),
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::room::{NEVER, Room};
 use railwright::apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
 use railwright::base::Address;
-use railwright::plan::{NodeKind, Plan, Reason, file};
-use railwright::resource::Disruption;
+use railwright::plan::{NodeKind, Plan, Reason, content};
+use railwright::resource::{Action, Disruption};
 use railwright::state::{ClusterLock, Outcome, listing};
-use railwright::transport::sim::Trouble;
 use railwright::transport::sim::steps::Running;
+use railwright::transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -282,6 +282,45 @@ async fn a_reboot_is_proven_or_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times() {
+    for (lost, ending, boots) in [(1, Ending::Done, 1), (3, Ending::Done, 1), (4, Ending::Failed, 0)] {
+        let room = full(&["a"]);
+        (0..lost).for_each(|_| room.fault("a", "reboot", Trouble::LostBefore));
+        let outcome = run(&room).await;
+        assert_eq!((outcome.ending, codes(&outcome).contains(&"RW0616")), (ending, boots == 0), "{lost}");
+        room.host("a", |host| assert_eq!(host.boot, boots, "{lost}"));
+        let orders = room.fleet.log().iter().filter(|logged| logged.word == "reboot").count();
+        assert_eq!(orders, if boots == 0 { 4 } else { lost + 1 }, "no more often than that");
+    }
+    // One that was heard is not: something holds it up.
+    let room = full(&["a"]);
+    room.fault("a", "reboot", Trouble::NoEffect);
+    assert_eq!(codes(&run(&room).await), ["RW0616"]);
+    assert_eq!(room.fleet.log().iter().filter(|logged| logged.word == "reboot").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited_for() {
+    for calls in 1..=8 {
+        let room = full(&["a"]);
+        // Our side dies when it has asked; the host hears it, and goes down only so many calls later.
+        room.fault("a", "reboot", Trouble::LostBefore);
+        let (plan, interrupt) = (room.plan().await, room.interrupt.clone());
+        let sink = Arc::new(move |event| {
+            if let Event::Rebooting { .. } = event {
+                interrupt.send_replace(2);
+            }
+        });
+        assert_eq!(apply(&plan, &room.context, sink).await.ending, Ending::Interrupted);
+        room.interrupt.send_replace(0);
+        room.host("a", |host| host.faults.push(Fault { after: host.calls + calls, word: None, trouble: Trouble::PowerLost }));
+        let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{calls}");
+        room.host("a", |host| assert_eq!(host.boot, 1, "{calls}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn plans_that_may_not_be_applied_change_nothing() {
     let room = two_files(&["a"]);
     let plan = room.plan().await;
@@ -293,7 +332,7 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let sealed = |change: &dyn Fn(&mut Plan)| {
         let mut changed = plan.clone();
         change(&mut changed);
-        changed.digest = file::digest(&changed).to_string();
+        changed.digest = content::digest(&changed).to_string();
         changed
     };
     let mut edited = plan.clone();
@@ -310,8 +349,9 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let switch = sealed(&|plan| plan.nodes[0].target = Some("switch/leaf1".parse().unwrap()));
     assert_eq!(refused(&switch, &room.context).await, "RW0607");
     let cut = sealed(&|plan| {
-        if let NodeKind::Change { interrupts_netdev, .. } = &mut plan.nodes[0].kind {
+        if let NodeKind::Change { interrupts_netdev, actions, .. } = &mut plan.nodes[0].kind {
             *interrupts_netdev = Some("ens3".into());
+            *actions = [actions.to_vec(), vec![Action::UnloadModule { name: "mlx5_core".into() }]].concat().into();
         }
     });
     room.host("a", |host| host.ssh_netdev = Some("ens3".into()));

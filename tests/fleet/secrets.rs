@@ -10,6 +10,7 @@ use railwright::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
 use railwright::transport::sim::Trouble;
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Everything that a run writes down or shows, as one text.
 fn artefacts(room: &Room, plans: &[&Plan], outcomes: &[&ApplyOutcome]) -> String {
@@ -167,7 +168,7 @@ async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_
     let mut room = room(&secret::mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     run(&room).await;
-    room.wishes[0].body["content"] = json!("plain\n");
+    Arc::make_mut(&mut room.wishes[0].want).body["content"] = json!("plain\n");
     let (plan, outcome) = run(&room).await;
     assert_eq!((outcome.ending, content(&room).as_deref()), (Ending::Done, Some("plain\n")));
     assert_eq!(room.plan().await.nodes, [], "read in plain from now on, and as wished");
@@ -179,7 +180,7 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     let mut room = room("plain\n");
     room.put("a", "/etc/token", "before\n");
     run(&room).await;
-    room.wishes[0].body["content"] = json!(secret::mark("token"));
+    Arc::make_mut(&mut room.wishes[0].want).body["content"] = json!(secret::mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     assert_eq!(run(&room).await.1.ending, Ending::Done);
     assert_eq!(content(&room).as_deref(), Some("0ldPoisonWord"));
@@ -206,7 +207,7 @@ async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in
 async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
     let mut room =
         Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/token", "content": secret::mark("token"), "mode": "0600" }), &[]);
-    room.wishes.retain(|wish| wish.address.target.name == "a");
+    room.wishes.retain(|wish| &*wish.address.target.name == "a");
     room.secrets(&[("token", "0ldPoisonWord")]);
     let own = || "root".to_owned();
     let write = Action::WriteFile { path: "/x".into(), content: secret::mark("token"), mode: "0600".into(), owner: own(), group: own() };

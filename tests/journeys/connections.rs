@@ -1,7 +1,8 @@
 //! Hosts that cannot be reached or read, as the person on call sees them.
 
 use crate::machine::Machine;
-use crate::server::{keygen, public};
+use crate::server::{Server, keygen, public};
+use crate::support::Place;
 use std::io::Write as _;
 use std::net::TcpListener;
 
@@ -211,4 +212,37 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     "##);
     assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"), "what could be read was done");
     assert_eq!((machine.file("/etc/hangs"), machine.file("/etc/floods")), (None, None));
+}
+
+/// Wishes of many kinds, some with a package that is not there and a command that is asked for: all that a host is asked
+/// travels over one connection as one program, for whatever command reads it.
+#[test]
+fn no_host_is_connected_to_twice_for_one_plan() {
+    let Some(first) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else { return };
+    let Some(second) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else { return };
+    let place = Place::new();
+    let node = |name: &str, server: &Server, id: &str| {
+        place.write(&format!("inv/{id}"), std::fs::read(server.path("id")).unwrap());
+        format!("  - {{ name: {name}, os: debian-12, ssh: {{ address: 127.0.0.1, port: {}, identities: [{id}] }} }}\n", server.port)
+    };
+    let nodes = [node("n1", &first, "id1"), node("n2", &second, "id2")].concat();
+    place.write("inv/cluster.yaml", format!("cluster: night\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}"));
+    place.write("inv/known_hosts", format!("{}\n{}\n", first.line("ed25519"), second.line("ed25519")));
+    let wishes = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }
+  - id: setting\n    sysctl: { key: vm.swappiness, value: 10 }
+  - id: driver\n    kernel_module: { name: rdma_cm, at_boot: true }
+  - id: tool\n    package: { name: no-such-package-anywhere }
+  - id: unit\n    systemd_unit: { name: nobody.service, enabled: true }
+  - id: asked\n    command: { name: asked, run: \"true\", read: { probe: \"echo asked\", expect: asked } }\n";
+    place.write("inv/modules/story/module.yaml", format!("module: story\nsummary: what the story needs\nresources:\n{wishes}"));
+    let counted = |server: &Server| ["Connection from", "Starting session"].map(|words| server.log().matches(words).count());
+    for words in [&["plan", "inv", "-o", "a.plan"][..], &["plan", "inv"], &["drift", "inv"], &["facts", "inv", "-o", "facts.json"]] {
+        let before = [counted(&first), counted(&second)];
+        let said = place.run(words);
+        assert!(!said.contains("UNREACHABLE") && !said.contains("error"), "{said}");
+        for (server, before) in [&first, &second].into_iter().zip(before) {
+            let after = counted(server);
+            assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1], "{words:?}: {said}\n{}", server.log());
+        }
+    }
 }

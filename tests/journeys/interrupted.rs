@@ -43,7 +43,7 @@ fn a_step_that_outlives_its_run_is_waited_for_by_resume_and_by_a_new_apply() {
         let plan = machine.run(&["plan", "inv"]);
         assert!(plan.contains("run RUN was interrupted with 1 step open: railwright resume inv\n"), "{plan}");
         let said = waits(&machine, words);
-        assert!(said.contains("n1  a step of an earlier run is still running on it; waiting\n"), "{said}");
+        assert!(said.contains("n1  an earlier step is still running on it; waiting\n"), "{said}");
         assert_eq!(machine.file("/etc/log").as_deref(), Some("start\nend\n"), "{said}");
         let plan = machine.run(&["plan", "inv"]);
         assert!(!plan.contains("interrupted") && plan.ends_with("--- exit 0 ---\n"), "{plan}");

@@ -11,6 +11,7 @@ mod interrupted;
 mod machine;
 mod moved;
 mod plans;
+mod read_only;
 #[path = "../kinds/rig.rs"]
 #[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
 mod rig;
@@ -20,4 +21,6 @@ mod rollout;
 mod server;
 mod support;
 mod timer;
+#[path = "../transport/user.rs"]
+mod user;
 mod validate;

@@ -1,7 +1,7 @@
 //! The rig: a host of its own for each story.
 
 use railwright::base::{Address, Digest};
-use railwright::resource::{Action, Answers, Assessment, Kind, Read, Wish, kind_named, program};
+use railwright::resource::{Action, Answers, Assessment, Kind, Read, Want, Wish, kind_named, program};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
@@ -230,11 +230,8 @@ pub fn wish(kind: &str, body: Value) -> Wish {
     let name = found.address_name(&body).expect("the body has a name");
     Wish {
         address: Address::host("n1", kind, &name),
-        kind: kind.to_owned(),
-        body,
         after: vec![],
-        module: "story/one".into(),
-        places: vec![],
+        want: Want { kind: kind.to_owned(), body, module: "story/one".into(), places: Vec::new() }.into(),
     }
 }
 

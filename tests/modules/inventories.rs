@@ -24,7 +24,7 @@ fn every_inventory_gives_wishes_for_all_its_hosts() {
         let desired = module::desired(&loaded, &modules, &texts);
         let desired = desired.unwrap_or_else(|errors| panic!("{}", say::all(&errors, &[&loaded.sources, &modules.sources])));
         for host in &loaded.hosts {
-            assert!(desired.wishes.iter().any(|wish| wish.address.target.name == host.name), "{}", host.name);
+            assert!(desired.wishes.iter().any(|wish| *wish.address.target.name == *host.name), "{}", host.name);
         }
     }
 }

@@ -106,7 +106,7 @@ fn record(wanted: &str, words: &[&str]) {
     let desired = module::desired(&loaded, &modules(), &BTreeMap::new()).unwrap();
     let mut targets = BTreeMap::new();
     for host in &loaded.hosts {
-        let of_module = desired.wishes.iter().filter(|wish| wish.address.target.name == host.name && is_of(module, &wish.module));
+        let of_module = desired.wishes.iter().filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));
         let mut reads: Vec<_> = of_module.flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish)).collect();
         reads.sort();
         reads.dedup();

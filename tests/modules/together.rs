@@ -19,7 +19,7 @@ fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<Desired, S
 }
 
 fn order(desired: &Desired) -> String {
-    let on_first = desired.wishes.iter().filter(|wish| wish.address.target.name == "n1");
+    let on_first = desired.wishes.iter().filter(|wish| &*wish.address.target.name == "n1");
     let line = |wish: &railwright::resource::Wish| {
         let after: Vec<String> = wish.after.iter().map(|before| before.name().to_owned()).collect();
         let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();

@@ -1,7 +1,7 @@
 //! Data flows one way: a room uses only rooms below it; the core is pure; one room talks to targets, one touches the
 //! clock and files of this machine, one prints.
 
-use crate::{files, none, product_lines};
+use crate::{files, is_test, none, product_lines};
 
 /// Rooms from the ground up; rooms of one line may not use each other, except where said below.
 const FLOORS: &[&[&str]] = &[
@@ -48,7 +48,7 @@ fn floor(room: &str) -> Option<usize> {
 }
 
 fn source() -> impl Iterator<Item = (String, String)> {
-    files("src", ".rs").into_iter().filter(|(path, _)| path.matches('/').count() > 1 && !path.ends_with("/tests.rs"))
+    files("src", ".rs").into_iter().filter(|(path, _)| path.matches('/').count() > 1 && !is_test(path))
 }
 
 #[test]

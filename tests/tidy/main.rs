@@ -33,6 +33,11 @@ fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     found.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap_or_default())).collect()
 }
 
+/// Files that hold nothing but unit tests.
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs") || path.contains("/tests/")
+}
+
 /// The lines before the file's unit tests, with their numbers from 1.
 fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()

@@ -1,6 +1,6 @@
 //! A file is one idea, a function fits on a screen, every public item says what it is.
 
-use crate::{files, none, product_lines};
+use crate::{files, is_test, none, product_lines};
 
 #[test]
 fn files_are_short() {
@@ -18,7 +18,7 @@ fn files_are_short() {
 #[test]
 fn functions_are_short() {
     let mut findings = Vec::new();
-    for (path, text) in files("src", ".rs").into_iter().filter(|(path, _)| !path.ends_with("tests.rs")) {
+    for (path, text) in files("src", ".rs").into_iter().filter(|(path, _)| !is_test(path)) {
         let mut open: Vec<(usize, usize, String)> = Vec::new();
         for (line, code) in product_lines(&text) {
             let indent = code.len() - code.trim_start().len();
@@ -51,7 +51,7 @@ fn every_file_opens_with_what_it_is_for() {
 #[test]
 fn public_items_are_documented() {
     let mut findings = Vec::new();
-    for (path, text) in files("src", ".rs").into_iter().filter(|(path, _)| !path.ends_with("tests.rs")) {
+    for (path, text) in files("src", ".rs").into_iter().filter(|(path, _)| !is_test(path)) {
         let lines: Vec<&str> = product_lines(&text).map(|(_, line)| line).collect();
         for (n, line) in lines.iter().enumerate() {
             let word = line.trim_start();

@@ -1,6 +1,7 @@
 //! What runs over a connection, and what is said when it breaks.
 
 use crate::server::{Server, must};
+use crate::user::User;
 use crate::{a_read, answers, open, refused};
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, AnswerStatus, Answers, Read, host};
@@ -8,7 +9,6 @@ use railwright::transport::{Connector as _, HostAccess, LocalConnector, Performe
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn server(lines: &[&str]) -> Option<(Server, HostAccess)> {
@@ -238,6 +238,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
         jump: Vec::new(),
         ssh_config: false,
         local: false,
+        read_only: false,
         connect_timeout_s: 2,
     };
     for case in ["silent", "garbage", "endless banner"] {
@@ -245,35 +246,10 @@ async fn what_does_not_speak_ssh_is_unreachable() {
     }
 }
 
-/// A user of this machine, for the time of the test.
-struct User(String);
-
-impl User {
-    fn add(name: String) -> Option<User> {
-        let made = Command::new("useradd").args(["-M", "-N", "-s", "/bin/sh", "-p", "*", &name]).stderr(Stdio::null()).status();
-        made.is_ok_and(|status| status.success()).then_some(User(name))
-    }
-    fn sudoers(&self) -> String {
-        format!("/etc/sudoers.d/{}", self.0)
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.sudoers());
-        let _ = Command::new("userdel").args(["-f", &self.0]).stderr(Stdio::null()).status();
-    }
-}
-
 #[tokio::test]
 async fn another_user_acts_through_sudo_or_is_told_so() {
     let Some((server, access)) = server(&[]) else { return };
-    let sudo = Command::new("sudo").arg("-V").output().is_ok();
-    let Some(user) = User::add(format!("rwtest{}", server.port)).filter(|_| sudo) else {
-        assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "sudo and useradd are required");
-        println!("SKIPPED: the rig `openssh` has no sudo or useradd here");
-        return;
-    };
+    let Some(user) = User::add(format!("rwtest{}", server.port)) else { return };
     let access = HostAccess { user: user.0.clone(), ..access };
     let link = open(&access).await.unwrap();
     match link.read(&[a_read()]).await {
@@ -298,6 +274,7 @@ async fn this_machine_is_a_host_like_any_other() {
         jump: Vec::new(),
         ssh_config: false,
         local: true,
+        read_only: false,
         connect_timeout_s: 5,
     };
     let link = LocalConnector.connect(&access).await.unwrap();

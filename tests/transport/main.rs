@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests may panic, and name what they skip
 
 mod commands;
+mod hanging;
 mod host_keys;
 mod identities;
 mod jumps;
+mod read_only;
 mod secrets;
 mod server;
 mod ssh_config;
+mod user;
 
 use railwright::resource::Read;
 use railwright::transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};

@@ -60,6 +60,8 @@ impl Story {
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
             .env("PATH", "/usr/bin:/bin")
+            // What a person sets who looks for a mistake.
+            .envs([("RUST_LOG", "trace"), ("RUST_BACKTRACE", "full"), ("DEBUG", "1")])
             .envs(self.token.map(|token| ("STORY_TOKEN", token)));
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
@@ -178,7 +180,20 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     let without = story.must(3, &["plan", "inventory"]);
     assert!(without.contains("the environment variable STORY_TOKEN is not set") && without.contains("held"), "{without}");
     story.must(3, &["drift", "inventory"]);
-    for words in [&["show", "plan"][..], &["show", "plan", "--json"], &["show", "plan", "host/a"]] {
+    // `sudoers` needs no secret either, and names the files without a line for them.
+    assert!(story.must(0, &["sudoers", "inventory"]).contains("because it holds a secret"));
+    for words in [
+        &["show", "plan"][..],
+        &["show", "plan", "--json"],
+        &["show", "plan", "host/a"],
+        &["graph", "plan", "--format", "dot"],
+        &["graph", "plan", "--format", "mermaid"],
+        &["rollout", "status", "inventory"],
+        &["rollout", "status", "inventory", "--json"],
+        &["lock", "list", "inventory"],
+        &["state", "list", "inventory"],
+        &["state", "list", "inventory", "--json"],
+    ] {
         story.must(0, words);
     }
 
@@ -187,7 +202,11 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     story.token = Some("t0kenPoisonTwo");
     let drift = story.must(2, &["drift", "inventory"]);
     assert!(drift.contains("differs (secret, not shown; another was applied)"), "{drift}");
-    story.must(2, &["drift", "inventory", "--json"]);
+    for format in ["json", "junit", "sarif", "prometheus", "markdown"] {
+        let found = story.must(2, &["drift", "inventory", "--format", format]);
+        assert!(found.contains("file") && found.len() > 100, "{format}: {found}");
+    }
+    story.must(2, &["drift", "inventory", "--format", "junit", "-o", "home/drift.xml"]);
     let rotated = story.must(2, &["plan", "inventory", "-o", "plan2", "--detailed-exitcode"]);
     assert!(rotated.contains("differs (secret, not shown)"), "{rotated}");
     story.token = Some(first);

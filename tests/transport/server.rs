@@ -170,6 +170,7 @@ impl Server {
             jump: Vec::new(),
             ssh_config: false,
             local: false,
+            read_only: false,
             connect_timeout_s: 20,
         }
     }

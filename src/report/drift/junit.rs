@@ -108,12 +108,12 @@ fn case(writer: &mut Writer<Vec<u8>>, target: &str, case: &Case) -> io::Result<(
 fn suites(report: &DriftReport) -> BTreeMap<Target, Vec<Case>> {
     let mut found: BTreeMap<(&Target, &[String]), Vec<&DriftFinding>> = BTreeMap::new();
     for finding in &report.findings {
-        found.entry((&finding.address.target, finding.address.path.as_slice())).or_default().push(finding);
+        found.entry((&finding.address.target, &finding.address.path[..])).or_default().push(finding);
     }
     let mut suites: BTreeMap<Target, Vec<Case>> = report.targets.iter().map(|target| (target.clone(), Vec::new())).collect();
     let mut add = |target: &Target, case: Case| suites.entry(target.clone()).or_default().push(case);
     for address in &report.judged {
-        let findings = found.get(&(&address.target, address.path.as_slice())).map_or(&[][..], Vec::as_slice);
+        let findings = found.get(&(&address.target, &address.path[..])).map_or(&[][..], Vec::as_slice);
         add(&address.target, of_resource(address, findings));
     }
     for address in &report.no_longer_wished {
@@ -121,12 +121,9 @@ fn suites(report: &DriftReport) -> BTreeMap<Target, Vec<Case>> {
         add(&address.target, Case { name: xml(&address.within_target()), verdict: Verdict::Failed, kind: "no_longer_in_the_spec", lines });
     }
     for unread in &report.not_judged {
-        let resource = unread.subject.parse::<Address>().ok();
-        let target = resource.as_ref().map(|address| address.target.clone()).or_else(|| unread.subject.parse().ok());
+        let Some((target, resource)) = unread.about() else { continue };
         let name = resource.map_or_else(|| "the whole target".to_owned(), |address| xml(&address.within_target()));
-        if let Some(target) = target {
-            add(&target, Case { name, verdict: Verdict::Errored, kind: "not_judged", lines: vec![xml(&unread.reason)] });
-        }
+        add(&target, Case { name, verdict: Verdict::Errored, kind: "not_judged", lines: vec![xml(&unread.reason)] });
     }
     suites
 }

@@ -1,6 +1,6 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
-use super::words::{Alike, acceptance, alike, meaning, outlier, reason as named, said, since, summary};
+use super::words::{Alike, acceptance, alike, gone, meaning, outlier, reason as named, said, since, summary};
 use crate::base::nodeset::fold;
 use crate::base::text::{clean_line, counted, one_line};
 use crate::drift::{DriftFinding, DriftReport, Outlier};
@@ -60,10 +60,7 @@ pub fn document(report: &DriftReport) -> String {
         let title = format!("\n#### {headline}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n");
         out.table(&title, members.iter().map(row));
     }
-    let mut gone: IndexMap<String, Vec<&str>> = IndexMap::new();
-    for address in &report.no_longer_wished {
-        gone.entry(address.within_target()).or_default().push(&address.target.name);
-    }
+    let gone = gone(report);
     let row = |(resource, who): (&String, &Vec<&str>)| format!("| {} | {} |\n", code(&one_line(&fold(who), HOSTS)), code(resource));
     out.table("\n#### No longer in the spec: applied, and still there\n\n| targets | resource |\n|---|---|\n", gone.iter().map(row));
     let row = |one: &Outlier| format!("- {}\n", code(&outlier(one)));

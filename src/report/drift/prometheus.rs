@@ -60,7 +60,7 @@ fn silent(report: &DriftReport) -> BTreeSet<Target> {
 fn answered(report: &DriftReport) -> Vec<Sample> {
     let silent = silent(report);
     let sample = |target: &Target| {
-        let labels = [cluster(report), vec![("host", target.name.clone())]].concat();
+        let labels = [cluster(report), vec![("host", target.name.to_string())]].concat();
         (labels, u8::from(!silent.contains(target)).to_string())
     };
     report.targets.iter().filter(|target| target.kind == TargetKind::Host).map(sample).collect()
@@ -259,7 +259,7 @@ mod tests {
     fn whatever_a_name_holds_the_format_is_kept() {
         let mut report = hostile();
         report.cluster = "a\\b\"c\nd{e}=,".to_owned();
-        report.findings[0].address.path[0] = report.cluster.clone();
+        std::sync::Arc::make_mut(&mut report.findings[0].address.path)[0] = report.cluster.clone();
         let samples = read(&document(&report, 0.0));
         let nasty = format!("{:?}", report.cluster);
         assert!(samples.keys().any(|key| key.contains(&format!("\"kind\": {nasty}"))), "{samples:?}");

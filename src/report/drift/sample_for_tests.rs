@@ -74,7 +74,7 @@ pub fn hostile() -> DriftReport {
     for finding in &mut report.findings {
         // On a line of its own, as a value of several lines is shown by their number alone.
         finding.found = Reading::is(NASTY.replace('\n', " "));
-        finding.address.path[1] = NASTY.to_owned();
+        std::sync::Arc::make_mut(&mut finding.address.path)[1] = NASTY.to_owned();
         finding.places = vec![Place { file: format!("inv entory/{NASTY}.yaml"), line: 7, column: 3, path: NASTY.into() }];
     }
     report.not_judged[0].reason = NASTY.to_owned();

@@ -1,7 +1,7 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is wanted, what was applied
 //! last and what is found. Text without colour.
 
-use super::words::{acceptance, age, applied, meaning, outlier, reason as named, said, since, summary, who};
+use super::words::{acceptance, age, applied, gone, meaning, outlier, reason as named, said, since, summary, who};
 use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
 use crate::drift::age::seconds;
@@ -34,11 +34,7 @@ pub fn screen(report: &DriftReport) -> String {
     }
     if !report.no_longer_wished.is_empty() {
         out.push_str(&rule("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back"));
-        let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
-        for address in &report.no_longer_wished {
-            folded.entry(address.within_target()).or_default().push(&address.target.name);
-        }
-        out.extend(folded.into_iter().map(|(resource, who)| format!(" - {:<14} {}\n", nodeset::fold(&who), clean_line(&resource))));
+        out.extend(gone(report).into_iter().map(|(resource, who)| format!(" - {:<14} {}\n", nodeset::fold(&who), clean_line(&resource))));
     }
     if !report.not_judged.is_empty() {
         out.push_str(&rule("NOT JUDGED"));

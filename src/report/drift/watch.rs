@@ -75,10 +75,8 @@ fn lines(report: &DriftReport) -> Vec<(Target, String, Line)> {
         out.push((address.target.clone(), address.to_string(), Line { resource: address.to_string(), text }));
     }
     for unread in &report.not_judged {
-        let address = unread.subject.parse::<Address>().ok();
-        let target = address.as_ref().map(|address| address.target.clone()).or_else(|| unread.subject.parse().ok());
-        let Some(target) = target else { continue };
-        let what = address.map_or_else(|| target.name.clone(), |address| format!("{} {}", target.name, address.within_target()));
+        let Some((target, resource)) = unread.about() else { continue };
+        let what = resource.map_or_else(|| target.name.to_string(), |address| format!("{} {}", target.name, address.within_target()));
         let text = format!("{}: not judged: {}", clean_line(&what), one_line(&unread.reason, 200));
         // Being silent is gone as soon as something is said.
         out.push((target, format!("not judged {}", unread.subject), Line { resource: String::new(), text }));

@@ -98,7 +98,7 @@ pub fn outlier(outlier: &Outlier) -> String {
 /// A target's name on a screen: hosts by their name alone.
 pub fn who(finding: &DriftFinding) -> String {
     let target = &finding.address.target;
-    if target.kind == TargetKind::Host { target.name.clone() } else { target.to_string() }
+    if target.kind == TargetKind::Host { target.name.to_string() } else { target.to_string() }
 }
 
 /// The findings of many targets that say the same: told once.
@@ -127,6 +127,15 @@ pub fn alike(findings: &[DriftFinding]) -> Vec<Alike<'_>> {
         folded.entry(key).or_insert(Alike { finding, members: Vec::new() }).members.push(finding);
     }
     folded.into_values().collect()
+}
+
+/// What left the spec, with the targets that have it.
+pub fn gone(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
+    let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for address in &report.no_longer_wished {
+        folded.entry(address.within_target()).or_default().push(&address.target.name);
+    }
+    folded
 }
 
 /// The one line that says how it stands.

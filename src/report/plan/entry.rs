@@ -13,7 +13,7 @@ pub const WHO: &str = "\u{1}";
 /// The target's name as it is folded: hosts by name alone.
 pub fn who(node: &Node) -> String {
     match &node.target {
-        Some(target) if target.kind == TargetKind::Host => target.name.clone(),
+        Some(target) if target.kind == TargetKind::Host => target.name.to_string(),
         Some(target) => target.to_string(),
         None => String::new(),
     }
@@ -27,11 +27,12 @@ pub fn shape(node: &Node) -> String {
         .map(|m| {
             let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
             let since: Vec<&str> = m.since.iter().map(|d| d.attribute.as_str()).collect();
-            format!("{}|{}|{}|{}", m.wish.address.within_target(), reason(m, None), attributes.join(","), since.join(","))
+            format!("{}|{}|{}|{}", m.wish.address.within_target(), reason_of(m, None), attributes.join(","), since.join(","))
         })
         .collect();
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
-    let body = if looked_again && !members.is_empty() { format!("again {}", reason(&node.members()[0], None)) } else { members.join(";") };
+    let body =
+        if looked_again && !members.is_empty() { format!("again {}", reason_of(&node.members()[0], None)) } else { members.join(";") };
     format!("{}|{body}|{:?}|{:?}", kind_word(node), held(node), node.disruption)
 }
 
@@ -79,10 +80,20 @@ pub fn body(nodes: &[&Node]) -> String {
     if !node.interrupts.is_empty() && node.held.is_none() {
         out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
     }
+    if let Some(guard) = guard(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrapped("guard    ", &guard));
+    }
     if let Some(held) = held(node) {
         out.push_str(&wrapped("held     ", &held));
     }
     out
+}
+
+/// What watches over a change that can cut our own connection, and why.
+fn guard(node: &Node) -> Option<String> {
+    let NodeKind::Change { guard: Some(guard), .. } = &node.kind else { return None };
+    let because = clean_line(&guard.because);
+    Some(format!("reverts by itself after {} s unless confirmed over a new connection ({because})", guard.seconds))
 }
 
 fn is_new_package(member: &Member) -> bool {
@@ -135,8 +146,7 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
         out.push_str(&new_values(&members));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
-            let texts = members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::change(&d.found, &d.wanted, value::NARROW));
-            out.push_str(&format!("       {} {}\n", label(difference), several(texts.collect())));
+            out.push_str(&format!("       {} {}\n", label(difference), change_of(&members, d)));
         }
     }
     out.push_str(&wrapped("because  ", &why_of(&members)));
@@ -154,8 +164,14 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
     out
 }
 
-/// What is new needs no arrows: the values alone, in one wrapped line. What a name says already is left out.
+/// What is new needs no arrows: the values alone, in one wrapped line.
 fn new_values(members: &[&Member]) -> String {
+    let parts = new_parts(members);
+    if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) }
+}
+
+/// The values of what is new. What a name says already is left out.
+pub fn new_parts(members: &[&Member]) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
         let texts: BTreeSet<String> =
@@ -167,7 +183,7 @@ fn new_values(members: &[&Member]) -> String {
             parts.push(part);
         }
     }
-    if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) }
+    parts
 }
 
 /// The reason of members that are alike; where their places in the spec differ, the first stands for all.
@@ -180,6 +196,13 @@ fn label(difference: &Difference) -> String {
     format!("{:<22}", format!("{} ({})", clean_line(&difference.attribute), difference.plane.word()))
 }
 
+/// A difference of alike members, by its place among them.
+pub fn change_of(members: &[&Member], place: usize) -> String {
+    let differences = members.iter().filter_map(|member| member.differences.get(place));
+    several(differences.map(|d| value::change(&d.found, &d.wanted, value::NARROW)).collect())
+}
+
+/// What alike members say: two of the texts, and how many more there are.
 fn several(texts: BTreeSet<String>) -> String {
     let count = texts.len();
     let mut shown: Vec<String> = texts.into_iter().take(2).collect();
@@ -189,7 +212,8 @@ fn several(texts: BTreeSet<String>) -> String {
     shown.join("; ")
 }
 
-fn symbol(member: &Member) -> char {
+/// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=` as wished.
+pub fn symbol(member: &Member) -> char {
     match (&member.reason, member.removal) {
         (_, true) => '-',
         (Reason::New, _) => '+',
@@ -205,13 +229,16 @@ fn why(member: &Member) -> String {
         Reason::SpecChanged { places } => places,
         _ => &member.wish.places,
     };
-    reason(member, place(places))
+    reason_of(member, place(places))
 }
 
-/// Why a resource is in the plan.
-fn reason(member: &Member, place: Option<String>) -> String {
-    let module = format!("module {}", member.wish.module);
-    match &member.reason {
+fn reason_of(member: &Member, place: Option<String>) -> String {
+    reason(&member.reason, &format!("module {}", member.wish.module), place)
+}
+
+/// Why a resource is in the plan; `module` names who wants it.
+pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
+    match reason {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
@@ -233,7 +260,7 @@ fn place(places: &[Place]) -> Option<String> {
 }
 
 /// A labelled line below an entry.
-fn wrapped(label: &str, text: &str) -> String {
+pub fn wrapped(label: &str, text: &str) -> String {
     wrap::labelled(&format!("       {label}"), text, 99)
 }
 
@@ -250,6 +277,9 @@ pub fn in_full(node: &Node) -> String {
     let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
     if node.disruption > Disruption::None && !node.interrupts.is_empty() {
         out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
+    }
+    if let Some(guard) = guard(node) {
+        out.push_str(&wrapped("guard ", &guard));
     }
     if let Some(held) = &node.held {
         out.push_str(&wrapped("held ", held));

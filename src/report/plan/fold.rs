@@ -1,9 +1,11 @@
-//! Folds what is the same on many hosts into one entry with a node-set.
+//! Folds what is the same on many hosts into one entry with a node-set, and what is much alike on the same hosts into a list.
 
-use super::entry;
+use super::{entry, list};
 use crate::base::nodeset;
 use crate::plan::Node;
 use indexmap::IndexMap;
+use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
 
 /// Host names as a node-set.
 pub fn hosts(names: &[String]) -> String {
@@ -12,22 +14,30 @@ pub fn hosts(names: &[String]) -> String {
 
 /// Nodes with the same text, apart from their host, are one entry; first seen, first shown.
 pub fn entries(nodes: &[&Node]) -> String {
-    let mut folded: IndexMap<String, Vec<String>> = IndexMap::new();
-    let mut shapes: IndexMap<String, (String, Vec<&Node>)> = IndexMap::new();
+    let mut shapes: IndexMap<String, Vec<&Node>> = IndexMap::new();
     for node in nodes {
-        let (_, members) = shapes.entry(entry::shape(node)).or_insert_with(|| (entry::who(node), Vec::new()));
-        members.push(node);
+        shapes.entry(entry::shape(node)).or_default().push(node);
     }
-    for (_, members) in shapes.values() {
-        let names = members.iter().map(|n| entry::who(n)).collect::<Vec<_>>();
-        folded.insert(entry::body(members), names);
+    let mut lists: IndexMap<list::Heading, Vec<list::Line>> = IndexMap::new();
+    let mut alike = Vec::new();
+    for (_, nodes) in shapes {
+        let names: BTreeSet<String> = nodes.iter().map(|node| entry::who(node)).collect();
+        let names: Rc<[String]> = names.into_iter().collect();
+        let heading = list::line(&nodes, &names).map(|(heading, line)| {
+            lists.entry(heading.clone()).or_default().push(line);
+            heading
+        });
+        alike.push((nodes, names, heading));
     }
-    folded.into_iter().map(|(body, names)| body.replace(entry::WHO, &who(&names))).collect()
-}
-
-fn who(names: &[String]) -> String {
-    let mut distinct = names.to_vec();
-    distinct.sort();
-    distinct.dedup();
-    format!("{:<14}", hosts(&distinct))
+    lists.retain(|_, lines| list::is_list(lines));
+    let mut folded: IndexMap<String, Rc<[String]>> = IndexMap::new();
+    let mut listed = HashSet::new();
+    for (nodes, names, heading) in alike {
+        match heading.as_ref().and_then(|heading| lists.get_key_value(heading)) {
+            None => drop(folded.insert(entry::body(&nodes), names)),
+            Some((heading, lines)) if listed.insert(heading) => drop(folded.insert(list::body(heading, lines), names)),
+            Some(_) => {}
+        }
+    }
+    folded.into_iter().map(|(body, names)| body.replace(entry::WHO, &format!("{:<14}", hosts(&names)))).collect()
 }

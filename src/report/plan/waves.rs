@@ -4,11 +4,9 @@
 use crate::base::nodeset;
 use crate::base::text::counted;
 use crate::plan::{NodeKind, Plan, Proof, RolloutPolicy};
-use crate::report::wrap::labelled;
+use crate::report::wrap::{COLUMNS, labelled};
 use std::collections::BTreeMap;
 
-/// The columns of a screen.
-const COLUMNS: usize = 100;
 /// More waves than this are not put on one line.
 const ON_ONE_LINE: usize = 6;
 /// So many waves alike, one after the other, are one line.
@@ -59,7 +57,7 @@ fn limits(policy: &RolloutPolicy) -> String {
 }
 
 fn lines(waves: &[&[String]], policy: &RolloutPolicy) -> Vec<String> {
-    let domain_of = domains(policy);
+    let domain_of = policy.domain_of();
     let domain = |hosts: &[String]| hosts.first().and_then(|host| domain_of.get(host).copied());
     let mut lines = Vec::new();
     let mut first = 0;
@@ -92,12 +90,6 @@ fn canary(policy: &RolloutPolicy) -> String {
         0 => "canary".to_owned(),
         classes => format!("canary: {} of each of {classes} hardware classes", policy.canary.clamp(1, policy.max_unavailable.max(1))),
     }
-}
-
-/// The domain of each host.
-fn domains(policy: &RolloutPolicy) -> BTreeMap<String, &str> {
-    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
-    policy.domains.iter().flat_map(|(domain, set)| names(set).into_iter().map(move |name| (name, domain.as_str()))).collect()
 }
 
 /// True when the folded names, unfolded, are in the order that the hosts have.

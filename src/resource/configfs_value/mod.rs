@@ -11,6 +11,7 @@ use super::rdma_link::{device_on, rdma_devices};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::quote::sh;
 use crate::resource::read::rooted;
+use crate::resource::rights::Need;
 use serde_json::{Value, json};
 
 /// The kind.
@@ -208,6 +209,11 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         assessment.disruption = Disruption::Reload;
     }
     assessment
+}
+
+/// configfs is the world's to read, unless it was mounted otherwise.
+pub fn needs(path: &str) -> Vec<Need> {
+    vec![Need::Sight(format!("{ROOT}/{path}/x"))]
 }
 
 /// Every file below a directory of configfs, as `path:value`; exit 1 when it is not there.

@@ -10,14 +10,7 @@ fn wish(body: Value) -> Wish {
     assert_eq!(ConfigfsValue.check(&body), [], "{body}");
     let name = ConfigfsValue.address_name(&body).unwrap();
     assert_eq!(name, "ens1.default_roce_tos");
-    Wish {
-        address: Address::host("n1", "configfs_value", &name),
-        kind: "configfs_value".to_owned(),
-        body,
-        after: Vec::new(),
-        module: String::new(),
-        places: Vec::new(),
-    }
+    Wish::of(Address::host("n1", "configfs_value", &name), "configfs_value", body)
 }
 
 /// Answers with this device, this tree of configfs, and our files as an earlier run left them, or none.
@@ -75,7 +68,7 @@ fn undo_sets_what_was_there_or_names_what_stays() {
     let back = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &now);
     assert!(matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"), "{back:?}");
     let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
-    assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 5);
+    assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
 }
 
 #[test]

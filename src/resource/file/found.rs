@@ -130,15 +130,12 @@ impl Found {
 }
 
 fn removal(path: &str, folder: Option<&str>, now: &Found) -> Vec<Action> {
-    let mut actions = Vec::new();
-    if !matches!(now, Found::Absent { .. }) {
-        actions.push(Action::RemoveFile { path: path.to_owned() });
-    }
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    if let Some(folder) = folder.filter(|folder| *folder != parent && *now != Found::Absent { folder: Some((*folder).to_owned()) }) {
-        actions.push(Action::RemoveFolders { path: parent.to_owned(), below: folder.to_owned() });
+    let below = folder.filter(|folder| *folder != parent && *now != Found::Absent { folder: Some((*folder).to_owned()) });
+    if below.is_none() && matches!(now, Found::Absent { .. }) {
+        return Vec::new();
     }
-    actions
+    vec![Action::RemoveFile { path: path.to_owned(), below: below.map(str::to_owned) }]
 }
 
 fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) {

@@ -24,6 +24,7 @@ const FIELDS: &[super::body::Field] = &[
     optional("owner", Shape::Text),
     optional("group", Shape::Text),
     optional("state", Shape::Text),
+    optional("guard", Shape::Flag),
 ];
 
 /// Where railwright keeps its record, lock and running steps on a host: a wish that changed those would undo what it is
@@ -84,7 +85,7 @@ impl<'a> Wanted<'a> {
         let (path, mode, owner, group) = (self.path.to_owned(), self.mode.clone(), self.owner.to_owned(), self.group.to_owned());
         match found {
             Found::Absent { .. } if !self.present => Vec::new(),
-            _ if !self.present => vec![Action::RemoveFile { path }],
+            _ if !self.present => vec![Action::RemoveFile { path, below: None }],
             Found::Regular(file) if shown_content(&file.content) == self.shown() => {
                 vec![Action::SetFileMode { path, mode, owner, group }]
             }

@@ -3,6 +3,7 @@
 use super::found::CONTENT_LIMIT_BYTES;
 use crate::base::quote::sh;
 use crate::resource::read::rooted;
+use crate::resource::rights::STAT_FORMAT;
 
 /// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing at the path, with
 /// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
@@ -26,10 +27,36 @@ pub fn read_script(path: &str) -> String {
     )
 }
 
+/// The same without rights: by lines of sudoers for `stat` and `cat` of exactly this path, where it is root's alone. What
+/// stands above an absent file is not known then.
+pub fn read_script_for_others(path: &str) -> String {
+    format!(
+        "f={path}\n\
+         if hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; then\n\
+         may cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; }}\n\
+         s=$(root stat -c {STAT_FORMAT} \"$f\" 2>&1) || case $s in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
+         set -f; IFS=/; set -- $s; unset IFS; set +f\n\
+         [ \"$#\" = 7 ] || exit 2\n\
+         u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
+         printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n\
+         case $7 in regular*) ;; *) echo; exit 0 ;; esac\n\
+         if [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\n\
+         elif [ \"$(root cat \"$f\" | tr -d '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 ]; then echo; root cat \"$f\" || exit 3\n\
+         else echo ', base64'; root cat \"$f\" | base64 || exit 3\n\
+         fi\n\
+         exit 0\n\
+         fi\n\
+         {open}",
+        path = rooted(path),
+        open = read_script(path),
+    )
+}
+
 /// Temporary file in the same folder, mode and owner set before the name appears, synced, renamed. A file that is so
-/// already is left alone: a new time of change would make services that watch it owe a restart.
+/// already is left alone: a new time of change would make services that watch it owe a restart. `cat` writes, because
+/// dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
-    replace_script(path, &format!("printf %s {}", sh(content)), mode, owner, group)
+    replace_script(path, &format!("printf %s {} | cat", sh(content)), mode, owner, group)
 }
 
 /// The same for content that is no text.
@@ -59,16 +86,13 @@ pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
     format!("set -eu\nchmod {} {path}\nchown {} {path}\n", sh(mode), sh(&format!("{owner}:{group}")), path = sh(path))
 }
 
-/// Removes the file; absent is fine.
-pub fn remove_script(path: &str) -> String {
-    format!("rm -f {}\n", sh(path))
-}
-
-/// Removes the folder and those above it up to, not with, `below`, as long as they are empty.
-pub fn remove_folders_script(path: &str, below: &str) -> String {
+/// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
+pub fn remove_script(path: &str, below: Option<&str>) -> String {
+    let remove = format!("rm -f {}", sh(path));
+    let (Some(below), Some((folder, _))) = (below, path.rsplit_once('/')) else { return remove + "\n" };
     format!(
-        "d={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",
-        sh(path),
+        "{remove} || exit\nd={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",
+        sh(folder),
         sh(below.trim_end_matches('/'))
     )
 }

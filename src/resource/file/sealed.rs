@@ -7,6 +7,7 @@ use super::found::{CONTENT_LIMIT_BYTES, Content, Found, Regular};
 use crate::base::{SealKey, seal, secret};
 use crate::resource::{Answer, AnswerStatus, Answers, Read, Reading, Wish};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The field of a wish's body that says that the file is sealed. No module can write it: it is put in when a spec is
 /// turned into a plan.
@@ -41,7 +42,7 @@ pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, St
         Found::Regular(file) => plain_bytes(&file.content).and_then(|bytes| seal(&bytes)),
         _ => None,
     };
-    if let Some(body) = wish.body.as_object_mut() {
+    if let Some(body) = Arc::make_mut(&mut wish.want).body.as_object_mut() {
         body.insert(FIELD.to_owned(), sealed);
         body.extend(before.map(|seal| (BEFORE.to_owned(), Value::from(seal))));
     }
@@ -116,6 +117,8 @@ pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer 
             let Some(seal) = key.map(|key| key.seal(path, &bytes)) else { return unsealed() };
             format!("{mode} {owner} {group} 0 {what}, sealed\n{seal}\n")
         }
+        // What is missing, in our own words.
+        (AnswerStatus::Denied, _) => format!("reads {path}\n"),
         (AnswerStatus::Exit(0), [_, _, _, _, _]) => format!("{head}\n"),
         _ => String::new(),
     };
@@ -224,7 +227,7 @@ mod tests {
     fn what_was_there_before_is_put_back_where_it_is_known() {
         let now = said(&format!("600 root root 14 regular file\nt={POISON}\n"));
         let absent = Found::Absent { folder: Some("/etc".into()) }.remember();
-        assert_eq!(File.undo(&with_secret(), &absent, &now).actions, [Action::RemoveFile { path: "/etc/a".into() }]);
+        assert_eq!(File.undo(&with_secret(), &absent, &now).actions, [Action::RemoveFile { path: "/etc/a".into(), below: None }]);
         // It was no secret file then, so its content is known; afterwards it is read by its seal all the same.
         let plain = Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, "644 root root 4 regular file\nold\n")]));
         let wish = sealed(&secret::mark("token"), Ok(POISON), Some(&plain.remember()));

@@ -1,7 +1,7 @@
 //! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and what the disk says.
 
 use crate::resource::{Answers, Read};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a configuration file that names the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct FoundModule {
     pub kernel: String,
     /// Parameters below /sys/module.
     pub parameters: BTreeMap<String, String>,
+    /// Parameters there that we may not read.
+    pub hidden: BTreeSet<String>,
     /// Netdevs that its driver serves.
     pub netdevs: Vec<String>,
     /// Lines of modules-load.d, in the order in which they are read.
@@ -100,6 +102,7 @@ fn decode(module: &str, out: &str) -> FoundModule {
                     found.parameters.insert(normal_name(key), value.to_owned());
                 }
             }
+            "hidden" => drop(found.hidden.insert(normal_name(rest))),
             "boot" => take_line("boot", rest, &mut files),
             "modprobe" => take_line("modprobe", rest, &mut files),
             _ => {}

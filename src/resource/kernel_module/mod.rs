@@ -176,7 +176,7 @@ impl<'a> Judge<'a> {
             match content {
                 Some(content) if found.text() != Some(content) => assessment.actions.push(put(path, content.clone())),
                 None if !matches!(found, Found::Absent { .. } | Found::Unknown { .. }) => {
-                    assessment.actions.push(Action::RemoveFile { path: path.clone() });
+                    assessment.actions.push(Action::RemoveFile { path: path.clone(), below: None });
                 }
                 _ => {}
             }
@@ -227,6 +227,7 @@ fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
     match module.parameters.get(&normal_name(key)) {
         Some(found) if same_value(wanted, found) => Reading::is(wanted),
         Some(found) => Reading::is(found.as_str()),
+        None if module.hidden.contains(&normal_name(key)) => Reading::Unknown(format!("only root reads its parameter {key}")),
         None if module.is_there() => Reading::NotApplicable("the module does not show this parameter".to_owned()),
         None => Reading::NotApplicable("the module is not loaded".to_owned()),
     }

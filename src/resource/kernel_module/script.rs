@@ -2,20 +2,39 @@
 
 use crate::base::quote::{sh, sh_words};
 use crate::resource::complaint::{MISSING, SAY};
+use crate::resource::rights::Need;
 use std::collections::BTreeMap;
+
+/// Its configuration files are the world's to read, unless somebody closed them.
+pub fn needs() -> Vec<Need> {
+    FOLDERS.iter().map(|folder| Need::Folder(folder, ".conf")).collect()
+}
+
+const FOLDERS: [&str; 10] = [
+    "/etc/modules-load.d",
+    "/run/modules-load.d",
+    "/usr/local/lib/modules-load.d",
+    "/usr/lib/modules-load.d",
+    "/lib/modules-load.d",
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+];
 
 /// Records `word <tab> text`. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
 pub fn read_script(name: &str) -> String {
     let loose = name.replace('_', "[_-]");
     format!(
         "m={name}\n\
-         k=$(cat \"$R/proc/sys/kernel/osrelease\" 2>/dev/null); printf 'kernel\\t%s\\n' \"$k\"\n\
+         k=; read -r k 2>/dev/null <\"$R/proc/sys/kernel/osrelease\"; printf 'kernel\\t%s\\n' \"$k\"\n\
          while read -r n rest; do [ \"$n\" != \"$m\" ] || printf 'loaded\\t%s %s\\n' \"$n\" \"$rest\"; done <\"$R/proc/modules\"\n\
          d=\"$R/lib/modules/$k\"\n\
          if grep -q '/'{loose}'\\.ko' \"$d/modules.builtin\" 2>/dev/null; then echo builtin; fi\n\
          if cut -d: -f1 \"$d/modules.dep\" 2>/dev/null | grep -q '/'{loose}'\\.ko'; then echo disk; fi\n\
-         for f in \"$R/sys/module/$m/parameters\"/*; do if [ -r \"$f\" ]; then printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$(head -n 1 \"$f\")\"; fi; done\n\
-         for n in \"$R\"/sys/class/net/*; do l=$(readlink \"$n/device/driver/module\" 2>/dev/null) || continue; [ \"${{l##*/}}\" != \"$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         for f in \"$R/sys/module/$m/parameters\"/*; do if [ -r \"$f\" ]; then printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$(head -n 1 \"$f\")\"; elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi; done\n\
+         for n in \"$R\"/sys/class/net/*; do [ -L \"$n/device/driver/module\" ] || continue; l=$(readlink \"$n/device/driver/module\"); [ \"${{l##*/}}\" != \"$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
          for d in etc run usr/local/lib usr/lib lib; do for w in boot:modules-load.d modprobe:modprobe.d; do\n\
          for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
          if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; grep -s -e {loose} \"$f\" | while IFS= read -r l; do printf '%s\\t%s\\t%s\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\" \"$l\"; done; fi\n\
@@ -39,12 +58,14 @@ pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String 
     )
 }
 
-/// Unloads this module alone; the kernel refuses while it is used.
+/// Unloads this module alone; the kernel refuses while it is used. A use by udev, which looks at each device that a
+/// module brought, is over in a moment (`EWOULDBLOCK`, delete_module(2)): that is waited for, and tried once more.
 pub fn unload_script(name: &str) -> String {
     let name = sh(name);
     format!(
         "{SAY}[ -d /sys/module/{name} ] || exit 0\n\
          e=$(rmmod {name} </dev/null 2>&1) && exit 0\n\
+         if udevadm settle --timeout=20 </dev/null >/dev/null 2>&1; then e=$(rmmod {name} </dev/null 2>&1) && exit 0; fi\n\
          printf '%s\\n' \"$e\" >&2\n\
          say 1 \"the module \"{name}\" does not unload: $(printf %s \"$e\" | tail -n 1)\"\n"
     )

@@ -4,6 +4,7 @@
 use super::source::{Builder, ModuleSource};
 use crate::base::quote::sh;
 use crate::resource::complaint::{MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
+use crate::resource::rights::{Need, OPEN};
 
 /// Where a source lies.
 pub fn source_folder(name: &str, version: &str) -> String {
@@ -20,13 +21,18 @@ fn plain_place(module: &str) -> String {
     format!("updates/railwright/{module}.ko")
 }
 
+/// Sources, modules and what DKMS keeps are the world's to read, unless somebody closed them.
+pub fn needs(name: &str, version: &str) -> Vec<Need> {
+    [source_folder(name, version), format!("/var/lib/dkms/{name}/{version}/x")].map(Need::Sight).to_vec()
+}
+
 /// Records `word <tab> text`: the running kernel, whether the source lies there, DKMS's own words, a plainly built module.
 pub fn read_script(name: &str, version: &str, module: &str) -> String {
     format!(
-        "k=$(uname -r); printf 'kernel\\t%s\\n' \"$k\"\n\
+        "{OPEN}k=$(uname -r); printf 'kernel\\t%s\\n' \"$k\"\n\
          [ ! -d \"$R\"{folder} ] || echo tree\n\
          [ ! -f \"$R/lib/modules/$k/\"{plain} ] || echo plain\n\
-         if [ -z \"$R\" ] && command -v dkms >/dev/null; then dkms status -m {name} -v {version} | sed 's/^/dkms\\t/'; fi\n\
+         if [ -z \"$R\" ] && command -v dkms >/dev/null; then as dkms status -m {name} -v {version} | sed 's/^/dkms\\t/'; fi\n\
          exit 0\n",
         folder = sh(&source_folder(name, version)),
         plain = sh(&plain_place(module)),

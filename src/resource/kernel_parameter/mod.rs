@@ -261,7 +261,7 @@ mod tests {
         let own = "644 root root 3 regular file\nx\n";
         let out = boot("ro iommu=pt", "quiet iommu=pt", "quiet iommu=pt");
         let undone = KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, &out), (&KernelParameter.reads(&wish)[1], 0, own)]));
-        assert_eq!(undone.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "remove_folders", "update_boot_loader"]);
+        assert_eq!(undone.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "update_boot_loader"]);
         assert!(undone.needs_reboot && undone.residue.is_empty());
     }
 }

@@ -2,29 +2,41 @@
 
 use crate::base::quote::sh;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
+use crate::resource::rights::{Need, OPEN};
 
 /// Records `word <tab> text`: the running command line, the kind of boot loader, the assignments of /etc/default/grub,
 /// the lines of grub.cfg that make its menu, grubenv, and on Red Hat's family what grubby says of the default entry.
 pub fn read_script() -> String {
-    String::from(
+    [
+        OPEN,
         "printf 'running\\t%s\\n' \"$(cat \"$R/proc/cmdline\")\"\n\
          l=none\n\
          for b in \"$R/usr/sbin\" \"$R/usr/bin\" \"$R/sbin\"; do\n\
          if [ -x \"$b/grubby\" ]; then l=grubby; break; elif [ -x \"$b/update-grub\" ]; then l=grub; fi\n\
          done\n\
          printf 'loader\\t%s\\n' \"$l\"\n\
-         if [ \"$l\" = grubby ] && [ -z \"$R\" ]; then grubby --info=DEFAULT | sed 's/^/grubby\\t/'; fi\n\
+         if [ \"$l\" = grubby ] && [ -z \"$R\" ]; then only grubby --info=DEFAULT | sed 's/^/grubby\\t/'; fi\n\
          for f in \"$R/etc/default/grub\" \"$R\"/etc/default/grub.d/*.cfg; do\n\
-         [ ! -f \"$f\" ] || { printf 'default\\t%s\\n' \"${f#\"$R\"}\"; sed -n 's/^[[:space:]]*\\(export \\)\\{0,1\\}\\(GRUB_CMDLINE_LINUX\\)/set\\t\\2/p' \"$f\"; }\n\
+         ! has \"$f\" || { printf 'default\\t%s\\n' \"${f#\"$R\"}\"; get \"$f\" | sed -n 's/^[[:space:]]*\\(export \\)\\{0,1\\}\\(GRUB_CMDLINE_LINUX\\)/set\\t\\2/p'; }\n\
          done\n\
          for f in \"$R/boot/grub/grub.cfg\" \"$R/boot/grub2/grub.cfg\"; do\n\
-         [ ! -f \"$f\" ] || sed -n -e '/^[[:space:]]*set default=/s/^/menu\\t/p' -e '/^[[:space:]]*menuentry /s/^/menu\\t/p' \
+         ! has \"$f\" || get \"$f\" | sed -n -e '/^[[:space:]]*set default=/s/^/menu\\t/p' -e '/^[[:space:]]*menuentry /s/^/menu\\t/p' \
          -e '/^[[:space:]]*submenu /s/^/menu\\t/p' -e '/^[[:space:]]*function /s/^/menu\\t/p' -e '/^[[:space:]]*linux/s/^/menu\\t/p' \
-         -e '/^[[:space:]]*}[[:space:]]*$/s/^/menu\\t/p' \"$f\"\n\
+         -e '/^[[:space:]]*}[[:space:]]*$/s/^/menu\\t/p'\n\
          done\n\
-         for f in \"$R/boot/grub/grubenv\" \"$R/boot/grub2/grubenv\"; do [ ! -f \"$f\" ] || sed -n 's/^saved_entry=/saved\\t/p' \"$f\"; done\n\
+         for f in \"$R/boot/grub/grubenv\" \"$R/boot/grub2/grubenv\"; do ! has \"$f\" || get \"$f\" | sed -n 's/^saved_entry=/saved\\t/p'; done\n\
          exit 0\n",
-    )
+    ]
+    .concat()
+}
+
+/// grub-mkconfig makes grub.cfg 0600 where it holds a password, Red Hat's /boot/grub2 is 0700, and grubby reads the entries
+/// below /boot/loader, which is 0700 there too.
+pub fn needs() -> Vec<Need> {
+    let files = ["/etc/default/grub", "/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/grub/grubenv", "/boot/grub2/grubenv"];
+    let grubby = Need::Program(&["/usr/sbin/grubby"], vec!["--info=DEFAULT".to_owned()]);
+    let folder = Need::Folder("/etc/default/grub.d", ".cfg");
+    files.iter().map(|path| Need::Content((*path).to_owned())).chain([grubby, folder]).collect()
 }
 
 /// Has the boot loader's configuration made anew.

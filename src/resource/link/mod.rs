@@ -88,11 +88,12 @@ impl Kind for Link {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "mtu", "up", "addresses", "exclusive", "known_after"]);
+        let mut fields = Fields::of(body, &["netdev", "mtu", "up", "addresses", "exclusive", "known_after", "guard"]);
         fields.netdev(true);
         fields.number("mtu", 68..=65535);
         fields.flag("up");
         fields.flag("exclusive");
+        fields.flag("guard");
         fields.addresses("addresses");
         fields.resource("known_after");
         let nothing = ["mtu", "up", "addresses"].iter().all(|field| fields.get(field).is_none());

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 /// netplan's merged view and our own file; only where netplan rendered what the netdev runs on, because `netplan get`
 /// takes a third of a second. Secrets (of Wi-Fi and 802.1X) never leave the host.
 pub const READ: &str = r#"case "$w$p" in *netplan-*)
+open "$R"/etc/netplan/*.yaml "$R"/run/netplan/*.yaml "$R"/lib/netplan/*.yaml || W=only
 said netplan-get netplan get ${R:+--root-dir "$R"} | sed -E 's/^(\|[[:space:]]*[a-z-]*(password|psk|secret|private|key|token)[a-z-]*:).*/\1 hidden/'
-text netplan-own "$R/etc/netplan/90-railwright-$n.yaml";; esac
+W=; text netplan-own "$R/etc/netplan/90-railwright-$n.yaml";; esac
 "#;
 
 /// The definition of this name in netplan's merged view.

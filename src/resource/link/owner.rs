@@ -4,6 +4,7 @@
 use super::{ifupdown, netplan, network_manager, networkd};
 use crate::base::quote::sh;
 use crate::resource::action::NetworkManagerKind;
+use crate::resource::rights::Need;
 use crate::resource::sections::{self, SHELL, Section};
 use crate::resource::{Action, Answers, Read};
 use ipnet::IpNet;
@@ -81,6 +82,19 @@ pub fn read_script(netdev: &str) -> String {
         netplan::READ,
         ifupdown::READ,
     )
+}
+
+/// netplan's files are 0600 and what it renders for networkd is 0640 (netplan 0.106.1); the interfaces of ifupdown may be.
+pub fn needs(netdev: &str) -> Vec<Need> {
+    vec![
+        Need::Content(format!("/run/systemd/network/10-netplan-{netdev}.network")),
+        Need::Content(format!("/etc/netplan/90-railwright-{netdev}.yaml")),
+        Need::Program(&["/usr/sbin/netplan"], vec!["get".to_owned()]),
+        Need::Folder("/etc/network/interfaces.d", ""),
+        Need::Sight("/etc/network/interfaces".to_owned()),
+        Need::Folder("/run/NetworkManager/devices", ""),
+        Need::Folder("/run/systemd/netif/links", ""),
+    ]
 }
 
 /// Who owns the netdev, from the answers.
@@ -163,7 +177,7 @@ pub fn restore_file(path: &str, mode: &str, view: &View, before: &Before) -> Opt
     match (&view.own, &before.own) {
         (now, then) if now == then => None,
         (_, Some(text)) => Some(own_file(path, mode, text.clone())),
-        (_, None) => Some(Action::RemoveFile { path: path.to_owned() }),
+        (_, None) => Some(Action::RemoveFile { path: path.to_owned(), below: None }),
     }
 }
 

@@ -19,14 +19,7 @@ fn answers(link: &str, manager: &str) -> Answers {
 
 fn wish(body: Value) -> Wish {
     assert_eq!(Link.check(&body), [], "{body}");
-    Wish {
-        address: Address::host("n1", "link", "ens1"),
-        kind: "link".to_owned(),
-        body,
-        after: Vec::new(),
-        module: String::new(),
-        places: Vec::new(),
-    }
+    Wish::of(Address::host("n1", "link", "ens1"), "link", body)
 }
 
 fn assess(body: Value, link: &str, manager: &str) -> Assessment {

@@ -2,11 +2,13 @@
 
 use super::settings::{Ets, Settings};
 use crate::base::quote::{sh, sh_words};
+use crate::resource::rights::Need;
 use crate::resource::sections::{SHELL, Section, find};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One section per question; `mlnx_qos` only where `dcb` is not there, lldpad's will only where lldpad runs.
+/// One section per question; `mlnx_qos` only where `dcb` is not there, lldpad's will only where lldpad runs, which a /proc
+/// with hidepid (proc(5)) would not tell a user without rights.
 pub fn read_script(netdev: &str) -> String {
     format!(
         r#"{SHELL}n={netdev}; [ -d "$R/sys/class/net/$n" ] || exit 1
@@ -15,6 +17,7 @@ if command -v dcb >/dev/null 2>&1; then
 for o in pfc ets app dcbx; do said "$o" dcb -j -N "$o" show dev "$n"; done
 elif command -v mlnx_qos >/dev/null 2>&1; then said mlnx_qos mlnx_qos -i "$n"; fi
 command -v ethtool >/dev/null 2>&1 && said pause ethtool -a "$n"
+[ -z "${{RAILWRIGHT_READ_ONLY-}}" ] || ! command -v lldptool >/dev/null 2>&1 || [ -r "$R/proc/1/comm" ] || lack reads /proc/1/comm
 for c in "$R"/proc/[0-9]*/comm; do w=; {{ read -r w <"$c"; }} 2>/dev/null; [ "$w" = lldpad ] || continue
 said lldpad lldptool -t -i "$n" -V PFC -c willing; said lldpad-pfc lldptool -t -i "$n" -V PFC -c enabled; break; done
 exit 0
@@ -22,6 +25,21 @@ exit 0
         netdev = sh(netdev)
     )
 }
+
+/// The kernel answers anybody (`dcb_doit` and `dev_ethtool` ask for CAP_NET_ADMIN on a change only); `mlnx_qos` and lldpad
+/// may not.
+pub fn needs(netdev: &str) -> Vec<Need> {
+    let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let dcb = ["pfc", "ets", "app", "dcbx"].map(|object| Need::Program(DCB, words(&["-j", "-N", object, "show", "dev", netdev])));
+    let lldp = ["willing", "enabled"].map(|word| Need::Program(LLDPTOOL, words(&["-t", "-i", netdev, "-V", "PFC", "-c", word])));
+    let rest = [Need::Program(MLNX_QOS, words(&["-i", netdev])), Need::Program(ETHTOOL, words(&["-a", netdev]))];
+    dcb.into_iter().chain(lldp).chain(rest).collect()
+}
+
+const DCB: &[&str] = &["/opt/mellanox/iproute2/sbin/dcb", "/usr/sbin/dcb"];
+const LLDPTOOL: &[&str] = &["/usr/sbin/lldptool"];
+const MLNX_QOS: &[&str] = &["/usr/bin/mlnx_qos"];
+const ETHTOOL: &[&str] = &["/opt/mellanox/ethtool/sbin/ethtool", "/usr/sbin/ethtool"];
 
 /// The settings that run, as far as the sections tell them.
 pub fn decode(sections: &[Section<'_>]) -> Settings {

@@ -12,14 +12,7 @@ const MLNX: &str = include_str!("tests/mlnx_qos.txt");
 
 fn wish(body: Value) -> Wish {
     assert_eq!(LinkQos.check(&body), [], "{body}");
-    Wish {
-        address: Address::host("n1", "link_qos", "ens1"),
-        kind: "link_qos".to_owned(),
-        body,
-        after: Vec::new(),
-        module: String::new(),
-        places: Vec::new(),
-    }
+    Wish::of(Address::host("n1", "link_qos", "ens1"), "link_qos", body)
 }
 
 fn answers(wish: &Wish, code: i32, out: &str) -> Answers {
@@ -93,7 +86,7 @@ fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
     let plain = "== pfc 1\n|Attribute read: Operation not supported\n";
     assert!(LinkQos.assess(&wish, &answers(&wish, 0, plain)).refusal.unwrap().contains("optional: true"));
     let mut optional = wish.clone();
-    optional.body["optional"] = json!(true);
+    std::sync::Arc::make_mut(&mut optional.want).body["optional"] = json!(true);
     assert!(LinkQos.assess(&optional, &answers(&optional, 0, plain)).is_met());
     let broken = LinkQos.assess(&wish, &answers(&wish, 0, "== pfc 1\n|Cannot talk to kernel\n"));
     assert!(broken.has_unknown() && broken.refusal.is_none());

@@ -5,7 +5,7 @@
 
 use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{LOCKED, MISSING, NOT_TRUSTED, SAY};
+use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence.
 fn prelude() -> String {
@@ -36,6 +36,8 @@ verdict() {{
  [ -z "$m" ] || say {MISSING} "$m"
  m=$(sed -n -e 's/^[EW]: \(.*is not signed.*\)/\1/p' -e 's/^[EW]: \(.*\(NO_PUBKEY\|EXPKEYSIG\|BADSIG\|REVKEYSIG\).*\)/\1/p' "$e" | head -n 1)
  [ -z "$m" ] || say {NOT_TRUSTED} "$m"
+ # 128 and more is a signal, of which the shell tells by the status alone
+ [ "$rc" -le 128 ] || say {KILLED} "apt-get was killed by signal $((rc-128)) before its end; what it left half installed is mended first when the step is done again (dpkg --configure -a)"
  m=$(sed -n 's/^E: //p' "$e" | head -n 1)
  say "$rc" "${{m:-apt-get ended with status $rc}}"
 }}

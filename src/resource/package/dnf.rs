@@ -2,7 +2,7 @@
 
 use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
+use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
 /// stderr; `verdict` turns its failure into a sentence. dnf ends with 200 when the lock is held by another.
@@ -28,6 +28,8 @@ verdict() {{
  [ -z "$m" ] || say {MISSING} "$m"
  m=$(grep -i -e 'GPG check FAILED' -e 'is not signed' -e 'not correct for this package' "$e" | head -n 1)
  [ -z "$m" ] || say {NOT_TRUSTED} "$m"
+ # 128 and more is a signal, of which the shell tells by the status alone
+ [ "$rc" -le 128 ] || say {KILLED} "dnf was killed by signal $((rc-128)) before its end; `dnf check` and `dnf history` on the host tell what it left half done"
  m=$(sed -n 's/^Error: //p' "$e" | head -n 1)
  say "$rc" "${{m:-dnf ended with status $rc}}"
 }}

@@ -1,17 +1,30 @@
 //! What `package` reads, as POSIX sh. No lock is taken and no cache is written.
 
 use crate::base::quote::sh_words;
+use crate::resource::rights::{Need, OPEN};
+
+/// The databases of dpkg and rpm are the world's to read, unless somebody closed them.
+pub fn needs() -> Vec<Need> {
+    ["/var/lib/dpkg/status", "/var/lib/rpm/x"]
+        .map(|path| Need::Sight(path.to_owned()))
+        .into_iter()
+        .chain(LOCKS.map(|path| Need::Content(path.to_owned())))
+        .collect()
+}
+
+/// Where versionlock keeps its list.
+const LOCKS: [&str; 2] = ["/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list"];
 
 /// `manager apt|dnf|none`, then a line for each version that is known of each package.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
-        "if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf 'manager\\tapt\\n'\n\
+        "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf 'manager\\tapt\\n'\n\
          dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f 'dpkg\\t${{db:Status-Abbrev}}\\t${{Package}}\\t${{Version}}\\n' {names}\n\
          elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\n\
          for p in {names}; do rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' \"$p\" | grep '^rpm'; done\n\
          for f in \"$R/etc/dnf/plugins/versionlock.list\" \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
-         [ ! -f \"$f\" ] || sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p' \"$f\"\n\
+         ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\
          done\n\
          else printf 'manager\\tnone\\n'; fi\n\
          exit 0\n"

@@ -245,7 +245,9 @@ impl Kind for PackageRepository {
             }
             let shown = found.content_reading();
             if shown != reading {
-                assessment.actions.push(content.map_or_else(|| Action::RemoveFile { path: path.clone() }, |content| put(&path, content)));
+                assessment
+                    .actions
+                    .push(content.map_or_else(|| Action::RemoveFile { path: path.clone(), below: None }, |content| put(&path, content)));
             }
             assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, reading, shown));
         }

@@ -2,6 +2,7 @@
 
 use crate::base::quote::sh;
 use crate::resource::action::PackageManager;
+use crate::resource::rights::Need;
 
 /// The beginning of the names below /var/lib/apt/lists: the URL without its scheme, as apt's URItoFileName makes it
 /// (apt-pkg/contrib/strutl.cc): some characters as `%xx`, every slash an underscore.
@@ -24,6 +25,14 @@ fn apt_list_prefix(url: &str, suite: &str) -> String {
         }
     }
     out
+}
+
+/// The lists are the world's to read, unless somebody closed their folder.
+pub fn needs(manager: PackageManager) -> Vec<Need> {
+    match manager {
+        PackageManager::Apt => vec![Need::Sight("/var/lib/apt/lists/x".to_owned())],
+        PackageManager::Dnf => ["/var/cache/dnf", "/var/cache/libdnf5"].map(|folder| Need::Folder(folder, "/repodata/repomd.xml")).to_vec(),
+    }
 }
 
 /// `fetched`, `absent` or `no manager`.

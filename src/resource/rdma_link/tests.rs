@@ -10,14 +10,7 @@ const SOFT: &str = include_str!("tests/soft-roce.txt");
 fn wish(body: Value) -> Wish {
     assert_eq!(RdmaLink.check(&body), [], "{body}");
     let name = RdmaLink.address_name(&body).unwrap();
-    Wish {
-        address: Address::host("n1", "rdma_link", &name),
-        kind: "rdma_link".to_owned(),
-        body,
-        after: Vec::new(),
-        module: String::new(),
-        places: Vec::new(),
-    }
+    Wish::of(Address::host("n1", "rdma_link", &name), "rdma_link", body)
 }
 
 /// Answers with these RDMA devices (none where empty), a netdev or not, and no files.

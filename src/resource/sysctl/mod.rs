@@ -3,16 +3,16 @@
 pub mod script;
 pub mod settings;
 
-use super::body::{Shape, check_fields, demand, is_word, required, scalar};
+use super::body::{Shape, check_fields, demand, is_word, optional, required, scalar};
 use super::file::found::{Found, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish, rights};
 use serde_json::{Value, json};
 use settings::{SettingFiles, key_path, normal_value};
 
 /// The kind.
 pub struct Sysctl;
 
-const FIELDS: &[super::body::Field] = &[required("key", Shape::Text), required("value", Shape::Scalar)];
+const FIELDS: &[super::body::Field] = &[required("key", Shape::Text), required("value", Shape::Scalar), optional("guard", Shape::Flag)];
 
 /// Our drop-in for a key.
 fn drop_in(key: &str) -> String {
@@ -41,6 +41,7 @@ fn values(key: &str, answers: &Answers) -> Values {
     let running = match first.strip_prefix("running\t") {
         Some(value) => Reading::is(normal_value(value)),
         None if first == "none" => Reading::Absent,
+        None if first.starts_with("denied\t") => Reading::Unknown(rights::reason(&first["denied\t".len()..])),
         None => Reading::Unknown("the setting cannot be read".to_owned()),
     };
     let files = SettingFiles::decode(out);
@@ -173,7 +174,7 @@ mod tests {
         let undone = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, &now), (&reads[1], 0, "644 root root 3 regular file\nx\n")]));
         assert_eq!(
             undone.actions,
-            [Action::RemoveFile { path: own }, Action::SetSysctl { key: "net.core.rmem_max".into(), value: "1".into() }]
+            [Action::RemoveFile { path: own, below: None }, Action::SetSysctl { key: "net.core.rmem_max".into(), value: "1".into() }]
         );
         let done = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, "running\t1\n"), (&reads[1], 1, "folder /etc/sysctl.d\n")]));
         assert!(done.is_met() && done.actions.is_empty());

@@ -3,16 +3,26 @@
 use super::settings::{FOLDERS, key_path};
 use crate::base::quote::sh;
 use crate::resource::complaint::{MISSING, SAY};
+use crate::resource::rights::{Need, OPEN};
 
-/// `running <value>` or `none` or `unreadable`; then every file of sysctl.d, and the lines that can concern the key.
+/// Some settings are root's alone (`net.core.bpf_jit_harden` is 0600), and so may be a file of sysctl.d.
+pub fn needs(key: &str) -> Vec<Need> {
+    let running = Need::Content(format!("/proc/sys/{}", key_path(key)));
+    FOLDERS.iter().map(|folder| Need::Folder(folder, ".conf")).chain([running]).collect()
+}
+
+/// `running <value>` or `none`, `unreadable`, or `denied <what> <line for sudoers>`; then every file of sysctl.d, and the lines that can concern the key.
 pub fn read_script(key: &str) -> String {
     let path = key_path(key);
     let last = path.rsplit('/').next().unwrap_or_default();
     let folders: Vec<_> = FOLDERS.iter().map(|folder| folder.trim_start_matches('/')).collect();
     format!(
-        "f=\"$R\"/proc/sys/{path}\n\
+        "{OPEN}f=\"$R\"/proc/sys/{path}\n\
          if [ ! -e \"$f\" ]; then echo none\n\
-         elif v=$(cat \"$f\"); then printf 'running\\t%s\\n' \"$(printf %s \"$v\" | tr '\\t\\n' '  ')\"\n\
+         elif ! mine \"$f\"; then printf 'denied\treads %s\t%s\n' \"$f\" \"$(line cat \"$f\")\"\n\
+         elif v=$(get \"$f\"); then\n\
+         case $v in *'\t'*|*'\n'*) v=$(printf %s \"$v\" | tr '\\t\\n' '  ') ;; esac\n\
+         printf 'running\\t%s\\n' \"$v\"\n\
          else echo unreadable; fi\n\
          cd \"$R/\" || exit 2\n\
          for d in {folders}; do for f in \"$d\"/*.conf; do\n\

@@ -43,6 +43,11 @@ impl FoundUnit {
         self.property("LoadState") == "not-found"
     }
 
+    /// A file of it has changed or gone since systemd read it.
+    pub fn is_stale(&self) -> bool {
+        self.property("NeedDaemonReload") == "yes"
+    }
+
     /// Linked to /dev/null.
     pub fn is_masked(&self) -> bool {
         self.property("LoadState") == "masked" || self.property("UnitFileState").starts_with("masked")

@@ -4,6 +4,7 @@
 
 pub mod found;
 pub mod script;
+mod undo;
 
 use super::action::UnitVerb;
 use super::assessment::Watch;
@@ -24,6 +25,7 @@ const FIELDS: &[super::body::Field] = &[
     optional("active", Shape::Flag),
     optional("masked", Shape::Flag),
     optional("restart_on", Shape::Texts),
+    optional("guard", Shape::Flag),
 ];
 
 const SUFFIXES: [&str; 8] = [".service", ".socket", ".target", ".timer", ".mount", ".path", ".slice", ".automount"];
@@ -112,7 +114,7 @@ impl<'a> Judged<'a> {
         }
         let loaded = |unit: &FoundUnit| match unit.is_missing() {
             true => Reading::NotApplicable("systemd does not know the unit yet".to_owned()),
-            false => Reading::is(unit.property("NeedDaemonReload") != "yes"),
+            false => Reading::is(!unit.is_stale()),
         };
         add("loaded", Plane::Running, true, self.reading(loaded));
         if flag(body, "active") == Some(true) && !watched(self.wish).is_empty() {
@@ -253,28 +255,7 @@ impl Kind for SystemdUnit {
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let unit = FoundUnit::of(name(last_applied), answers);
-        let earlier = &before["unit"];
-        let mut assessment = Assessment::default();
-        if earlier.is_null() {
-            assessment.residue.push(format!("{} stays as it is: how it stood before is not recorded", name(last_applied)));
-        } else {
-            undo_unit(last_applied, earlier, &unit, &mut assessment);
-        }
-        let late = std::mem::take(&mut assessment.actions);
-        let mut files_change = false;
-        for (attribute, path, _) in files(last_applied) {
-            let (kept, now) = (Found::remembered(before["files"].get(&path)), Found::at(&path, answers));
-            let (actions, residue) = kept.restore(&path, &now);
-            files_change |= !actions.is_empty();
-            assessment.actions.extend(actions);
-            assessment.residue.extend(residue);
-            assessment
-                .attributes
-                .insert(attribute, Attribute::in_plane(Plane::Persisted, kept.restored_reading(&now), now.content_reading()));
-        }
-        order_undo(last_applied, late, files_change, &mut assessment);
-        assessment
+        undo::undo(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -283,46 +264,6 @@ impl Kind for SystemdUnit {
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "file", "kernel_module"]
-    }
-}
-
-/// Stop and disable come before the file goes, start and enable after it is back.
-fn order_undo(wish: &Wish, unit_actions: Vec<Action>, files_change: bool, assessment: &mut Assessment) {
-    let early = |action: &Action| matches!(action, Action::Unit { verb: UnitVerb::Stop | UnitVerb::Disable, .. });
-    let (mut first, later): (Vec<_>, Vec<_>) = unit_actions.into_iter().partition(early);
-    if !first.is_empty() {
-        assessment.interrupts.push(format!("{} stops or no longer starts at boot", name(wish)));
-        assessment.disruption = Disruption::Restart;
-    }
-    first.append(&mut assessment.actions);
-    if files_change {
-        first.push(Action::ReloadSystemd);
-        assessment.disruption = assessment.disruption.max(Disruption::Reload);
-    }
-    first.extend(later);
-    assessment.actions = first;
-}
-
-fn undo_unit(wish: &Wish, earlier: &Value, unit: &Result<FoundUnit, String>, assessment: &mut Assessment) {
-    let Ok(unit) = unit else {
-        assessment.residue.push(format!("{} could not be asked; it stays as it is", name(wish)));
-        return;
-    };
-    let now = |reading: Reading| reading == Reading::is(true);
-    let states = [
-        ("masked", Plane::NextBoot, unit.is_masked(), UnitVerb::Mask, UnitVerb::Unmask),
-        ("enabled", Plane::NextBoot, now(unit.enabled()), UnitVerb::Enable, UnitVerb::Disable),
-        ("active", Plane::Running, now(unit.active()), UnitVerb::Start, UnitVerb::Stop),
-    ];
-    for (field, plane, now, yes, no) in states {
-        if flag(&wish.body, field).is_none() {
-            continue;
-        }
-        let back = earlier.get(field).and_then(Value::as_bool).unwrap_or(false);
-        if back != now {
-            assessment.actions.push(verb(wish, if back { yes } else { no }));
-        }
-        assessment.attributes.insert(field.to_owned(), Attribute::in_plane(plane, Reading::is(back), Reading::is(now)));
     }
 }
 
@@ -399,6 +340,9 @@ mod tests {
         assert_eq!(words(&undone), "disable stop remove_file reload_systemd");
         let again = SystemdUnit.undo(&unit(), &before, &answers(&missing, (1, "folder /etc/systemd/system\n"), ""));
         assert!(again.is_met() && again.actions.is_empty(), "{again:?}");
+        let cut_short = missing.replace("=not-found", "=loaded").replace("Reload=no", "Reload=yes");
+        let rest = SystemdUnit.undo(&unit(), &before, &answers(&cut_short, (1, "folder /etc/systemd/system\n"), ""));
+        assert!(!rest.is_met() && words(&rest) == "reload_systemd", "{rest:?}");
     }
 
     #[test]

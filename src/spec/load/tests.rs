@@ -220,6 +220,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                     "j",
                 ],
                 config: false,
+                read_only: false,
             },
         },
         HostSsh {
@@ -238,6 +239,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 "j",
             ],
             config: false,
+            read_only: false,
         },
     )
     "#);

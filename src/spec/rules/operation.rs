@@ -70,6 +70,15 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
         );
         checker.find("rollout.deadline", "here", finding);
     }
+    if let Some(guard) = spec.rollout.guard.as_ref().filter(|_| spec.rollout.guard_s().is_none()) {
+        let finding = error(
+            "RW0126",
+            format!("`{}` is no time for a guard", shown(guard)),
+            "nobody knows when a host takes back what cut it off",
+            "write from `20s` to `1h`; `3m` is common",
+        );
+        checker.find("rollout.guard", "here", finding);
+    }
 }
 
 /// A number of hosts or a percentage in the section `rollout`.

@@ -115,9 +115,10 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes a folder and those above it up to, not with, `below`, as long as they are empty.
-    pub fn remove_folders(&mut self, path: &str, below: &str) {
-        let mut folder = path;
+    /// Removes a file, and with `below` the folders above it up to, not with, that one, as long as they are empty.
+    pub fn remove(&mut self, path: &str, below: Option<&str>) {
+        self.files.remove(path);
+        let (Some(below), Some((mut folder, _))) = (below, path.rsplit_once('/')) else { return };
         while !folder.is_empty() && folder != below.trim_end_matches('/') {
             let inside = format!("{folder}/");
             let used = self.files.keys().chain(&self.folders).any(|other| other.starts_with(&inside));

@@ -4,6 +4,7 @@
 
 use super::disk::{Disk, File, plain_mode};
 use super::fault::Fault;
+use super::guards::Armed;
 use super::links::Links;
 use super::loader::{Keeper, Loader};
 use super::modules::Kernel;
@@ -84,6 +85,8 @@ pub struct Host {
     pub lock_age_s: i64,
     /// What came with the latest sign of life.
     pub beat: Option<String>,
+    /// The latest guard.
+    pub guard: Option<Armed>,
     /// A step that runs.
     pub running: Option<Running>,
     /// How steps ended, by their token; none for one that was killed.
@@ -123,6 +126,7 @@ impl Host {
             fence: 0,
             lock_age_s: 0,
             beat: None,
+            guard: None,
             running: None,
             ended: BTreeMap::new(),
             faults: Vec::new(),
@@ -137,11 +141,19 @@ impl Host {
         let mut bare = self.clone();
         bare.disk.files.values_mut().for_each(|file| file.modified_s = 0);
         bare.disk.full_for = 0;
+        bare.units.let_go();
         bare.units.known.values_mut().for_each(|unit| unit.since_us = 0);
         (bare.boot, bare.booted, bare.down_until, bare.calls, bare.fence) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
+        bare.guard.take_if(|guard| guard.reverted);
         (bare.record, bare.faults, bare.told, bare.tokens) = (None, Vec::new(), Vec::new(), Vec::new());
         (bare.ended, bare.skew_s, bare.packages_locked_until) = (BTreeMap::new(), 0, Duration::ZERO);
         bare
+    }
+
+    /// The netdev that carries our connection carries nothing: it is down, or too small for a TCP segment.
+    pub fn is_cut_off(&self) -> bool {
+        let link = self.ssh_netdev.as_ref().and_then(|netdev| self.links.0.get(netdev));
+        link.is_some_and(|link| !link.up || link.mtu < 576)
     }
 
     /// The release of its kernel.
@@ -212,12 +224,8 @@ impl Host {
                 self.disk.write(path, file(content, mode, owner, group))
             }
             Action::SetFileMode { path, mode, owner, group } => self.disk.own(path, mode, owner, group),
-            Action::RemoveFile { path } => {
-                self.disk.files.remove(path);
-                Ok(())
-            }
-            Action::RemoveFolders { path, below } => {
-                self.disk.remove_folders(path, below);
+            Action::RemoveFile { path, below } => {
+                self.disk.remove(path, below.as_deref());
                 Ok(())
             }
             Action::SetSysctl { key, value } => self.kernel.set_sysctl(key, value),
@@ -280,6 +288,10 @@ impl Host {
         self.kernel.boot(release, &self.disk);
         self.units.boot(&self.disk);
         self.links.boot(&self.disk);
+        // A boot with a guard that is armed: nobody has confirmed anything.
+        if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
+            self.revert(self.booted);
+        }
     }
 
     /// The boot failed and the earlier entry was taken: the command line of before.

@@ -8,6 +8,7 @@
 
 pub mod disk;
 pub mod fault;
+pub mod guards;
 pub mod host;
 pub mod links;
 pub mod loader;
@@ -29,6 +30,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use steps::Begun;
 use tokio::time::Instant;
+
+/// How a simulated host is reached: by its name.
+pub fn access(name: &str) -> HostAccess {
+    HostAccess {
+        read_only: false,
+        name: name.to_owned(),
+        address: name.to_owned(),
+        port: 22,
+        user: "root".to_owned(),
+        identities: Vec::new(),
+        known_hosts: String::new(),
+        jump: Vec::new(),
+        ssh_config: false,
+        local: false,
+        connect_timeout_s: 10,
+    }
+}
 
 /// An action that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +141,7 @@ impl Fleet {
             }
             host.suffer(trouble, now);
         }
-        if now < host.down_until || link.boot.is_some_and(|boot| boot != host.boot) {
+        if host.is_cut_off() || now < host.down_until || link.boot.is_some_and(|boot| boot != host.boot) {
             return Err(lost("reset by the peer"));
         }
         if let Call::Act(action) = call {
@@ -173,7 +191,7 @@ impl Link {
         let lost = || TransportError::Lost { host: self.host.clone(), reason: "reset by the peer".to_owned() };
         let host = world.hosts.get_mut(&self.host).ok_or_else(lost)?;
         host.settle(now);
-        if dead || host.boot != self.boot || now < host.down_until {
+        if dead || host.boot != self.boot || now < host.down_until || host.is_cut_off() {
             return Err(lost());
         }
         Ok(host.outcome(token, lost_after))
@@ -226,7 +244,7 @@ impl HostLink for Link {
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let (code, stdout) = self.fleet.call(&self.at(), Call::Upkeep, |host, _, _| host.upkeep(upkeep))?;
+            let (code, stdout) = self.fleet.call(&self.at(), Call::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
             Ok(Performed::Ended { code, stdout, stderr: String::new() })
         })
     }

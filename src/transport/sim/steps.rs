@@ -22,6 +22,15 @@ pub struct Running {
     pub trouble: Option<Trouble>,
 }
 
+impl Running {
+    /// Whether it is in the way of whoever asks whether the host is idle: a long step has a unit of its own and is found
+    /// again by its token, so only who asks for its attempt waits for it.
+    fn is_of(&self, attempt: Option<&str>) -> bool {
+        let ours = |attempt: &str| self.token.strip_prefix(attempt).is_some_and(|rest| rest.starts_with('-'));
+        !self.action.is_long() || attempt.is_some_and(ours)
+    }
+}
+
 /// How a step began.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Begun {
@@ -108,8 +117,13 @@ impl Host {
         if trouble == Some(Trouble::LostAfter) { Begun::Lost } else { Begun::Over(ended(Ok(()))) }
     }
 
-    /// Ends what has run for long enough.
+    /// Ends what has run for long enough; then a guard whose time is over puts back what it keeps.
     pub fn settle(&mut self, now: Duration) {
+        self.end_step(now);
+        self.revert_what_is_due(now);
+    }
+
+    fn end_step(&mut self, now: Duration) {
         let Some(running) = self.running.take_if(|running| running.until <= now) else { return };
         let done = match &running.trouble {
             Some(Trouble::Killed) => return self.killed(running),
@@ -158,8 +172,8 @@ impl Host {
         }
     }
 
-    /// Record, lock and fence, with the exit statuses of `Upkeep`.
-    pub fn upkeep(&mut self, upkeep: &Upkeep) -> (i32, String) {
+    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`.
+    pub fn upkeep(&mut self, upkeep: &Upkeep, now: Duration) -> (i32, String) {
         match upkeep {
             Upkeep::ReadRecord => self.record.clone().map_or((1, String::new()), |json| (0, json)),
             Upkeep::WriteRecord { .. } | Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
@@ -175,9 +189,14 @@ impl Host {
                     (0, String::new())
                 }
             },
-            // A long step has a unit of its own and is found again by its token; it does not hold the step lock.
-            Upkeep::Idle if self.running.as_ref().is_some_and(|running| !running.action.is_long()) => (77, String::new()),
-            Upkeep::Idle => (0, String::new()),
+            Upkeep::Idle { attempt } if self.running.as_ref().is_some_and(|running| running.is_of(attempt.as_deref())) => {
+                (77, String::new())
+            }
+            Upkeep::Idle { .. } => self.guarded(now),
+            Upkeep::Arm { token, guard, seconds } => self.arm(token, guard, *seconds, now),
+            Upkeep::Disarm { token } => self.disarm(token),
+            Upkeep::Fire { token } => self.fire(token, now),
+            Upkeep::Guard { token } => self.guard_standing(token, now),
             Upkeep::ReadLock => match &self.lock {
                 None => (1, String::new()),
                 Some(line) => {

@@ -56,6 +56,12 @@ impl Units {
         self.known.get(name).filter(|unit| unit.active || self.enabled.contains(name))
     }
 
+    /// Forgets all else: whoever asks systemd cannot tell the difference.
+    pub fn let_go(&mut self) {
+        let enabled = &self.enabled;
+        self.known.retain(|name, unit| unit.active || enabled.contains(name));
+    }
+
     /// The answer to `Read::Unit`; `booted_s` is what /proc/stat says.
     pub fn read(&self, name: &str, disk: &Disk, booted_s: u64) -> Answered {
         let (unit, file) = (self.kept(name), text(name, disk));

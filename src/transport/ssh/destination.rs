@@ -29,6 +29,8 @@ pub(super) struct Destination {
     pub key_alias: Option<String>,
     /// For a connection attempt: socket and key exchange, then again the login.
     pub timeout: Duration,
+    /// Nothing is elevated.
+    pub read_only: bool,
 }
 
 /// The jump hosts in order, and the target.
@@ -90,6 +92,7 @@ fn merge(access: &HostAccess, config: &SshConfig) -> Destination {
         known_hosts,
         key_alias: config.key_alias.clone(),
         timeout: Duration::from_secs(u64::from(access.connect_timeout_s.max(1))),
+        read_only: access.read_only,
     }
 }
 
@@ -143,6 +146,7 @@ mod tests {
             jump: Vec::new(),
             ssh_config: true,
             local: false,
+            read_only: false,
             connect_timeout_s: 5,
         };
         let config = SshConfig {

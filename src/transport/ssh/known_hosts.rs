@@ -7,8 +7,10 @@ use crate::transport::TransportError;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::HostPatterns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::SplitWhitespace;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A known_hosts file larger than this is refused.
@@ -46,7 +48,7 @@ impl Files {
                 return Err(TransportError::Local { reason: format!("the known_hosts file {} cannot be read: {error}", path.display()) });
             }
         };
-        let known = Arc::new(KnownHosts { path: path.display().to_string(), text });
+        let known = Arc::new(KnownHosts::new(path.display().to_string(), text));
         read.insert(path.to_owned(), known.clone());
         Ok(known)
     }
@@ -72,25 +74,46 @@ impl Names {
     }
 }
 
-/// One file; lines are taken apart when a host is looked up.
+/// One file; lines are taken apart when a host is looked up. A fleet has a line for every host, so those that name theirs
+/// outright are found by name.
 pub(super) struct KnownHosts {
-    pub path: String,
-    pub text: String,
+    path: String,
+    text: String,
+    /// Where each line is in the text, in bytes.
+    lines: Vec<Range<usize>>,
+    /// Lines, by the names in lower case that stand in them.
+    by_name: HashMap<String, Vec<usize>>,
+    /// Lines that may concern anybody: patterns, hashes.
+    of_any: Vec<usize>,
 }
 
 impl KnownHosts {
+    /// A file by its name for messages, and its text.
+    pub fn new(path: String, text: String) -> Self {
+        let (mut lines, mut by_name, mut of_any) = (Vec::new(), HashMap::<String, Vec<usize>>::new(), Vec::new());
+        let mut begin = 0;
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            lines.push(begin..begin + line.len());
+            begin += line.len();
+            let Some((_, patterns, _)) = parts(line) else { continue };
+            if patterns.contains(['*', '?', '!', '|']) {
+                of_any.push(index);
+                continue;
+            }
+            for name in patterns.split(',') {
+                by_name.entry(name.to_lowercase()).or_default().push(index);
+            }
+        }
+        KnownHosts { path, text, lines, by_name, of_any }
+    }
+
     /// Adds the lines that concern the server of `pins`.
     pub fn collect(&self, pins: &mut Pins) -> Result<(), TransportError> {
-        for (index, line) in self.text.lines().enumerate() {
-            let mut fields = line.split_whitespace();
-            let Some(first) = fields.next().filter(|field| !field.starts_with('#')) else { continue };
-            let (mark, patterns) = match first {
-                "@cert-authority" => (Mark::Authority, fields.next()),
-                "@revoked" => (Mark::Revoked, fields.next()),
-                other if other.starts_with('@') => continue,
-                other => (Mark::Key, Some(other)),
-            };
-            let Some(patterns) = patterns else { continue };
+        let named = [&pins.names.pinned, &pins.names.name, &pins.names.host].into_iter().filter_map(|name| self.by_name.get(name));
+        let may_concern: BTreeSet<usize> = named.chain([&self.of_any]).flatten().copied().collect();
+        for index in may_concern {
+            let line = &self.text[self.lines[index].clone()];
+            let Some((mark, patterns, mut fields)) = parts(line) else { continue };
             if !concerns(patterns, &pins.names, mark) {
                 continue;
             }
@@ -111,6 +134,19 @@ impl KnownHosts {
         }
         Ok(())
     }
+}
+
+/// What a line says, its list of patterns, and the words after that; nothing of a comment or a mark that we do not know.
+fn parts(line: &str) -> Option<(Mark, &str, SplitWhitespace<'_>)> {
+    let mut fields = line.split_whitespace();
+    let first = fields.next().filter(|field| !field.starts_with('#'))?;
+    let (mark, patterns) = match first {
+        "@cert-authority" => (Mark::Authority, fields.next()?),
+        "@revoked" => (Mark::Revoked, fields.next()?),
+        other if other.starts_with('@') => return None,
+        other => (Mark::Key, other),
+    };
+    Some((mark, patterns, fields))
 }
 
 /// Whether a list of patterns holds for a server. A negated pattern that matches takes the line out, except for a
@@ -182,6 +218,22 @@ mod tests {
             prop_assert!(glob(name.as_bytes(), name.as_bytes()));
             let longer = format!("{name}x");
             prop_assert!(!glob(longer.as_bytes(), name.as_bytes()));
+        }
+
+        #[test]
+        fn the_lines_found_are_those_that_looking_at_all_of_them_finds(
+            of in proptest::collection::vec(("(|# |@revoked |@cert-authority |@odd )", "[aAb*?!,]{1,4}|\\[a\\]:2222(,b)?"), 0..12),
+            name in "[ab]{1,2}",
+            port in prop_oneof![Just(22u16), Just(2222)],
+        ) {
+            let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+            let text: String = of.iter().map(|(mark, patterns)| format!("{mark}{patterns} {key}\n")).collect();
+            let names = Names::new("b", &name, port, None);
+            let all = text.lines().enumerate().filter(|(_, line)| parts(line).is_some_and(|(mark, patterns, _)| concerns(patterns, &names, mark)));
+            let all: Vec<u32> = all.map(|(index, _)| u32::try_from(index + 1).unwrap()).collect();
+            let mut pins = Pins { names, file: String::new(), lines: Vec::new() };
+            KnownHosts::new("kh".to_owned(), text).collect(&mut pins).unwrap();
+            prop_assert_eq!(pins.lines.iter().map(|line| line.number).collect::<Vec<_>>(), all);
         }
     }
 }

@@ -150,7 +150,7 @@ mod tests {
     fn pins(text: &str, host: &str, port: u16) -> Result<Pins, TransportError> {
         let names = Names::new("gpu-001", host, port, None);
         let mut pins = Pins { names, file: "kh".to_owned(), lines: Vec::new() };
-        KnownHosts { path: "kh".to_owned(), text: text.to_owned() }.collect(&mut pins).map(|()| pins)
+        KnownHosts::new("kh".to_owned(), text.to_owned()).collect(&mut pins).map(|()| pins)
     }
 
     fn judge(text: &str, host: &str, port: u16, shown: &str) -> Verdict {

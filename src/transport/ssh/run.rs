@@ -24,7 +24,10 @@ impl Shell for Connection {
         &self.destination.address
     }
     fn elevated(&self) -> bool {
-        self.destination.user != "root"
+        self.destination.user != "root" && !self.destination.read_only
+    }
+    fn read_only(&self) -> bool {
+        self.destination.read_only
     }
 
     fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {

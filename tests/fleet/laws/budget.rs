@@ -23,7 +23,7 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     fn host(&self, node: &str) -> Option<String> {
         let node = self.plan.nodes.iter().find(|other| other.id == node)?;
-        node.target.as_ref().map(|target| target.name.clone())
+        node.target.as_ref().map(|target| target.name.to_string())
     }
 
     fn is_disruptive(&self, node: &str) -> bool {

@@ -261,7 +261,7 @@ pub fn stranger() -> BoxedStrategy<Trouble> {
     };
     prop_oneof![
         Just(Action::SetSysctl { key: "net.core.a".into(), value: "99".into() }),
-        Just(Action::RemoveFile { path: "/etc/a.conf".into() }),
+        Just(Action::RemoveFile { path: "/etc/a.conf".into(), below: None }),
         Just(Action::SetFileMode { path: "/etc/a.conf".into(), mode: "0600".into(), owner: "root".into(), group: "root".into() }),
         Just(Action::Unit { name: "svc.service".into(), verb: UnitVerb::Stop }),
         Just(install("lib")),

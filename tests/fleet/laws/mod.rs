@@ -11,6 +11,7 @@ mod unchanged;
 
 use crate::room::runtime;
 use case::Case;
+pub use hostile::bodies;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 

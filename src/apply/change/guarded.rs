@@ -1,0 +1,326 @@
+//! A step that can cut our own connection: the host keeps what it touches and is armed first; the step is proven over a new
+//! connection and confirmed over that one. Whatever goes wrong in between, the host puts everything back: when it is told
+//! to, when the time is over, or with its next boot.
+
+use super::look::{again_seen, read};
+use super::{Acted, Halt, Step, over};
+use crate::apply::context::Event;
+use crate::apply::precondition::{Seen, Verdict, go_on, reads};
+use crate::apply::trouble::{self, complaint_of};
+use crate::base::Digest;
+use crate::plan::NodeKind;
+use crate::resource::guard::{Guard, because};
+use crate::resource::{Action, Read};
+use crate::state::run_status::Intent;
+use crate::state::{Entry, Outcome};
+use crate::system::clock::{self, Deadline};
+use crate::transport::{Performed, TransportError, Upkeep};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often what the wishes need then may be done: a unit can only be judged once its file is there.
+const ROUNDS: usize = 3;
+/// How long a question about a guard may take.
+const QUESTION: Duration = Duration::from_secs(20);
+/// What a host may take to put everything back, or to boot, after the guard's time is over.
+const GRACE: Duration = Duration::from_secs(300);
+
+/// The attribute by which a unit says that no restart is owed.
+const RESTARTED: &str = "restarted";
+
+/// A guard that is armed on the host.
+pub(super) struct Watch {
+    token: String,
+    guard: Guard,
+    seconds: u32,
+    /// Until then it can be confirmed with certainty: earlier than the guard's own time is over.
+    prove: Deadline,
+    /// Until then the host must have put everything back.
+    back: Deadline,
+}
+
+/// How it stands with a guard.
+enum Standing {
+    Armed,
+    Reverting,
+    /// What could not be put back.
+    Reverted(String),
+    None,
+    NotTold,
+}
+
+impl<'a> Step<'a> {
+    /// Why what is not as wished yet needs a guard; nothing where it needs none. On this very machine there is no connection.
+    pub(super) fn guard_reason(&self, seen: &[Seen]) -> Option<String> {
+        if self.shared.context.hosts.get(self.host).is_some_and(|access| access.local) {
+            return None;
+        }
+        let ours = self.shared.host(self.host).ssh_netdevs;
+        let open = seen.iter().filter(|s| !s.is_settled());
+        let found = open.filter_map(|s| because(&s.member.wish, &s.assessment, &ours)).next();
+        found.or_else(|| match &self.node.kind {
+            NodeKind::Change { guard: Some(guard), .. } => Some(guard.because.clone()),
+            _ => None,
+        })
+    }
+
+    /// Acts under a guard.
+    pub(super) async fn act_guarded(
+        &mut self,
+        actions: Vec<Action>,
+        seen: Vec<Seen<'a>>,
+        earlier: Option<Intent>,
+        because: &str,
+    ) -> Result<super::Finish, Halt> {
+        self.keep_to_the_limit(&seen)?;
+        let wishes = self.node.members().iter().map(|member| &member.wish);
+        let guard = Guard::over(&actions, wishes).map_err(|word| {
+            self.refused(Verdict::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
+        })?;
+        let begun = self.intend(&actions, &seen, earlier, None).await?;
+        let watch = self.arm(guard, &begun).await?;
+        match self.prove(&watch, actions, &seen).await {
+            Ok(now) => match self.confirm_guard(&watch).await {
+                true => Ok(self.done(&now, Some(&begun))),
+                false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time").await),
+            },
+            Err(why) => Err(self.taken_back(&watch, &seen, &why).await),
+        }
+    }
+
+    async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {
+        let seconds = self.shared.plan.rollout.guard_s();
+        let token = intent.token.clone();
+        let arm = Upkeep::Arm { token: token.clone(), guard: guard.clone(), seconds };
+        let reason = match self.ask(&arm).await {
+            Ok(Performed::Ended { code: 0, .. }) => {
+                // The host's own time began a moment ago; the quarter that is left over covers that.
+                let whole = Duration::from_secs(seconds.into());
+                let watch = Watch { token, guard, seconds, prove: Deadline::after(whole * 3 / 4), back: Deadline::after(whole + GRACE) };
+                let (node, guard) = (self.node.id.clone(), watch.token.clone());
+                self.shared.journal.commit(Entry::GuardArmed { node: node.clone(), guard, seconds }).await?;
+                (self.shared.sink)(Event::GuardArmed { node, seconds });
+                return Ok(watch);
+            }
+            Ok(Performed::Ended { code: 75, stdout, .. }) => format!("the guard {} is still armed", stdout.trim()),
+            Ok(Performed::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
+            Ok(Performed::Unknown { reason }) => reason,
+            Err(error) => error.to_string(),
+        };
+        let problem = trouble::guard_not_armed(&self.node.id, &reason, &self.shared.next);
+        Err(over(Outcome::Failed { reason: format!("its guard could not be armed: {reason}") }, problem))
+    }
+
+    /// Acts and reads again over new connections until all is as wished; else why it is not.
+    async fn prove(&mut self, watch: &Watch, mut actions: Vec<Action>, seen: &[Seen<'a>]) -> Result<Vec<Seen<'a>>, String> {
+        let mut done: Vec<Action> = Vec::new();
+        for round in 1.. {
+            let acted = clock::within(watch.prove.left(), self.perform(&actions, &watch.token)).await;
+            if let Some(Acted::Failed { word, code, stderr, .. }) = acted {
+                return Err(format!("{} failed: {}", word.replace('_', " "), complaint_of(code, &stderr)));
+            }
+            done.append(&mut actions);
+            let now = self.look_under_guard(watch, seen, &done).await?;
+            if now.iter().all(Seen::is_settled) {
+                return Ok(now);
+            }
+            let what: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(Seen::what_differs).collect();
+            let not_so = || format!("read again over a new connection it is not as wished: {}", what.join("; "));
+            actions = self.further(watch, &now).filter(|_| round < ROUNDS).ok_or_else(not_so)?;
+            if !matches!(self.standing(watch).await, Standing::Armed) {
+                return Err("its guard is no longer armed".to_owned());
+            }
+        }
+        Err("it did not come to an end".to_owned())
+    }
+
+    /// What is still to be done, if it was announced, may be done, and can be put back by the guard that is armed.
+    fn further(&self, watch: &Watch, now: &[Seen]) -> Option<Vec<Action>> {
+        let Verdict::Act(actions) = go_on(&self.node.kind, now) else { return None };
+        let covered = Guard::over(&actions, []).is_ok_and(|guard| watch.guard.covers(&guard));
+        (covered && self.keep_to_the_limit(now).is_ok()).then_some(actions)
+    }
+
+    /// Reads over a new connection until all is as wished, or something is to be done that was not done yet, or it has had
+    /// the time to settle.
+    async fn look_under_guard(&mut self, watch: &Watch, seen: &[Seen<'a>], done: &[Action]) -> Result<Vec<Seen<'a>>, String> {
+        let wanted = self.wanted();
+        let (mut now, mut why, mut settle) = (None, None, None);
+        self.writer = None;
+        loop {
+            let left = watch.prove.left();
+            if left.is_zero() || settle.is_some_and(|settle: Deadline| settle.left().is_zero()) {
+                break;
+            }
+            match clock::within(left, self.look_once(&wanted)).await {
+                None => why = Some(format!("no answer within {} s", watch.seconds * 3 / 4)),
+                Some(Err(error)) => (self.writer, why) = (None, Some(error.one_line())),
+                Some(Ok(answers)) => {
+                    let seen = again_seen(seen, &answers);
+                    let new = |action: &Action| !done.contains(action);
+                    let over = seen.iter().all(Seen::is_settled)
+                        || matches!(go_on(&self.node.kind, &seen), Verdict::Act(more) if more.iter().any(new));
+                    now = Some(seen);
+                    if over {
+                        break;
+                    }
+                    settle = settle.or_else(|| Some(Deadline::after(self.shared.context.patience.settle)));
+                }
+            }
+            clock::pause(self.shared.context.patience.settle_poll).await;
+        }
+        now.ok_or_else(|| format!("no new connection could be made: {}", why.unwrap_or_else(|| "there was no time left".to_owned())))
+    }
+
+    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<crate::resource::Answers, TransportError> {
+        if self.writer.is_none() {
+            self.writer = Some(self.shared.connect(self.host).await?);
+        }
+        match &self.writer {
+            Some(writer) => read(writer, wanted).await,
+            None => Err(self.no_connection()),
+        }
+    }
+
+    fn no_connection(&self) -> TransportError {
+        TransportError::Lost { host: self.host.to_owned(), reason: "there is no connection".to_owned() }
+    }
+
+    /// A question over the connection that there is.
+    async fn ask(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
+        match &self.writer {
+            Some(writer) => writer.upkeep(upkeep).await,
+            None => Err(self.no_connection()),
+        }
+    }
+
+    /// The same over a new one where there is none; one that gives no answer is dropped.
+    async fn ask_anew(&mut self, upkeep: &Upkeep) -> Option<(i32, String)> {
+        if self.writer.is_none() {
+            self.writer = clock::within(QUESTION, self.shared.connect(self.host)).await.and_then(Result::ok);
+        }
+        match clock::within(QUESTION, self.ask(upkeep)).await {
+            Some(Ok(Performed::Ended { code, stdout, .. })) => Some((code, stdout)),
+            _ => {
+                self.writer = None;
+                None
+            }
+        }
+    }
+
+    /// Confirms over the connection that has proven the step; true when the guard is gone.
+    async fn confirm_guard(&mut self, watch: &Watch) -> bool {
+        let disarm = Upkeep::Disarm { token: watch.token.clone() };
+        let mut asked = false;
+        while !watch.prove.left().is_zero() {
+            match self.ask_anew(&disarm).await {
+                // What was confirmed with an answer that got lost is gone when it is asked again.
+                Some((0, _)) => return self.note_over(watch, true, ""),
+                Some((1, _)) if asked => return self.note_over(watch, true, ""),
+                Some((75 | 1, _)) => return false,
+                _ => asked = true,
+            }
+            clock::pause(self.shared.context.patience.settle_poll).await;
+        }
+        false
+    }
+
+    fn note_over(&self, watch: &Watch, confirmed: bool, failed: &str) -> bool {
+        let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
+        self.shared.journal.note(Entry::GuardOver { node: node.clone(), guard, confirmed, failed });
+        (self.shared.sink)(Event::GuardOver { node, confirmed });
+        confirmed
+    }
+
+    async fn standing(&mut self, watch: &Watch) -> Standing {
+        match self.ask_anew(&Upkeep::Guard { token: watch.token.clone() }).await {
+            None => Standing::NotTold,
+            Some((0, said)) => match said.trim().split_once(' ').unwrap_or((said.trim(), "")) {
+                ("armed", _) => Standing::Armed,
+                ("reverting", _) => Standing::Reverting,
+                ("reverted", failed) => Standing::Reverted(failed.trim().to_owned()),
+                _ => Standing::NotTold,
+            },
+            Some(_) => Standing::None,
+        }
+    }
+
+    /// Has the host put everything back, and waits until it has: at once where it can be told to, else when the guard's time
+    /// is over. Nothing where that could not be seen.
+    async fn wait_until_back(&mut self, watch: &Watch) -> Option<String> {
+        (self.shared.sink)(Event::GuardFires { node: self.node.id.clone(), seconds: watch.seconds });
+        while !watch.back.left().is_zero() {
+            match self.standing(watch).await {
+                Standing::Reverted(failed) => return Some(failed),
+                Standing::Armed => drop(self.ask_anew(&Upkeep::Fire { token: watch.token.clone() }).await),
+                Standing::None => return None,
+                Standing::Reverting | Standing::NotTold => {}
+            }
+            clock::pause(self.shared.context.patience.settle_poll).await;
+        }
+        None
+    }
+
+    async fn taken_back(&mut self, watch: &Watch, before: &[Seen<'a>], why: &str) -> Halt {
+        let (id, host, next) = (&self.node.id, self.host, &self.shared.next);
+        let Some(failed) = self.wait_until_back(watch).await else {
+            let problem = trouble::guard_not_seen(id, host, &watch.token, why, next);
+            return over(Outcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") }, problem);
+        };
+        self.note_over(watch, false, &failed);
+        let as_before = failed.is_empty() && self.is_as_before(before).await;
+        let problem = trouble::taken_back(id, host, why, as_before, &failed, next);
+        over(Outcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
+    }
+
+    /// A netdev that was told to come up again may take a while to be as it was. A restart that was owed before may be done
+    /// now: the guard has restarted the unit.
+    async fn is_as_before(&mut self, before: &[Seen<'a>]) -> bool {
+        let found = |seen: &[Seen]| {
+            let judged = seen.iter().flat_map(|s| s.assessment.attributes.iter().map(move |(name, a)| (s.address(), name, &a.found)));
+            Digest::of(&judged.filter(|(_, name, _)| *name != RESTARTED).collect::<Vec<_>>())
+        };
+        let (wanted, before_found) = (self.wanted(), found(before));
+        let settle = Deadline::after(self.shared.context.patience.settle);
+        loop {
+            match clock::within(QUESTION, self.look_once(&wanted)).await {
+                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => return true,
+                Some(Ok(_)) => {}
+                _ => self.writer = None,
+            }
+            if settle.left().is_zero() {
+                return false;
+            }
+            clock::pause(self.shared.context.patience.settle_poll).await;
+        }
+    }
+
+    fn wanted(&self) -> BTreeSet<Read> {
+        self.node.members().iter().flat_map(reads).collect()
+    }
+
+    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed over this connection, which
+    /// is a new one; anything else is put back first. True when the host has to be looked at again.
+    pub(super) async fn settle_earlier_guard(&mut self, earlier: &Intent, seen: &[Seen<'a>]) -> Result<bool, Halt> {
+        let seconds = self.shared.plan.rollout.guard_s();
+        let whole = Duration::from_secs(seconds.into());
+        let (prove, back) = (Deadline::after(whole), Deadline::after(whole + GRACE));
+        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
+        match self.standing(&watch).await {
+            Standing::None => return Ok(false),
+            Standing::Reverted(failed) => {
+                self.note_over(&watch, false, &failed);
+                return Ok(false);
+            }
+            Standing::Armed if seen.iter().all(Seen::is_settled) && self.confirm_guard(&watch).await => return Ok(false),
+            Standing::Armed | Standing::Reverting | Standing::NotTold => {}
+        }
+        match self.wait_until_back(&watch).await {
+            Some(failed) => {
+                self.note_over(&watch, false, &failed);
+                Ok(true)
+            }
+            None => Err(self.unknown("its guard was armed, and whether it has put everything back is not known".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Looks at the step's host: before anything is done, and again after a connection was lost, once what goes on there by
+//! itself is over.
+
+use super::{Halt, Step, over};
+use crate::apply::idle::{Busy, idle};
+use crate::apply::precondition::{Seen, has_moved, moves_by_plan, reads, see};
+use crate::apply::trouble;
+use crate::plan::{Member, Node, NodeKind};
+use crate::resource::{Action, Answers, Read};
+use crate::state::Outcome;
+use crate::system::clock;
+use crate::transport::{TransportError, Writer};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+impl<'a> Step<'a> {
+    /// Connects and reads. The first step on a host also compares what the later ones will find with the plan, so that a
+    /// host that moved is left alone before anything of it is changed.
+    pub(super) async fn look(&mut self) -> Result<Answers, Halt> {
+        let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
+        if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
+            return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
+        }
+        let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
+        let mut wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
+        wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
+        let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
+        self.writer = Some(writer);
+        for (node, member) in ahead {
+            if let Some(reason) = has_moved(&see(member, self.shared.prior(&member.wish.address), &answers, false)) {
+                let outcome = Outcome::Stale { reason: reason.clone() };
+                return Err(over(outcome, trouble::stale(&node.id, &reason, &self.shared.next)));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The resources of the host's other steps that nothing of ours has touched or will touch before.
+    fn ahead(&self) -> Vec<(&'a Node, &'a Member)> {
+        let shared = self.shared;
+        let untouched = |m: &usize| {
+            let node = &shared.plan.nodes[*m];
+            let begun = shared.earlier.nodes.get(&node.id).is_some_and(|status| status.intent.is_some() || status.outcome.is_some());
+            *m != self.n && node.is_change() && node.held.is_none() && !begun && !shared.may_have_moved(*m)
+        };
+        let nodes = shared.on_target(self.node.target.as_ref()).iter().copied().filter(untouched).map(|m| &shared.plan.nodes[m]);
+        nodes.flat_map(|node| node.members().iter().map(move |member| (node, member))).filter(|(_, m)| !moves_by_plan(m)).collect()
+    }
+
+    /// A new connection, tried for as long as a resource may take to settle. An attempt that is under way then, say against
+    /// a packet filter that swallows it, is seen through.
+    pub(super) async fn reconnect(&mut self) -> Result<(), TransportError> {
+        self.writer = None;
+        let patience = &self.shared.context.patience;
+        let end = clock::Deadline::after(patience.settle);
+        loop {
+            match self.shared.connect(self.host).await {
+                Ok(writer) => {
+                    self.writer = Some(writer);
+                    return Ok(());
+                }
+                Err(error) if end.left().is_zero() => return Err(error),
+                Err(_) => clock::pause(patience.settle_poll).await,
+            }
+        }
+    }
+
+    pub(super) fn looks(&self) -> u32 {
+        self.shared.context.patience.looks()
+    }
+
+    /// What the host looks like after the connection was lost. What this attempt began and still runs is waited for.
+    pub(super) async fn look_again(&mut self, reason: &str, limit: Duration, token: &str) -> Result<Answers, Halt> {
+        let wanted = self.node.members().iter().flat_map(reads).collect();
+        if self.reconnect().await.is_ok() {
+            self.until_idle(limit, token).await?;
+            if let Some(writer) = &self.writer
+                && let Ok(answers) = read(writer, &wanted).await
+            {
+                return Ok(answers);
+            }
+        }
+        Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
+    }
+
+    /// How long an action may take: of these, or of those that were planned.
+    pub(super) fn longest(&self, actions: &[Action]) -> Duration {
+        let planned: &[Action] = if let NodeKind::Change { actions, .. } = &self.node.kind { actions } else { &[] };
+        let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
+        longest.unwrap_or_default().max(self.shared.context.patience.earlier_step)
+    }
+
+    /// Waits for what an attempt began on the host, also over new connections; whether there was something to wait for.
+    pub(super) async fn until_idle(&mut self, limit: Duration, token: &str) -> Result<bool, Halt> {
+        let shared = self.shared;
+        let mut connections = 5;
+        loop {
+            let Some(writer) = &self.writer else { return Err(self.unknown("there is no connection".to_owned())) };
+            match idle(self.host, writer, &shared.context, &shared.sink, limit, Some(&shared.run), Some(token)).await {
+                Ok(waited) => return Ok(waited),
+                Err(Busy::NotAsked(_) | Busy::NotTold(_)) if connections > 0 && self.reconnect().await.is_ok() => connections -= 1,
+                Err(busy) => return Err(self.unknown(busy.reason())),
+            }
+        }
+    }
+
+    /// After a failure: reads once more, so that the one on call knows whether the step is half done.
+    pub(super) async fn is_untouched(&self, before: &[Seen<'a>]) -> bool {
+        let wanted = self.node.members().iter().flat_map(reads).collect();
+        let Some(writer) = &self.writer else { return false };
+        let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
+        now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
+    }
+}
+
+/// The same resources by new answers.
+pub(super) fn again_seen<'a>(seen: &[Seen<'a>], answers: &Answers) -> Vec<Seen<'a>> {
+    seen.iter().map(|s| see(s.member, s.prior.clone(), answers, true)).collect()
+}
+
+pub(super) async fn read(writer: &Writer, wanted: &BTreeSet<Read>) -> Result<Answers, TransportError> {
+    let wanted: Vec<Read> = wanted.iter().cloned().collect();
+    writer.reader().read(&wanted).await
+}

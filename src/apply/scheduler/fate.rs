@@ -1,0 +1,71 @@
+//! What becomes of a step once everything before it is over: whether something is in its way, and who passes a barrier.
+
+use super::super::steps::Role;
+use super::{Progress, Scheduler};
+use crate::base::Target;
+use crate::state::{Outcome, Skip};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Scheduler {
+    pub(super) fn obstacle(&self, n: usize) -> Option<Outcome> {
+        let target = self.steps[n].target.as_ref();
+        if let Some(cause) = target.and_then(|target| self.isolated.get(target)) {
+            return Some(Outcome::Skipped { because: Skip::Target { node: self.steps[*cause].id.clone() } });
+        }
+        let missing = self.steps[n].after.iter().find_map(|before| match &self.progress[*before] {
+            Progress::Over(outcome) if !outcome.is_done() => Some(*before),
+            _ => target.and_then(|target| self.gaps.get(before)?.get(target).copied()),
+        })?;
+        Some(self.consequence(missing))
+    }
+
+    /// What the fate of one step means for those that need it.
+    fn consequence(&self, missing: usize) -> Outcome {
+        let node = self.steps[missing].id.clone();
+        match &self.progress[missing] {
+            Progress::Over(Outcome::Held { .. }) => Outcome::Held { reason: format!("it needs {node}, which is held") },
+            _ if matches!(self.steps[missing].role, Role::Gate(_)) => Outcome::Skipped { because: Skip::Gate { node } },
+            _ => Outcome::Skipped { because: Skip::Dependency { node } },
+        }
+    }
+
+    /// A barrier lets the others pass when some hosts are left behind, as long as the budget has room for them.
+    pub(super) fn pass_barrier(&mut self, n: usize) -> Outcome {
+        let mut gaps: BTreeMap<Target, usize> = BTreeMap::new();
+        for before in self.steps[n].after.clone() {
+            gaps.extend(self.gaps.get(&before).cloned().unwrap_or_default());
+            if matches!(&self.progress[before], Progress::Over(outcome) if !outcome.is_done()) {
+                match self.steps[before].host().filter(|_| !self.budget_is_used_up()) {
+                    Some(host) => drop(gaps.insert(host.clone(), before)),
+                    None => return self.consequence(before),
+                }
+            }
+        }
+        self.gaps.insert(n, gaps);
+        Outcome::Done { changed: false }
+    }
+
+    pub(super) fn budget_is_used_up(&self) -> bool {
+        self.lost_in_run.len() >= self.limits.failure_budget.max(1)
+    }
+
+    /// A gate proves the hosts that are left; without any there is no proof. A canary must come through whole.
+    pub(super) fn gate_obstacle(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<Outcome> {
+        let is_lost = |host: &&Target| self.isolated.contains_key(*host);
+        let canary = self.steps[n].wave == 0 && hosts.iter().any(|host| is_lost(&host));
+        if !canary && !self.to_be_proven(hosts).is_empty() {
+            return None;
+        }
+        let lost = hosts.iter().find_map(|host| self.isolated.get(host)).copied();
+        let is_missing = |before: &&usize| matches!(&self.progress[**before], Progress::Over(outcome) if !outcome.is_done());
+        let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;
+        Some(Outcome::Skipped { because: Skip::Dependency { node: self.steps[cause].id.clone() } })
+    }
+
+    /// The hosts of a gate on which something was done and nothing went wrong.
+    pub(super) fn to_be_proven(&self, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
+        let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
+        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done));
+        hosts.iter().filter(|host| !self.isolated.contains_key(*host)).filter(touched).cloned().collect()
+    }
+}

@@ -1,0 +1,124 @@
+//! Which of the steps that may start do so, within the budget, the number at once and what was ordered; and what is done
+//! when none may and nothing runs.
+
+use super::super::signal::Command;
+use super::super::steps::Role;
+use super::{Progress, Scheduler};
+use crate::base::Target;
+use crate::state::{Outcome, Skip};
+use std::collections::BTreeSet;
+
+impl Scheduler {
+    /// Starts what may start.
+    pub(super) fn start(&mut self, commands: &mut Vec<Command>) {
+        let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
+        if self.interrupted || self.paused || self.stopped.is_some() || self.running.len() >= self.limits.parallel {
+            return;
+        }
+        if self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
+            self.stopped = Some(Skip::Budget);
+            return;
+        }
+        self.wave = Some(wave);
+        let startable: Vec<usize> = self.ready.range(..(wave + 1, 0)).map(|(_, n)| *n).collect();
+        for n in startable {
+            if self.running.len() >= self.limits.parallel {
+                return;
+            }
+            match self.steps[n].role.clone() {
+                Role::Gate(hosts) => {
+                    let hosts = self.to_be_proven(&hosts);
+                    self.check(n, hosts, commands);
+                }
+                _ => self.run(n, commands),
+            }
+        }
+    }
+
+    fn run(&mut self, n: usize, commands: &mut Vec<Command>) {
+        let Some(target) = self.steps[n].target.clone() else { return };
+        if self.busy.contains(&target) || !self.admits(n) || (self.budget_is_used_up() && !self.begun.contains(&target)) {
+            return;
+        }
+        if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
+            self.disturbed.entry(host.clone()).or_insert(Some(n));
+        }
+        self.begun.insert(target.clone());
+        self.busy.insert(target);
+        self.mark_running(n);
+        commands.push(Command::Run { step: n });
+    }
+
+    fn check(&mut self, n: usize, hosts: BTreeSet<Target>, commands: &mut Vec<Command>) {
+        self.mark_running(n);
+        commands.push(Command::Check { step: n, hosts });
+    }
+
+    fn mark_running(&mut self, n: usize) {
+        self.ready.remove(&(self.steps[n].wave, n));
+        self.running.insert(n);
+        self.progress[n] = Progress::Running;
+    }
+
+    /// The budget: a disruptive step may start on a host that is out already, or when one more fits in.
+    fn admits(&self, n: usize) -> bool {
+        match self.steps[n].host().filter(|_| self.steps[n].disruptive) {
+            Some(host) => self.disturbed.contains_key(host) || self.lost.contains(host) || self.unavailable() < self.limits.max_unavailable,
+            None => true,
+        }
+    }
+
+    /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
+    pub(super) fn unstick(&mut self, commands: &mut Vec<Command>) -> bool {
+        let because = if self.interrupted { Some(Skip::Interrupted) } else { self.stopped.clone() };
+        if self.paused && because.is_none() {
+            return false;
+        }
+        if matches!(because, Some(Skip::Window | Skip::Deadline))
+            && let Some((gate, hosts)) = self.early_gate()
+        {
+            self.check(gate, hosts, commands);
+            return false;
+        }
+        if let Some(because) = because {
+            for n in 0..self.steps.len() {
+                if !self.is_over(n) {
+                    self.settle(n, Outcome::Skipped { because: because.clone() }, commands);
+                }
+            }
+            return true;
+        }
+        match self.early_gate() {
+            Some((gate, hosts)) => {
+                self.check(gate, hosts, commands);
+                false
+            }
+            None => {
+                self.stopped = Some(Skip::Budget);
+                true
+            }
+        }
+    }
+
+    /// A gate that waits for hosts which wait for slots that its other hosts hold: those are checked first.
+    fn early_gate(&self) -> Option<(usize, BTreeSet<Target>)> {
+        let wave = *self.left_in_wave.first_key_value()?.0;
+        self.steps.iter().enumerate().find_map(|(n, step)| {
+            let Role::Gate(hosts) = &step.role else { return None };
+            if self.is_over(n) || step.wave > wave {
+                return None;
+            }
+            let is_through = |host: &&Target| {
+                let steps = self.of_target.get(*host).into_iter().flatten();
+                steps.into_iter().all(|m| self.is_over(*m) || self.steps[*m].wave > step.wave)
+            };
+            let free: BTreeSet<Target> = hosts
+                .iter()
+                .filter(|host| self.disturbed.contains_key(*host) && !self.isolated.contains_key(*host))
+                .filter(is_through)
+                .cloned()
+                .collect();
+            (!free.is_empty()).then_some((n, free))
+        })
+    }
+}

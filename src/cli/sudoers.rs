@@ -1,0 +1,33 @@
+//! `railwright sudoers`.
+
+use super::inventory::Inventory;
+use super::pipeline::{self, Source};
+use super::{Exit, Failure};
+use crate::observe::sealed;
+use crate::report;
+use crate::resource::rights;
+use crate::state::State;
+use std::path::PathBuf;
+
+/// Print the lines of sudoers by which a user without rights can read these hosts for plan and drift
+///
+/// Exact commands that only read, never a shell. Without them the user sees what the world may see, and the rest is unknown.
+/// Connects to nothing.
+#[derive(Debug, clap::Args)]
+pub struct Sudoers {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// The user on the hosts
+    #[arg(long, value_name = "NAME", value_parser = Inventory::user_name, default_value = "railwright-drift")]
+    pub user: String,
+}
+
+/// Prints the lines for everything that these hosts are asked.
+pub fn run(arguments: &Sudoers) -> Result<Exit, Failure> {
+    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let last = State::load(&prepared.folder)?.last_applied;
+    // Not the host's own record: it holds what stood in files before they were changed.
+    let needs = rights::needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
+    report::out::print(&report::sudoers::fragment(&arguments.user, &prepared.inventory.path, &needs));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,219 @@
+//! Which targets need no plan of their own. Those that differ in nothing but their names get the steps of the first of them.
+//! So do those that want or say something of their own (an address, a serial number), where that makes no difference to
+//! which steps there are and in which order; only what is their own is judged again.
+
+use super::draft::is_remembered;
+use super::judge::{Item, KindLookup, Status, judge_again};
+use super::part::{Group, Part};
+use super::{Applied, Reason, Selection};
+use crate::base::Address;
+use crate::resource::host::ssh_lines;
+use crate::resource::{Action, Answers, Plane, Wish};
+use rustc_hash::FxHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// How many targets with the same resources are kept to compare others with: a fleet has few classes, and where every
+/// target is different a long search would find nothing.
+const NEAR: usize = 8;
+
+/// The targets that were planned so far.
+pub(super) struct Alike<'a> {
+    selection: &'a Selection,
+    kinds: KindLookup<'a>,
+    /// By a hash over all that counts.
+    same: HashMap<u64, Vec<usize>>,
+    /// By a hash over the names of their resources.
+    near: HashMap<u64, Vec<usize>>,
+    models: Vec<Model<'a>>,
+}
+
+struct Model<'a> {
+    group: Group<'a>,
+    place: usize,
+    /// How its resources were judged; empty where it is no model for others that are only near.
+    items: Vec<Item>,
+    /// The keys of what is read for each of them.
+    reads: Vec<Vec<String>>,
+}
+
+impl<'a> Alike<'a> {
+    /// None yet.
+    pub fn new(selection: &'a Selection, kinds: KindLookup<'a>) -> Self {
+        Alike { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new() }
+    }
+
+    /// The part of this group, made from one of those that are there.
+    pub fn part(&self, group: &Group, parts: &[Part]) -> Option<Part> {
+        if !self.can_be(group) {
+            return None;
+        }
+        let (target, names) = (group.targets[0], names(group));
+        let equal = self.same.get(&whole(group, names)).into_iter().flatten().map(|model| &self.models[*model]);
+        if let Some(model) = equal.into_iter().find(|model| is_same(&model.group, group)) {
+            return Some(parts[model.place].renamed(target));
+        }
+        self.near.get(&names)?.iter().find_map(|model| {
+            let model = &self.models[*model];
+            let part = &parts[model.place];
+            let own = model.own(group, part, self.kinds)?;
+            Some(part.renamed(target).with_own(&own, &model.items))
+        })
+    }
+
+    /// Remembers a group that was planned, with the place of its part and how its resources were judged.
+    pub fn learn(&mut self, group: Group<'a>, place: usize, mut items: Vec<Item>) {
+        if !self.can_be(&group) {
+            return;
+        }
+        let (number, names) = (self.models.len(), names(&group));
+        self.same.entry(whole(&group, names)).or_default().push(number);
+        let near = self.near.entry(names).or_default();
+        if near.len() < NEAR {
+            near.push(number);
+        } else {
+            items.clear();
+        }
+        let keys = |item: &Item| -> Vec<String> {
+            (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish).iter().map(|read| read.key()).collect())
+        };
+        let reads = items.iter().map(keys).collect();
+        self.models.push(Model { group, place, items, reads });
+    }
+
+    /// One that `--target` or `--exclude` names is like no other.
+    fn can_be(&self, group: &Group) -> bool {
+        matches!(group.targets.as_slice(), [target] if !self.selection.names(target))
+    }
+}
+
+impl Model<'_> {
+    /// What of a group is its own, judged, by path; nothing where that would make other steps.
+    fn own<'g>(&self, group: &'g Group, part: &Part, kinds: KindLookup) -> Option<BTreeMap<&'g [String], Item>> {
+        let is_named_alike = self.group.wishes.iter().map(|wish| &wish.address.path).eq(group.wishes.iter().map(|wish| &wish.address.path))
+            && self.group.applied.iter().map(|(address, _)| &address.path).eq(group.applied.iter().map(|(address, _)| &address.path));
+        let is_reached_alike = ssh_lines(self.group.answers[0]).eq(ssh_lines(group.answers[0]));
+        if !is_named_alike || !is_reached_alike || !part.is_whole() || self.items.is_empty() {
+            return None;
+        }
+        let said = unlike(self.group.answers[0], group.answers[0]);
+        let wishes: BTreeMap<&[String], &'g Wish> = group.wishes.iter().map(|wish| (&wish.address.path[..], *wish)).collect();
+        let records: BTreeMap<&[String], (&'g Address, &'g Applied)> =
+            group.applied.iter().map(|(address, applied)| (&address.path[..], (*address, *applied))).collect();
+        let mut own = BTreeMap::new();
+        for (item, reads) in self.items.iter().zip(&self.reads) {
+            let path = &item.wish.address.path[..];
+            let (record, of_model) = (records.get(path).copied(), self.group.applied_to(&item.wish.address));
+            let is_same_past = match (&record, of_model) {
+                (Some((address, applied)), Some(of_model)) => is_same_record(&(*address, *applied), &(*address, of_model)),
+                (None, None) => true,
+                _ => false,
+            };
+            let wish = wishes.get(path).filter(|_| !item.removal);
+            let is_same = is_same_past && wish.is_none_or(|wish| is_same_wish(wish, &item.wish));
+            if is_same && !reads.iter().any(|key| said.contains(key.as_str())) {
+                continue;
+            }
+            let (path, again) = match (wish, record) {
+                (Some(wish), record) => (&wish.address.path[..], judge_again(item, wish, record.map(|(_, a)| a), group.answers[0], kinds)?),
+                (None, Some((address, applied))) => {
+                    (&address.path[..], judge_again(item, &applied.wish(address), Some(applied), group.answers[0], kinds)?)
+                }
+                (None, None) => return None,
+            };
+            let is_adopted = again.status == Status::Met && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
+            if !is_alike(item, &again) || (again.status == Status::Met && is_adopted != part.adopts(path)) {
+                return None;
+            }
+            own.insert(path, again);
+        }
+        // What left a wish is told, and the model has nothing to tell.
+        super::dropped::dropped(group, kinds).is_empty().then_some(own)
+    }
+}
+
+/// Keys whose answers are not the same.
+fn unlike<'a>(a: &'a Answers, b: &'a Answers) -> BTreeSet<&'a str> {
+    let of =
+        |one: &'a Answers, other: &'a Answers| one.iter().filter(|(key, answer)| other.by_key(key) != Some(answer)).map(|(key, _)| key);
+    of(a, b).chain(of(b, a)).collect()
+}
+
+/// Whether two judgements of a resource give the same steps, whatever the steps write.
+fn is_alike(a: &Item, b: &Item) -> bool {
+    let (x, y) = (&a.assessment, &b.assessment);
+    let order = |wish: &Wish| wish.after.iter().map(|address| address.path.clone()).collect::<Vec<_>>();
+    a.wish.kind == b.wish.kind
+        && a.wish.body.get("guard") == b.wish.body.get("guard")
+        && order(&a.wish) == order(&b.wish)
+        && is_alike_status(&a.status, &b.status)
+        && (x.disruption, x.needs_reboot, &x.transaction) == (y.disruption, y.needs_reboot, &y.transaction)
+        && (&x.interrupts_netdev, &x.interrupts, &x.disturbs) == (&y.interrupts_netdev, &y.interrupts, &y.disturbs)
+        && (&x.watch, &x.announced, &x.known_after) == (&y.watch, &y.announced, &y.known_after)
+        && x.judges(Plane::Running) == y.judges(Plane::Running)
+        && x.actions.iter().filter_map(Action::path).eq(y.actions.iter().filter_map(Action::path))
+}
+
+fn is_alike_status(a: &Status, b: &Status) -> bool {
+    match (a, b) {
+        (Status::Change(a), Status::Change(b)) => is_alike_reason(a, b),
+        (Status::Held(a, text), Status::Held(b, other)) => is_alike_reason(a, b) && text == other,
+        (Status::Met, Status::Met) => true,
+        // What is unknown is told, each with its own words.
+        _ => false,
+    }
+}
+
+fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
+    match (a, b) {
+        (Reason::KnownAfter { step }, Reason::KnownAfter { step: other }) => step.path == other.path,
+        (Reason::Disturbed { .. }, _) | (_, Reason::Disturbed { .. }) => false,
+        (a, b) => a == b,
+    }
+}
+
+fn names(group: &Group) -> u64 {
+    let mut hash = FxHasher::default();
+    group.wishes.iter().for_each(|wish| wish.address.path.hash(&mut hash));
+    group.applied.iter().for_each(|(address, _)| address.path.hash(&mut hash));
+    // Which of its netdevs carry our own connection decides what needs a guard.
+    group.answers.iter().for_each(|answers| ssh_lines(answers).for_each(|line| line.hash(&mut hash)));
+    hash.finish()
+}
+
+/// Equal for groups that are the same; seldom equal for others.
+fn whole(group: &Group, names: u64) -> u64 {
+    let mut hash = FxHasher::default();
+    names.hash(&mut hash);
+    group.answers.iter().for_each(|answers| answers.hash(&mut hash));
+    hash.finish()
+}
+
+fn is_same(a: &Group, b: &Group) -> bool {
+    a.wishes.len() == b.wishes.len()
+        && a.applied.len() == b.applied.len()
+        && a.wishes.iter().zip(&b.wishes).all(|(a, b)| is_same_wish(a, b))
+        && a.applied.iter().zip(&b.applied).all(|(a, b)| is_same_record(a, b))
+        && a.answers == b.answers
+}
+
+fn is_same_wish(a: &Wish, b: &Wish) -> bool {
+    (Arc::ptr_eq(&a.address.path, &b.address.path) || a.address.path == b.address.path)
+        && (Arc::ptr_eq(&a.want, &b.want) || a.want == b.want)
+        && is_same_order(&a.after, &b.after)
+}
+
+/// Of their own targets: a group of one waits for no other.
+fn is_same_order(a: &[Address], b: &[Address]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.path == b.path)
+}
+
+/// When and in which run it was applied makes no difference to a plan.
+fn is_same_record((address, a): &(&Address, &Applied), (other, b): &(&Address, &Applied)) -> bool {
+    let Applied { kind, body, digest, module, places, after, before, adopted, run: _, at: _ } = a;
+    address.path == other.path
+        && (kind, digest, module, adopted) == (&b.kind, &b.digest, &b.module, &b.adopted)
+        && (body, places, before) == (&b.body, &b.places, &b.before)
+        && is_same_order(after, &b.after)
+}

@@ -1,0 +1,149 @@
+//! The digest of a plan: of everything in it but the digest. What many targets share goes in by its own digest, so that it is
+//! written out once and not ten thousand times.
+
+use super::model::{Member, Node, NodeKind, Plan};
+use crate::base::{Address, Digest};
+use crate::resource::Wish;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// The digest over everything but the digest.
+pub fn digest(plan: &Plan) -> Digest {
+    let Plan {
+        format_version,
+        made_by,
+        cluster,
+        inventory,
+        spec_digest,
+        modules,
+        state_digest,
+        observed_at,
+        narrowed,
+        rollout,
+        proof,
+        nodes,
+        unchanged,
+        unknown,
+        dropped,
+        digest: _,
+    } = plan;
+    let mut content = Content::default();
+    content.json(&(format_version, made_by, cluster, inventory, spec_digest, modules));
+    content.json(&(state_digest, observed_at, narrowed, rollout, proof));
+    content.json(&(unchanged, unknown, dropped));
+    content.number(nodes.len());
+    nodes.iter().for_each(|node| content.node(node));
+    content.end()
+}
+
+/// Every piece goes in with its length, so that no two plans give the same bytes.
+#[derive(Default)]
+struct Content {
+    hash: Sha256,
+    open: Vec<u8>,
+    /// Numbers of what is shared, by address in memory: the plan is borrowed as long as this lives.
+    places: FxHashMap<usize, usize>,
+    /// The same by content, so that what is equal has one number wherever it lies.
+    contents: FxHashMap<Digest, usize>,
+}
+
+impl Content {
+    fn end(mut self) -> Digest {
+        self.flush();
+        Digest::of_hash(self.hash)
+    }
+
+    fn flush(&mut self) {
+        self.hash.update(&self.open);
+        self.open.clear();
+    }
+
+    fn number(&mut self, number: usize) {
+        self.open.extend_from_slice(&(number as u64).to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len());
+        self.open.extend_from_slice(text.as_bytes());
+        if self.open.len() > 1 << 16 {
+            self.flush();
+        }
+    }
+
+    fn json(&mut self, value: &impl Serialize) {
+        let text = serde_json::to_string(value).expect("our own types have string keys and serialise without fail");
+        self.text(&text);
+    }
+
+    fn texts(&mut self, texts: &[String]) {
+        self.number(texts.len());
+        texts.iter().for_each(|text| self.text(text));
+    }
+
+    /// Written out where it is met first; then its number stands for it.
+    fn shared<T: Serialize + ?Sized>(&mut self, value: &Arc<T>) {
+        let place = Arc::as_ptr(value).cast::<u8>() as usize;
+        if let Some(number) = self.places.get(&place) {
+            return self.number(*number);
+        }
+        let digest = Digest::of(&value);
+        let next = self.contents.len();
+        let number = *self.contents.entry(digest.clone()).or_insert(next);
+        self.places.insert(place, number);
+        self.number(number);
+        if number == next {
+            self.text(digest.as_str());
+        }
+    }
+
+    fn address(&mut self, address: &Address) {
+        let Address { target, path, attribute } = address;
+        self.text(target.kind.word());
+        self.text(&target.name);
+        self.texts(path);
+        self.texts(attribute.as_slice());
+    }
+
+    fn node(&mut self, node: &Node) {
+        let Node { id, kind, target, disruption, interrupts, after, wave, held } = node;
+        self.text(id);
+        self.text(target.as_ref().map_or("", |target| target.kind.word()));
+        self.text(target.as_ref().map_or("", |target| &target.name));
+        self.text(disruption.word());
+        self.shared(interrupts);
+        self.texts(after);
+        self.number(*wave);
+        self.texts(held.as_slice());
+        match kind {
+            NodeKind::Change { members, actions, announced, disturbs, interrupts_netdev, guard } => {
+                self.text("change");
+                self.members(members);
+                self.shared(actions);
+                self.shared(announced);
+                self.shared(disturbs);
+                self.texts(interrupts_netdev.as_slice());
+                self.json(guard);
+            }
+            NodeKind::Adopt { members } => {
+                self.text("adopt");
+                self.members(members);
+            }
+            NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } | NodeKind::Gate { .. } | NodeKind::Barrier => self.json(kind),
+        }
+    }
+
+    fn members(&mut self, members: &[Member]) {
+        self.number(members.len());
+        for Member { wish, reason, found } in members {
+            let Wish { address, after, want } = wish;
+            self.address(address);
+            self.number(after.len());
+            after.iter().for_each(|address| self.address(address));
+            self.shared(want);
+            self.json(reason);
+            self.shared(found);
+        }
+    }
+}

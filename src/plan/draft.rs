@@ -1,0 +1,290 @@
+//! The items of a plan while they become nodes: what a change disturbs is looked at again, reboots are shared, changes are joined.
+
+use super::group::group;
+use super::guards::Guards;
+use super::judge::{Item, KindLookup, Status, differences};
+use super::model::{Found, Member, Node, NodeKind, Reason};
+use super::order::contract;
+use super::{Applied, LastApplied};
+use crate::base::Target;
+use crate::graph::Graph;
+use crate::resource::{Action, Disruption, Plane, Wish};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(super) struct Draft {
+    items: Vec<Item>,
+    graph: Graph,
+    kept: BTreeSet<usize>,
+    /// The kept ones of each target.
+    of_target: BTreeMap<Target, Vec<usize>>,
+    /// Items that become part of a node.
+    chosen: BTreeSet<usize>,
+    /// Edges among chosen items.
+    pub edges: BTreeSet<(usize, usize)>,
+    /// Items that come before their target's reboot, by target.
+    before_reboot: BTreeMap<Target, BTreeSet<usize>>,
+    guards: Guards,
+}
+
+impl Draft {
+    /// Of these, the kept ones.
+    pub fn new(items: Vec<Item>, graph: Graph, kept: BTreeSet<usize>, guards: Guards) -> Self {
+        let chosen: BTreeSet<usize> = kept.iter().copied().filter(|n| items[*n].changes()).collect();
+        let edges = contract(&graph, &chosen).into_iter().collect();
+        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+        for n in &kept {
+            of_target.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
+        }
+        Draft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), guards }
+    }
+
+    /// What a change resets is looked at again after it, also when it is as wished now.
+    pub fn disturb(&mut self) {
+        for (_, own) in self.of_target.clone() {
+            for by in own.iter().copied().filter(|n| self.chosen.contains(n)).collect::<Vec<_>>() {
+                let hit: Vec<usize> = own.iter().copied().filter(|n| disturbs(&self.items[by], &self.items[*n])).collect();
+                let first = if hit.is_empty() { BTreeSet::new() } else { self.graph.with_prerequisites([by]) };
+                for n in hit.into_iter().filter(|n| !first.contains(n)) {
+                    self.look_again(n, self.items[by].wish.address.to_string());
+                    self.edges.insert((by, n));
+                }
+            }
+        }
+    }
+
+    /// Steps that need a reboot share one, after all that they need. Everything else of the host comes after it, so that
+    /// nothing is done that the reboot would undo; what runs now is looked at again after it.
+    pub fn reboot(&mut self) {
+        let causes: Vec<usize> = self
+            .chosen
+            .iter()
+            .copied()
+            .filter(|n| self.items[*n].assessment.needs_reboot && matches!(self.items[*n].status, Status::Change(_)))
+            .collect();
+        for cause in causes {
+            let target = self.items[cause].wish.address.target.clone();
+            let on_target = |n: &usize| self.chosen.contains(n) && self.items[*n].wish.address.target == target;
+            let first: Vec<usize> = self.graph.with_prerequisites([cause]).into_iter().filter(on_target).collect();
+            self.before_reboot.entry(target).or_default().extend(first);
+        }
+        for target in self.before_reboot.keys().cloned().collect::<Vec<_>>() {
+            let by = format!("{target}/reboot");
+            let own = self.of_target.get(&target).into_iter().flatten().copied();
+            let met: Vec<usize> = own.filter(|n| self.is_running_and_met(*n)).collect();
+            for n in met {
+                self.look_again(n, by.clone());
+            }
+        }
+        self.edges.extend(contract(&self.graph, &self.chosen));
+        let turned = |(a, b): &(usize, usize)| self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a);
+        let keep: BTreeSet<_> = self.edges.iter().copied().filter(|edge| !turned(edge)).collect();
+        self.edges = keep;
+    }
+
+    fn is_running_and_met(&self, n: usize) -> bool {
+        let item = &self.items[n];
+        item.status == Status::Met && item.assessment.judges(Plane::Running)
+    }
+
+    fn look_again(&mut self, n: usize, by: String) {
+        let item = &mut self.items[n];
+        if item.status == Status::Met {
+            item.status = Status::Change(Reason::Disturbed { by });
+            self.chosen.insert(n);
+        }
+    }
+
+    fn rebooting(&self, n: usize) -> bool {
+        self.before_reboot.contains_key(&self.items[n].wish.address.target)
+    }
+
+    fn is_before_reboot(&self, n: usize) -> bool {
+        self.before_reboot.get(&self.items[n].wish.address.target).is_some_and(|first| first.contains(&n))
+    }
+
+    /// What came of it, in no order yet.
+    pub fn nodes(&self) -> Vec<Node> {
+        let edges: Vec<(usize, usize)> = self.edges.iter().copied().collect();
+        // A reboot stands between what comes before and after it, so a transaction is never joined across it.
+        let (early, late): (BTreeSet<usize>, BTreeSet<usize>) = self.chosen.iter().partition(|n| self.is_before_reboot(**n));
+        let mut groups = group(&self.items, &early, &within(&edges, &early));
+        groups.extend(group(&self.items, &late, &within(&edges, &late)));
+        self.guards.put_in_order(&mut groups, &self.items, &edges);
+        let mut names = BTreeMap::new();
+        let ids: Vec<String> = groups.iter().map(|members| self.id(members, &mut names)).collect();
+        let of: BTreeMap<usize, usize> = groups.iter().enumerate().flat_map(|(g, m)| m.iter().map(move |n| (*n, g))).collect();
+        let mut after: Vec<BTreeSet<String>> = vec![BTreeSet::new(); groups.len()];
+        for (a, b) in &edges {
+            if of[a] != of[b] {
+                after[of[b]].insert(ids[of[a]].clone());
+            }
+        }
+        let mut nodes: Vec<Node> = Vec::new();
+        for ((members, id), after) in groups.iter().zip(&ids).zip(after) {
+            nodes.push(self.change(members, id.clone(), after));
+        }
+        let mut first: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
+        for (members, id) in groups.iter().zip(&ids).filter(|(members, _)| self.is_before_reboot(members[0])) {
+            first.entry(&self.items[members[0]].wish.address.target).or_default().push(id.clone());
+        }
+        nodes.extend(self.before_reboot.keys().map(|target| reboot_node(target, first.remove(target).unwrap_or_default())));
+        nodes
+    }
+
+    fn id(&self, members: &[usize], names: &mut BTreeMap<String, usize>) -> String {
+        let first = &self.items[members[0]];
+        let held = matches!(first.status, Status::Held(..));
+        let name = match &first.assessment.transaction {
+            Some(word) if !held => {
+                format!("{}/transaction/{word}{}", first.wish.address.target, if first.removal { "-removal" } else { "" })
+            }
+            _ => return first.wish.address.to_string(),
+        };
+        let count = names.entry(name.clone()).and_modify(|c| *c += 1).or_insert(1);
+        if *count == 1 { name } else { format!("{name}-{count}") }
+    }
+
+    fn change(&self, members: &[usize], id: String, mut after: BTreeSet<String>) -> Node {
+        let items: Vec<&Item> = members.iter().map(|n| &self.items[*n]).collect();
+        let target = items[0].wish.address.target.clone();
+        if self.rebooting(members[0]) && !self.is_before_reboot(members[0]) {
+            after.insert(format!("{target}/reboot"));
+        }
+        let held = items.iter().find_map(|item| match &item.status {
+            Status::Held(_, text) => Some(text.clone()),
+            _ => None,
+        });
+        let union = |pick: fn(&Item) -> &Vec<String>| -> Vec<String> {
+            items.iter().flat_map(|item| pick(item)).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+        };
+        Node {
+            id,
+            kind: NodeKind::Change {
+                actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions)).into(),
+                announced: announced(&items).into(),
+                disturbs: union(|item| &item.assessment.disturbs).into(),
+                interrupts_netdev: items.iter().find_map(|item| item.assessment.interrupts_netdev.clone()),
+                guard: self.guards.of(&items),
+                members: items.iter().map(|item| member(item)).collect(),
+            },
+            target: Some(target),
+            disruption: items.iter().filter(|i| i.changes()).map(|item| item.assessment.disruption).max().unwrap_or_default(),
+            interrupts: union(|item| &item.assessment.interrupts).into(),
+            after: after.into_iter().collect(),
+            wave: 0,
+            held,
+        }
+    }
+
+    /// One node a target for all that is as wished and not remembered so.
+    pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, Node> {
+        let remembered = |wish: &Wish| is_remembered(wish, last.resources.get(&wish.address), kinds);
+        let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
+        for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == Status::Met && !remembered(&item.wish)) {
+            found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..member(item) });
+        }
+        let node = |(target, members): (&Target, Vec<Member>)| Node {
+            id: format!("{target}/found"),
+            kind: NodeKind::Adopt { members },
+            target: Some(target.clone()),
+            disruption: Disruption::None,
+            interrupts: Arc::default(),
+            after: Vec::new(),
+            wave: 0,
+            held: None,
+        };
+        found.into_iter().map(|found| (found.0.clone(), node(found))).collect()
+    }
+
+    /// How many are as wished, by target.
+    pub fn unchanged(&self) -> BTreeMap<Target, usize> {
+        let mut counts = BTreeMap::new();
+        for n in self.kept.iter().filter(|n| self.items[**n].status == Status::Met) {
+            *counts.entry(self.items[*n].wish.address.target.clone()).or_insert(0) += 1;
+        }
+        counts
+    }
+}
+
+fn reboot_node(target: &Target, after: Vec<String>) -> Node {
+    Node {
+        id: format!("{target}/reboot"),
+        kind: NodeKind::Reboot,
+        target: Some(target.clone()),
+        disruption: Disruption::Reboot,
+        interrupts: Arc::new(["everything that runs on the host".to_owned()]),
+        after,
+        wave: 0,
+        held: None,
+    }
+}
+
+fn within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(usize, usize)> {
+    edges.iter().copied().filter(|(a, b)| set.contains(a) && set.contains(b)).collect()
+}
+
+/// Of one target. `link/*` means every link of it.
+fn disturbs(by: &Item, other: &Item) -> bool {
+    let within = || other.wish.address.within_target();
+    by.assessment.disturbs.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => within().starts_with(prefix),
+        None => within() == *pattern,
+    })
+}
+
+/// What may be needed beyond the planned actions: the kind's own announcement, and for what an earlier step resets,
+/// whatever applying the same wish again takes (`*`).
+fn announced(items: &[&Item]) -> Vec<String> {
+    let mut words: BTreeSet<String> = items.iter().flat_map(|item| item.assessment.announced.iter().cloned()).collect();
+    if items.iter().any(|item| matches!(item.status, Status::Change(Reason::Disturbed { .. }))) {
+        words.insert("*".to_owned());
+    }
+    words.into_iter().collect()
+}
+
+/// One run for what can be joined; what is asked for twice is done once, at the later place.
+pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
+    let mut joined: Vec<Action> = Vec::new();
+    for action in actions {
+        if let Some(twice) = joined.iter().position(|before| before == action) {
+            joined.remove(twice);
+            joined.push(action.clone());
+        } else if !joined.iter_mut().any(|before| before.join(action)) {
+            joined.push(action.clone());
+        }
+    }
+    // A hold that is let go makes room for the one install of all, and a new hold keeps what that install brought.
+    joined.sort_by_key(|action| match action {
+        Action::HoldPackages { hold: false, .. } => 0,
+        Action::HoldPackages { hold: true, .. } => 2,
+        _ => 1,
+    });
+    joined
+}
+
+fn member(item: &Item) -> Member {
+    let reason = match &item.status {
+        Status::Change(reason) | Status::Held(reason, _) => reason.clone(),
+        Status::Met | Status::Unknown => Reason::Unknown,
+    };
+    Member { wish: item.wish.clone(), reason, found: Arc::new(found(item)) }
+}
+
+/// What was found of a resource.
+pub(super) fn found(item: &Item) -> Found {
+    Found {
+        differences: differences(&item.assessment),
+        removal: item.removal,
+        fingerprint: item.assessment.fingerprint(),
+        before: item.assessment.before.clone(),
+        residue: item.assessment.residue.clone(),
+        since: item.since.clone(),
+    }
+}
+
+/// Whether what was applied last is this wish, so that there is nothing to write down.
+pub(super) fn is_remembered(wish: &Wish, applied: Option<&Applied>, kinds: KindLookup) -> bool {
+    let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else { return false };
+    applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
+}

@@ -1,0 +1,77 @@
+//! Which changes can cut our own connection, so that the host itself has to watch over them; those of files, settings and
+//! units of one host go out together, because one without the other proves nothing (a packet filter's rules, and the unit
+//! that loads them).
+
+use super::RolloutPolicy;
+use super::judge::Item;
+use super::model::Guarded;
+use crate::base::{Address, Target};
+use crate::graph::Graph;
+use crate::resource::guard::because;
+use crate::resource::{Observation, host};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The word of the transaction that guarded changes of one host make.
+const TRANSACTION: &str = "guarded";
+
+/// Why resources need a guard, by their address.
+pub(super) struct Guards {
+    because: BTreeMap<Address, String>,
+    seconds: u32,
+}
+
+impl Guards {
+    /// Finds them among what changes.
+    pub fn mark(items: &mut [Item], observation: &Observation, rollout: &RolloutPolicy) -> Self {
+        let mut ours: BTreeMap<Target, BTreeSet<String>> = BTreeMap::new();
+        let mut found = BTreeMap::new();
+        for item in items.iter_mut().filter(|item| item.changes()) {
+            let target = &item.wish.address.target;
+            let none = BTreeSet::new();
+            let netdevs = match item.wish.kind == "link" || item.assessment.interrupts_netdev.is_some() {
+                true => ours.entry(target.clone()).or_insert_with(|| carrying(target, observation)),
+                false => &none,
+            };
+            let Some(reason) = because(&item.wish, &item.assessment, netdevs) else { continue };
+            found.insert(item.wish.address.clone(), reason);
+            // A link waits for others by what it finds, so each goes by itself; and what is joined already stays so.
+            if item.wish.kind != "link" && item.assessment.transaction.is_none() {
+                item.assessment.transaction = Some(TRANSACTION.to_owned());
+            }
+        }
+        Guards { because: found, seconds: rollout.guard_s() }
+    }
+
+    /// The guard of a node with these members.
+    pub fn of(&self, items: &[&Item]) -> Option<Guarded> {
+        let reasons: BTreeSet<&str> = items.iter().filter_map(|item| self.because.get(&item.wish.address)).map(String::as_str).collect();
+        let because = reasons.into_iter().collect::<Vec<_>>().join("; ");
+        (!because.is_empty()).then_some(Guarded { because, seconds: self.seconds })
+    }
+
+    /// What goes out together keeps the order in which its parts need each other: the unit after its file.
+    pub fn put_in_order(&self, groups: &mut [Vec<usize>], items: &[Item], edges: &[(usize, usize)]) {
+        let guarded = |group: &&mut Vec<usize>| group.len() > 1 && self.because.contains_key(&items[group[0]].wish.address);
+        let mut groups: Vec<&mut Vec<usize>> = groups.iter_mut().filter(guarded).collect();
+        let place = |(g, group): (usize, &&mut Vec<usize>)| group.iter().enumerate().map(|(at, n)| (*n, (g, at))).collect::<Vec<_>>();
+        let of: BTreeMap<usize, (usize, usize)> = groups.iter().enumerate().flat_map(place).collect();
+        let mut inner: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+        for (before, after) in edges {
+            if let (Some((g, before)), Some((other, after))) = (of.get(before), of.get(after))
+                && g == other
+            {
+                inner.entry(*g).or_default().push((*before, *after));
+            }
+        }
+        for (g, edges) in inner {
+            let order = Graph::new(groups[g].len(), edges).order().unwrap_or_else(|_| (0..groups[g].len()).collect());
+            *groups[g] = order.into_iter().map(|at| groups[g][at]).collect();
+        }
+    }
+}
+
+/// The netdevs that carry our own connection to a target.
+fn carrying(target: &Target, observation: &Observation) -> BTreeSet<String> {
+    let facts = observation.targets.get(target).and_then(|observed| host::facts(&observed.answers).ok());
+    facts.map(|facts| facts.ssh_netdevs).unwrap_or_default()
+}

@@ -1,0 +1,318 @@
+//! What one target brings to a plan, planned by itself: judge, select, hold, disturb, order, group. Targets that wait for each
+//! other are planned together, and then parted.
+
+use super::draft::{Draft, found, join_actions};
+use super::dropped::dropped;
+use super::guards::Guards;
+use super::judge::{Item, Status, judge};
+use super::make::{node_graph, sorted};
+use super::model::{Dropped, Member, Node, NodeKind, Reason, UnknownFinding};
+use super::order::item_graph;
+use super::{Applied, Inputs, LastApplied, owed, select};
+use crate::base::{Address, Diagnostic, Target};
+use crate::graph::Cycle;
+use crate::resource::{Answers, Disruption, Wish};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All that is known of one target before it is planned, or of several that wait for each other.
+pub(super) struct Group<'a> {
+    /// In the order of their names.
+    pub targets: Vec<&'a Target>,
+    /// What is wanted, sorted by address.
+    pub wishes: Vec<&'a Wish>,
+    /// What was applied last, sorted by address.
+    pub applied: Vec<(&'a Address, &'a Applied)>,
+    /// What the targets say, one after the other.
+    pub answers: Vec<&'a Answers>,
+}
+
+impl<'a> Group<'a> {
+    /// One target.
+    pub fn of(target: &'a Target, wishes: &[&'a Wish], last: &'a LastApplied, answers: &'a Answers) -> Self {
+        Group { targets: vec![target], wishes: wishes.to_vec(), applied: last.of_target(target).collect(), answers: vec![answers] }
+    }
+
+    /// What was applied last to this resource.
+    pub fn applied_to(&self, address: &Address) -> Option<&'a Applied> {
+        let at = self.applied.binary_search_by_key(&address, |(address, _)| address).ok()?;
+        Some(self.applied[at].1)
+    }
+
+    /// Targets of others for which something here waits.
+    pub fn others(&self) -> impl Iterator<Item = &'a Target> {
+        let own = self.targets[0];
+        let wished = self.wishes.iter().flat_map(|wish| &wish.after);
+        let applied = self.applied.iter().flat_map(|(_, applied)| &applied.after);
+        wished.chain(applied).map(|address| &address.target).filter(move |target| *target != own)
+    }
+
+    /// Two groups, planned together; `other` comes later in the order of names.
+    pub fn join(mut self, other: Self) -> Self {
+        self.targets.extend(other.targets);
+        self.wishes.extend(other.wishes);
+        self.applied.extend(other.applied);
+        self.answers.extend(other.answers);
+        self
+    }
+}
+
+/// What one target brings to the plan.
+pub struct Part {
+    /// The target.
+    pub target: Target,
+    /// The wave, from 0; 0 is the canary.
+    pub wave: usize,
+    /// In an order in which everything comes after what it waits for.
+    pub nodes: Vec<Node>,
+    /// What was found as wished and is not remembered so.
+    pub(super) adopted: Option<Node>,
+    /// How many resources are as wished.
+    pub(super) unchanged: usize,
+    /// What could not be found out.
+    pub(super) unknown: Vec<UnknownFinding>,
+    /// What stays behind.
+    pub(super) dropped: Vec<Dropped>,
+    /// Nodes that are carried out and wait for nothing of their own target.
+    first: Arc<[usize]>,
+    /// Nodes that are carried out and for which nothing of their own target waits.
+    last: Arc<[usize]>,
+    /// Nodes that are held because another node is: (held, cause).
+    held_by: Arc<[(usize, usize)]>,
+}
+
+impl Part {
+    /// These nodes of one target, in order.
+    pub fn new(target: Target, nodes: Vec<Node>) -> Self {
+        let own = format!("{target}/");
+        let open = |n: &usize| nodes[*n].held.is_none();
+        let waits = |n: &usize| nodes[*n].after.iter().any(|before| before.starts_with(&own));
+        let first = (0..nodes.len()).filter(open).filter(|n| !waits(n)).collect();
+        let waited: std::collections::BTreeSet<&String> =
+            nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
+        let last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
+        Part {
+            target,
+            wave: 0,
+            adopted: None,
+            unchanged: 0,
+            unknown: Vec::new(),
+            dropped: Vec::new(),
+            first,
+            last,
+            held_by: Arc::default(),
+            nodes,
+        }
+    }
+
+    /// Whether anything is carried out in this run.
+    pub fn is_open(&self) -> bool {
+        !self.first.is_empty()
+    }
+
+    /// The steps that open it.
+    pub fn first(&mut self) -> impl Iterator<Item = &mut Node> {
+        let first = Arc::clone(&self.first);
+        self.nodes.iter_mut().enumerate().filter(move |(n, _)| first.binary_search(n).is_ok()).map(|(_, node)| node)
+    }
+
+    /// The steps that end it.
+    pub fn last(&self) -> impl Iterator<Item = &Node> {
+        self.last.iter().map(|n| &self.nodes[*n])
+    }
+
+    /// Whether nothing of it is left behind or could not be found out.
+    pub(super) fn is_whole(&self) -> bool {
+        self.unknown.is_empty() && self.dropped.is_empty()
+    }
+
+    /// Whether this resource is as wished and only has to be written down.
+    pub(super) fn adopts(&self, path: &[String]) -> bool {
+        self.adopted.iter().flat_map(Node::members).any(|member| *member.wish.address.path == *path)
+    }
+
+    /// Puts what is the target's own in the place of the model's: `own` by path, `items` are the model's.
+    pub(super) fn with_own(mut self, own: &BTreeMap<&[String], Item>, items: &[Item]) -> Part {
+        let of_model: BTreeMap<&[String], &Item> = items.iter().map(|item| (&item.wish.address.path[..], item)).collect();
+        for node in self.nodes.iter_mut().chain(&mut self.adopted) {
+            let (NodeKind::Change { members, .. } | NodeKind::Adopt { members }) = &mut node.kind else { continue };
+            let mut changed = false;
+            for member in members.iter_mut() {
+                if let Some(item) = own.get(&member.wish.address.path[..]) {
+                    member.wish.want = Arc::clone(&item.wish.want);
+                    member.found = Arc::new(found(item));
+                    changed = true;
+                }
+            }
+            if let NodeKind::Change { members, actions, .. } = &mut node.kind
+                && changed
+            {
+                let item = |path: &[String]| own.get(path).or(of_model.get(path).copied());
+                let all = members.iter().filter_map(|member| item(&member.wish.address.path));
+                *actions = join_actions(all.flat_map(|item| &item.assessment.actions)).into();
+            }
+        }
+        self
+    }
+
+    /// The same for a target that differs in nothing but its name.
+    pub(super) fn renamed(&self, target: &Target) -> Part {
+        let rename = Rename { from: format!("{}/", self.target), to: format!("{target}/"), target };
+        let mut nodes: Vec<Node> = self.nodes.iter().map(|node| rename.node(node)).collect();
+        for (held, cause) in self.held_by.iter() {
+            nodes[*held].held = Some(needs(&nodes[*cause].id));
+        }
+        Part {
+            target: target.clone(),
+            wave: self.wave,
+            nodes,
+            adopted: self.adopted.as_ref().map(|node| rename.node(node)),
+            unchanged: self.unchanged,
+            unknown: self
+                .unknown
+                .iter()
+                .map(|finding| UnknownFinding { subject: rename.text(&finding.subject), ..finding.clone() })
+                .collect(),
+            dropped: self.dropped.iter().map(|one| Dropped { field: rename.address(&one.field), ..one.clone() }).collect(),
+            first: Arc::clone(&self.first),
+            last: Arc::clone(&self.last),
+            held_by: Arc::clone(&self.held_by),
+        }
+    }
+}
+
+/// Puts one target's name in the place of another's.
+struct Rename<'a> {
+    from: String,
+    to: String,
+    target: &'a Target,
+}
+
+impl Rename<'_> {
+    fn text(&self, text: &str) -> String {
+        text.strip_prefix(&self.from).map_or_else(|| text.to_owned(), |rest| [&self.to, rest].concat())
+    }
+
+    fn address(&self, address: &Address) -> Address {
+        Address { target: self.target.clone(), path: address.path.clone(), attribute: address.attribute.clone() }
+    }
+
+    fn member(&self, member: &Member) -> Member {
+        let reason = match &member.reason {
+            Reason::Disturbed { by } => Reason::Disturbed { by: self.text(by) },
+            Reason::KnownAfter { step } => Reason::KnownAfter { step: self.address(step) },
+            other => other.clone(),
+        };
+        let wish = Wish {
+            address: self.address(&member.wish.address),
+            after: member.wish.after.iter().map(|address| self.address(address)).collect(),
+            want: Arc::clone(&member.wish.want),
+        };
+        Member { wish, reason, found: Arc::clone(&member.found) }
+    }
+
+    fn node(&self, node: &Node) -> Node {
+        let members = |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
+        let kind = match &node.kind {
+            NodeKind::Change { members: all, actions, announced, disturbs, interrupts_netdev, guard } => NodeKind::Change {
+                members: members(all),
+                actions: Arc::clone(actions),
+                announced: Arc::clone(announced),
+                disturbs: Arc::clone(disturbs),
+                interrupts_netdev: interrupts_netdev.clone(),
+                guard: guard.clone(),
+            },
+            NodeKind::Adopt { members: all } => NodeKind::Adopt { members: members(all) },
+            other => other.clone(),
+        };
+        Node {
+            id: self.text(&node.id),
+            kind,
+            target: Some(self.target.clone()),
+            disruption: node.disruption,
+            interrupts: Arc::clone(&node.interrupts),
+            after: node.after.iter().map(|before| self.text(before)).collect(),
+            wave: node.wave,
+            held: node.held.clone(),
+        }
+    }
+}
+
+/// Plans one group: a part for each of its targets, and how each resource was judged.
+pub(super) fn plan(inputs: &Inputs, group: &Group, named: &mut select::Named) -> Result<(Vec<Part>, Vec<Item>), Vec<Diagnostic>> {
+    let (mut items, unknown) = judge(group, inputs.kinds);
+    let judged = items.clone();
+    let graph = item_graph(&items, inputs.kinds);
+    graph.order().map_err(|cycle| vec![ring(&items, &cycle)])?;
+    let kept = named.select(&items, &graph);
+    let owed = owed::owe(&mut items, &graph, &kept);
+    hold_above_limit(&mut items, inputs.rollout.max_disruption);
+    let guards = Guards::mark(&mut items, inputs.observation, &inputs.rollout);
+    let mut draft = Draft::new(items, graph, kept, guards);
+    draft.edges.extend(owed);
+    draft.disturb();
+    draft.reboot();
+    let mut nodes = sorted(draft.nodes())?;
+    let held_by = hold_dependants(&mut nodes);
+    let mut of_target: BTreeMap<Target, Vec<Node>> = BTreeMap::new();
+    for node in nodes {
+        of_target.entry(node.target.clone().expect("a change and a reboot have a target")).or_default().push(node);
+    }
+    let mut adopted = draft.adopted(inputs.last, inputs.kinds);
+    let mut unchanged = draft.unchanged();
+    let mut parts: Vec<Part> = Vec::new();
+    for target in &group.targets {
+        let mut part = Part::new((*target).clone(), of_target.remove(*target).unwrap_or_default());
+        part.adopted = adopted.remove(*target);
+        part.unchanged = unchanged.remove(*target).unwrap_or(0);
+        parts.push(part);
+    }
+    if let Some(part) = parts.first_mut() {
+        part.unknown = unknown;
+        part.dropped = dropped(group, inputs.kinds);
+        // Only one target that stands alone is a model for others.
+        part.held_by = held_by.into();
+    }
+    Ok((parts, judged))
+}
+
+fn ring(items: &[Item], cycle: &Cycle) -> Diagnostic {
+    let mut names: Vec<String> = cycle.0.iter().map(|n| format!("{} ({})", items[*n].wish.address, items[*n].wish.module)).collect();
+    names.extend(names.first().cloned());
+    Diagnostic::error("RW0305", format!("resources wait for each other in a ring: {}", names.join(" before ")))
+        .state("nothing was planned or changed")
+        .next("take one `after` out of one of these modules")
+}
+
+/// Changes above the limit are held, not an error; a change that needs a reboot counts as one.
+fn hold_above_limit(items: &mut [Item], limit: Disruption) {
+    for item in items {
+        let needed = if item.assessment.needs_reboot { Disruption::Reboot } else { item.assessment.disruption };
+        if let Status::Change(reason) = &item.status
+            && needed > limit
+        {
+            let text = format!("it disturbs as much as a {}, and rollout.max_disruption is {}", needed.word(), limit.word());
+            item.status = Status::Held(reason.clone(), text);
+        }
+    }
+}
+
+fn needs(cause: &str) -> String {
+    format!("it needs {cause}, which is held")
+}
+
+/// What needs a held node is held too: (held, cause).
+fn hold_dependants(nodes: &mut [Node]) -> Vec<(usize, usize)> {
+    let graph = node_graph(nodes);
+    let held: Vec<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_some()).collect();
+    let mut pairs = Vec::new();
+    for cause in held {
+        for n in graph.with_dependants([cause]) {
+            if nodes[n].held.is_none() {
+                nodes[n].held = Some(needs(&nodes[cause].id));
+                pairs.push((n, cause));
+            }
+        }
+    }
+    pairs
+}

@@ -1,0 +1,5 @@
+//! Plans of a made-up kind: a world of targets, stories, properties.
+
+mod properties;
+mod stories;
+mod world;

@@ -1,0 +1,165 @@
+//! What holds for every plan.
+
+use super::super::*;
+use super::world::*;
+use crate::base::Address;
+use crate::resource::{Answer, AnswerStatus, Disruption, Wish};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Random wishes on three hosts with random edges that point backwards in the list, so that there is no ring.
+fn worlds() -> impl Strategy<Value = World> {
+    let one = (
+        0usize..3,
+        proptest::option::of("[01]"),
+        any::<[bool; 2]>(),
+        0usize..4,
+        proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+    );
+    proptest::collection::vec(one, 1..16).prop_map(|many| {
+        let mut world = World::new();
+        let mut names: Vec<String> = Vec::new();
+        for (n, (host, found, [reboot, drain], transaction, after)) in many.into_iter().enumerate() {
+            let name = format!("host/n{host}/a/{n:02}");
+            let mut body = json!({"value": "1", "reboot": reboot, "drain": drain});
+            if transaction > 0 {
+                body["transaction"] = json!(format!("t{transaction}"));
+            }
+            let mine: Vec<String> = names.iter().filter(|x| x.starts_with(&format!("host/n{host}/"))).cloned().collect();
+            let after: BTreeSet<String> =
+                if mine.is_empty() { BTreeSet::new() } else { after.iter().map(|i| i.get(&mine).clone()).collect() };
+            let after: Vec<&str> = after.iter().map(String::as_str).collect();
+            world = world.wish(&name, found.as_deref(), body, &after);
+            names.push(name);
+        }
+        world.targets.sort();
+        world
+    })
+}
+
+proptest! {
+    #[test]
+    fn law_5_the_bytes_do_not_depend_on_the_order_of_the_wishes(world in worlds(), seed in any::<u64>()) {
+        let plan = file::bytes(&world.plan());
+        let mut shuffled = world;
+        let len = shuffled.wishes.len();
+        for n in 0..len {
+            shuffled.wishes.swap(n, (seed as usize).wrapping_mul(n + 7) % len);
+        }
+        prop_assert_eq!(file::bytes(&shuffled.plan()), plan);
+    }
+
+    #[test]
+    fn wishes_keep_their_order_in_the_plan(world in worlds()) {
+        let plan = world.plan();
+        let mut position = BTreeMap::new();
+        for (n, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.is_change()) {
+            for member in node.members() {
+                position.insert(member.wish.address.clone(), n);
+            }
+        }
+        let direct: BTreeMap<&str, &Vec<String>> = plan.nodes.iter().map(|n| (n.id.as_str(), &n.after)).collect();
+        for node in &plan.nodes {
+            for before in &node.after {
+                prop_assert!(direct.contains_key(before.as_str()), "{} waits for {}, which is not in the plan", node.id, before);
+            }
+        }
+        for wish in &world.wishes {
+            for before in &wish.after {
+                let looked_again = plan.nodes.iter().flat_map(Node::members).any(|m| &m.wish.address == before && matches!(m.reason, Reason::Disturbed { .. }));
+                if let (Some(a), Some(b), false) = (position.get(before), position.get(&wish.address), looked_again) {
+                    prop_assert!(a <= b, "{} before {}", before, wish.address);
+                }
+            }
+        }
+    }
+
+    /// An honest plan is never taken for one that was edited.
+    #[test]
+    fn every_plan_holds_together(world in worlds(), most in 1usize..4, limit in any::<bool>()) {
+        let mut world = world;
+        world.rollout.max_unavailable = most;
+        if limit {
+            world.rollout.max_disruption = Disruption::Drain;
+        }
+        for n in (0..world.wishes.len()).step_by(3) {
+            let wish = world.wishes[n].clone();
+            world = world.applied(&format!("{}-gone", wish.address), wish.body.clone());
+            world.last.resources.get_mut(&format!("{}-gone", wish.address).parse::<Address>().unwrap()).unwrap().after = wish.after.clone();
+        }
+        let plan = world.plan();
+        prop_assert_eq!(crate::apply::frame::loosened(&plan, Some(&world.wishes), &world.last), vec![]);
+    }
+
+    #[test]
+    fn law_6_target_and_exclude_part_the_plan(world in worlds(), pick in any::<prop::sample::Index>()) {
+        let members = |plan: &Plan| plan.nodes.iter().flat_map(Node::members).filter(|m| !matches!(m.reason, Reason::Disturbed { .. }))
+            .map(|m| m.wish.address.clone()).collect::<BTreeSet<_>>();
+        let all = members(&world.plan());
+        prop_assume!(!all.is_empty());
+        let x = pick.get(&all.iter().cloned().collect::<Vec<_>>()).clone();
+        let narrowed = |targets: Vec<String>, excludes: Vec<String>, world: &World| {
+            let other = World { wishes: world.wishes.clone(), last: world.last.clone(), observation: world.observation.clone(),
+                targets: world.targets.clone(), rollout: world.rollout.clone(), selection: Selection { targets, excludes } };
+            members(&other.plan())
+        };
+        let only = narrowed(vec![x.to_string()], vec![], &world);
+        let without = narrowed(vec![], vec![x.to_string()], &world);
+        prop_assert!(only.contains(&x) && !without.contains(&x));
+        let up = |from: &Address, to: &Address| -> bool {
+            let mut queue = vec![from.clone()];
+            while let Some(a) = queue.pop() {
+                if &a == to { return true; }
+                queue.extend(world.wishes.iter().find(|w| w.address == a).into_iter().flat_map(|w| w.after.clone()));
+            }
+            false
+        };
+        for a in only.intersection(&without) {
+            prop_assert!(up(&x, a), "{} is in both and no prerequisite of {}", a, x);
+        }
+        for a in all.iter().filter(|a| !only.contains(*a) && !without.contains(*a)) {
+            prop_assert!(up(a, &x), "{} is in neither and no dependant of {}", a, x);
+        }
+    }
+
+    /// A host's steps depend on nothing that other hosts want or say: what is planned once for many is right for each.
+    #[test]
+    fn each_host_gets_the_steps_that_it_would_get_alone(world in worlds(), odd in any::<[prop::sample::Index; 3]>(), applied in 1usize..4) {
+        let mut world = world;
+        for n in (0..world.wishes.len()).step_by(applied) {
+            let wish = world.wishes[n].clone();
+            world = world.applied(&wish.address.to_string(), wish.body.clone()).applied(&format!("{}-gone", wish.address), wish.body.clone());
+        }
+        let mut world = world.doubled();
+        // One of them says, another wants, a third remembers what its twin does not.
+        let unlike: Vec<Address> = odd.iter().map(|odd| odd.get(&world.wishes).address.clone()).collect();
+        let key = read(&Wish::of(unlike[0].clone(), "made_up", Value::Null)).key();
+        let said = Answer { status: AnswerStatus::Exit(0), out: "odd".into() };
+        world.observation.targets.get_mut(&unlike[0].target).unwrap().answers.insert(key, said);
+        let wish = world.wishes.iter_mut().find(|wish| wish.address == unlike[1]).unwrap();
+        std::sync::Arc::make_mut(&mut wish.want).body["value"] = json!("own");
+        world = world.applied(&unlike[2].to_string(), json!({ "value": "earlier" }));
+        let plan = world.plan();
+        prop_assert_eq!(&make::sorted(plan.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Adopt { .. })).cloned().collect()).unwrap()[..],
+            &plan.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Adopt { .. })).cloned().collect::<Vec<_>>()[..]);
+        for target in &world.targets {
+            let alone = world.only(target).plan();
+            let steps = |plan: &Plan| -> Vec<Node> {
+                let own = plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target)).cloned();
+                own.map(|mut node| { node.wave = 0; node.after.retain(|before| !before.starts_with("gate/")); node }).collect()
+            };
+            prop_assert_eq!(steps(&plan), steps(&alone));
+            prop_assert_eq!(plan.unchanged.get(target), alone.unchanged.get(target));
+        }
+    }
+
+    /// What is shared in memory makes no difference to the digest, and everything else does.
+    #[test]
+    fn a_plan_that_was_read_back_has_the_same_digest(world in worlds()) {
+        let plan = world.doubled().plan();
+        let read = file::parse("p", &file::bytes(&plan)).unwrap();
+        prop_assert_eq!(content::digest(&read).to_string(), plan.digest.clone());
+        prop_assert_eq!(read, plan);
+    }
+}

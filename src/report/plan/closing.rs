@@ -1,0 +1,110 @@
+//! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
+
+use super::{Next, adopted, entry};
+use crate::base::text::{self, clean_line, counted};
+use crate::plan::{Member, Node, Plan, Reason};
+use crate::report::wrap;
+use crate::resource::Disruption;
+use crate::spec::window::Window;
+use std::collections::BTreeSet;
+
+/// What the words in brackets mean, where some stand above.
+pub fn planes(open: &[&Node], held: &[&Node]) -> String {
+    let told = |member: &Member| !matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) && !member.differences.is_empty();
+    match open.iter().chain(held).flat_map(|node| node.members()).any(told) {
+        true => "planes   persisted: written to disk; running: in effect now; next boot: waits for a boot\n".to_owned(),
+        false => String::new(),
+    }
+}
+
+/// When what disturbs much may begin, and how long a run may go on.
+pub fn rollout_rules(plan: &Plan) -> String {
+    let rollout = &plan.rollout;
+    let mut out = String::new();
+    if let Some(least) = rollout.windows_for.filter(|_| !rollout.windows.is_empty()) {
+        let windows: Vec<String> = rollout.windows.iter().map(Window::words).collect();
+        let what = match least {
+            Disruption::None => "every step".to_owned(),
+            least => format!("what disturbs as much as a {} or more", least.word().replace('_', " ")),
+        };
+        let text = format!("{}; for {what}", windows.join("; "));
+        out.push_str(&wrap::labelled("windows  ", &text, 100));
+    }
+    if let Some(seconds) = rollout.deadline_s {
+        out.push_str(&format!("deadline {} after the run begins\n", text::duration(seconds)));
+    }
+    out
+}
+
+/// What comes of it, in numbers.
+pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
+    let count =
+        |class: Disruption| open.iter().filter(|n| n.disruption == class).filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
+    let mut parts = Vec::new();
+    for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::Drain, "drain"), (Disruption::LinkBlip, "lose a link for a moment")]
+    {
+        if count(class) > 0 {
+            parts.push(format!("{} will {words}", counted(count(class), "host")));
+        }
+    }
+    let members = || open.iter().flat_map(|n| n.members());
+    let looked = members().filter(|m| matches!(m.reason, Reason::Disturbed { .. })).count();
+    let removed = members().filter(|m| m.removal).count();
+    let changed = members().count() - looked - removed;
+    if changed > 0 {
+        parts.push(format!("{} change{}", counted(changed, "resource"), if changed == 1 { "s" } else { "" }));
+    }
+    for (number, words) in [(removed, "removed"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")] {
+        if number > 0 {
+            parts.push(format!("{number} {words}"));
+        }
+    }
+    let unchanged: usize = plan.unchanged.values().sum();
+    let noted = adopted(plan);
+    let noted = if noted > 0 { format!(" ({noted} recorded so for the first time)") } else { String::new() };
+    parts.push(format!("{unchanged} as they should be{noted}"));
+    format!("summary  {}\n", lines(&parts))
+}
+
+/// Parts joined by commas, on lines of at most 100 columns that begin under the first.
+fn lines(parts: &[String]) -> String {
+    let mut out = String::new();
+    let mut column = 9;
+    for (n, part) in parts.iter().enumerate() {
+        let text = if n + 1 < parts.len() { format!("{part}, ") } else { part.clone() };
+        if n > 0 && column + text.trim_end().chars().count() > 100 {
+            out = format!("{}\n         ", out.trim_end());
+            column = 9;
+        }
+        column += text.chars().count();
+        out.push_str(&text);
+    }
+    out
+}
+
+/// The narrowing of this plan for a command line, so that what is copied from the screen is not wider than what was seen.
+pub fn narrowed(plan: &Plan) -> String {
+    match plan.narrowed.len() {
+        0 => String::new(),
+        1..=3 => format!(" {}", clean_line(&plan.narrowed.join(" "))),
+        _ => " (with the same --target and --exclude)".to_owned(),
+    }
+}
+
+/// The plan's digest and the commands that go on.
+pub fn go_on(plan: &Plan, next: &Next) -> String {
+    let digest = plan.digest.chars().take(12).collect::<String>();
+    match &next.file {
+        Some(file) => {
+            let example = plan.nodes.iter().flat_map(|node| node.members()).next().map_or("HOST KIND NAME".to_owned(), entry::named);
+            format!(
+                "digest   {digest}\nnext     railwright apply {file}\n         one resource in full: railwright show {file} {example}\n"
+            )
+        }
+        None if next.inventory.is_empty() => format!("digest   {digest}\n"),
+        None => format!(
+            "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
+            format!("{}{}", next.inventory, narrowed(plan))
+        ),
+    }
+}

@@ -1,0 +1,106 @@
+//! Many resources of one kind on the same hosts, each with little to say, are a list: a line each below one heading.
+
+use super::entry::{self, WHO};
+use crate::base::text::clean_line;
+use crate::plan::{Member, Node, NodeKind, Reason};
+use crate::report::wrap;
+use indexmap::IndexMap;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use unicode_width::UnicodeWidthStr as _;
+
+/// From so many on they are a list.
+const MANY: usize = 3;
+/// Where a line begins.
+const INDENT: &str = "       ";
+
+/// What all resources of a list have in common: their kind, why they are in the plan, and their hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Heading {
+    symbol: char,
+    kind: String,
+    reason: String,
+    hosts: Rc<[String]>,
+}
+
+/// One of them.
+pub struct Line<'a> {
+    member: &'a Member,
+    name: String,
+    text: String,
+    /// Where in the spec it is wanted.
+    place: Option<String>,
+}
+
+/// The line of nodes of one shape, where all that they have to say fits into one.
+pub fn line<'a>(nodes: &[&'a Node], hosts: &Rc<[String]>) -> Option<(Heading, Line<'a>)> {
+    let node = nodes[0];
+    let NodeKind::Change { members, guard: None, .. } = &node.kind else { return None };
+    let [member] = &members[..] else { return None };
+    let is_plain = node.held.is_none() && node.interrupts.is_empty() && member.since.is_empty() && member.residue.is_empty();
+    let reason = match &member.reason {
+        Reason::New | Reason::Takeover | Reason::Drifted | Reason::OwedRestart | Reason::WillBeLostAtReboot | Reason::RemovedFromSpec => {
+            entry::reason(&member.reason, "", None)
+        }
+        _ => return None,
+    };
+    let [kind, name @ ..] = &member.wish.address.path[..] else { return None };
+    let (name, text) = (clean_line(&name.join(" ")), text(nodes));
+    if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {
+        return None;
+    }
+    let heading = Heading { symbol: entry::symbol(member), kind: clean_line(kind), reason, hosts: hosts.clone() };
+    let place = member.wish.places.first().filter(|_| matches!(member.reason, Reason::New | Reason::Takeover));
+    Some((heading, Line { member, name, text, place: place.map(|place| clean_line(&format!("   {place}"))) }))
+}
+
+/// What differs, on one line; planes that differ alike are named together.
+fn text(nodes: &[&Node]) -> String {
+    let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
+    if members[0].reason == Reason::New {
+        return entry::new_parts(&members).join(", ");
+    }
+    // By attribute and what is wanted: what was found, with the planes in which it was found.
+    let mut changes: IndexMap<(String, String), IndexMap<String, Vec<&str>>> = IndexMap::new();
+    for (d, difference) in members[0].differences.iter().enumerate() {
+        let text = entry::change_of(&members, d);
+        let (found, wanted) = text.split_once(" -> ").filter(|(_, wanted)| !wanted.contains(" -> ")).unwrap_or((&text, ""));
+        let planes = changes.entry((clean_line(&difference.attribute), wanted.to_owned())).or_default();
+        planes.entry(found.to_owned()).or_default().push(difference.plane.word());
+    }
+    let change = |((attribute, wanted), found): ((String, String), IndexMap<String, Vec<&str>>)| {
+        let arrow = if wanted.is_empty() { String::new() } else { format!(" -> {wanted}") };
+        match found.first() {
+            Some((only, planes)) if found.len() == 1 => format!("{attribute} {only}{arrow} ({})", planes.join(", ")),
+            _ => {
+                let found: Vec<String> = found.iter().map(|(found, planes)| format!("{found} ({})", planes.join(", "))).collect();
+                format!("{attribute} {}{arrow}", found.join(", "))
+            }
+        }
+    };
+    changes.into_iter().map(change).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether so many lines are a list.
+pub fn is_list(lines: &[Line]) -> bool {
+    lines.len() >= MANY
+}
+
+/// The entry, with `WHO` where the node-set goes.
+pub fn body(heading: &Heading, lines: &[Line]) -> String {
+    let mut out = format!(" {} {WHO} {}, {} of them\n", heading.symbol, heading.kind, lines.len());
+    // The texts stand below each other, behind the longest name that leaves room for the widest of them.
+    let widest = lines.iter().map(|line| line.text.width()).max().unwrap_or_default();
+    let room = wrap::COLUMNS.saturating_sub(INDENT.len() + 2 + widest + 1);
+    let column = lines.iter().map(|line| line.name.width()).filter(|width| *width <= room).max().unwrap_or_default();
+    for line in lines {
+        let pad = " ".repeat(column.saturating_sub(line.name.width()));
+        let said = format!("{INDENT}{}{pad}  {}", line.name, line.text);
+        let place = line.place.as_deref().filter(|place| said.width() + place.width() < wrap::COLUMNS);
+        out.push_str((said + place.unwrap_or_default()).trim_end());
+        out.push('\n');
+    }
+    let modules: BTreeSet<&str> = lines.iter().map(|line| line.member.wish.module.split('/').next().unwrap_or_default()).collect();
+    let modules = modules.into_iter().map(|module| format!("module {module}")).collect::<Vec<_>>().join(", ");
+    out + &entry::wrapped("because  ", &entry::reason(&lines[0].member.reason, &modules, None))
+}

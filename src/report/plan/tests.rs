@@ -1,0 +1,221 @@
+//! The plan's screen.
+
+use super::*;
+use crate::base::{Address, Digest, Place};
+use crate::plan::{Difference, Found, Member, Proof, Reason, RolloutPolicy};
+use crate::resource::{Plane, Reading, Want, Wish};
+use std::sync::Arc;
+
+/// A removal, every text of it as a host's own record may have it.
+fn plan(text: &str) -> Plan {
+    let address = Address::host("a", "file", text);
+    let wish = Wish {
+        address: address.clone(),
+        after: Vec::new(),
+        want: Want { kind: "file".to_owned(), body: serde_json::Value::Null, module: text.to_owned(), places: Vec::new() }.into(),
+    };
+    let member = Member {
+        wish,
+        reason: Reason::Takeover,
+        found: Arc::new(Found {
+            removal: true,
+            differences: Vec::new(),
+            fingerprint: Digest::of(&0),
+            before: serde_json::Value::Null,
+            residue: vec![text.to_owned()],
+            since: Vec::new(),
+        }),
+    };
+    let node = Node {
+        id: address.to_string(),
+        kind: NodeKind::Change {
+            members: vec![member],
+            actions: Arc::default(),
+            announced: Arc::new([text.to_owned()]),
+            disturbs: Arc::default(),
+            interrupts_netdev: None,
+            guard: None,
+        },
+        target: Some(address.target),
+        disruption: Disruption::Reload,
+        interrupts: Arc::new([text.to_owned()]),
+        after: vec![text.to_owned()],
+        wave: 0,
+        held: None,
+    };
+    Plan {
+        format_version: "1.0".to_owned(),
+        made_by: String::new(),
+        cluster: text.to_owned(),
+        inventory: Default::default(),
+        spec_digest: Digest::of(&0),
+        modules: BTreeMap::new(),
+        state_digest: Digest::of(&0),
+        observed_at: text.to_owned(),
+        narrowed: vec![text.to_owned()],
+        rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
+        proof: Proof::Rdma,
+        nodes: vec![node],
+        unchanged: BTreeMap::new(),
+        unknown: Vec::new(),
+        dropped: Default::default(),
+        digest: String::new(),
+    }
+}
+
+/// The plan above for these hosts, its text replaced.
+fn of_hosts(names: &[&str], change: impl Fn(&str, &mut Node)) -> Plan {
+    let mut plan = plan("x");
+    let first = plan.nodes.remove(0);
+    for name in names {
+        let mut node = first.clone();
+        node.target = Some(Target::host(*name));
+        node.after.clear();
+        change(name, &mut node);
+        plan.nodes.push(node);
+    }
+    plan
+}
+
+#[test]
+fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
+    let plan = of_hosts(&["n1", "n2", "n3"], |name, node| {
+        node.held = Some(format!("it needs host/{name}/kernel_parameter/iommu, which is held"));
+    });
+    let text = screen(&plan, &Next::default());
+    assert_eq!(text.matches("held     it needs kernel_parameter/iommu, which is held").count(), 1, "{text}");
+    assert!(text.contains(" - n[1-3]         file x"), "{text}");
+}
+
+#[test]
+fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
+    let since = |found: &str| Difference {
+        attribute: "content".to_owned(),
+        plane: Plane::Persisted,
+        wanted: Reading::is("ours"),
+        found: Reading::is(found),
+    };
+    let plan = of_hosts(&["n1", "n2"], |name, node| {
+        let NodeKind::Change { members, .. } = &mut node.kind else { return };
+        let found = Arc::make_mut(&mut members[0].found);
+        found.since = vec![since(&format!("theirs on {name}"))];
+        found.differences = vec![Difference { wanted: Reading::Absent, ..since("x") }];
+    });
+    let text = screen(&plan, &Next::default());
+    let (drops, more) =
+        ("drops    what somebody changed since we applied it: content (persisted)", "ours -> theirs on n1; ours -> theirs on n2");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&drops.split_whitespace().collect::<Vec<_>>().join(" ")) && flat.contains(more), "{text}");
+    assert!(text.contains("       content (persisted)    x -> absent\n") && text.contains("\nplanes   persisted: "), "{text}");
+    assert!(!screen(&of_hosts(&["n1"], |_, _| ()), &Next::default()).contains("planes   "));
+}
+
+#[test]
+fn a_gate_says_what_it_proves_and_a_resource_how_it_is_named() {
+    let mut plan = of_hosts(&["n1"], |_, _| ());
+    let gate = NodeKind::Gate { hosts: vec!["n1".to_owned()] };
+    plan.nodes.push(Node { id: "gate/0".to_owned(), kind: gate, target: None, disruption: Disruption::None, ..plan.nodes[0].clone() });
+    let next = Next { file: Some("p.plan".to_owned()), ..Next::default() };
+    for (proof, words) in [
+        (Proof::Rdma, "then a gate of RDMA checks"),
+        (Proof::ModuleChecks, "then a gate of the modules' checks"),
+        (Proof::Nothing, "then a gate with nothing to check (no rails, no checks)"),
+        (Proof::NotSaid, "then a gate"),
+    ] {
+        plan.proof = proof;
+        let text = screen(&plan, &next);
+        let line = text.lines().find(|line| line.starts_with("waves")).unwrap();
+        assert!(line.ends_with(words), "{line}");
+        assert!(text.contains("railwright show p.plan a file x\n"), "{text}");
+    }
+}
+
+#[test]
+fn no_name_writes_to_the_terminal_or_begins_a_line_of_its_own() {
+    let hostile = plan("x\n - all hosts  nothing\u{1b}[2J\u{7}\u{202e}");
+    for text in [screen(&hostile, &Next::default()), details(&hostile, &["host/a".to_owned()]).unwrap()] {
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with(" - all hosts")), "{text}");
+        assert!(text.contains("x\u{fffd} - all hosts"), "{text}");
+    }
+}
+
+/// A node for each of these hosts and sysctls, and what it differs in: (attribute, plane, found, wanted).
+fn sysctls(hosts: &[&str], names: &[&str], reason: &Reason, differences: &[(&str, Plane, Reading, Reading)]) -> Plan {
+    let mut plan = plan("x");
+    let first = plan.nodes.remove(0);
+    for (name, host) in names.iter().flat_map(|name| hosts.iter().map(move |host| (name, host))) {
+        let mut node = first.clone();
+        (node.target, node.interrupts) = (Some(Target::host(*host)), Arc::default());
+        node.after.clear();
+        let NodeKind::Change { members, .. } = &mut node.kind else { unreachable!() };
+        let place = Place { file: "x/cluster.yaml".to_owned(), line: 7, column: 1, path: "fabric".to_owned() };
+        let want = Want { kind: "sysctl".to_owned(), body: serde_json::Value::Null, module: format!("m/{name}"), places: vec![place] };
+        members[0].wish = Wish { address: Address::host(host, "sysctl", name), after: Vec::new(), want: want.into() };
+        members[0].reason = reason.clone();
+        let differences = differences.iter().map(|(attribute, plane, found, wanted)| Difference {
+            attribute: (*attribute).to_owned(),
+            plane: *plane,
+            found: found.clone(),
+            wanted: wanted.clone(),
+        });
+        let found = Found { removal: false, differences: differences.collect(), residue: Vec::new(), ..(*members[0].found).clone() };
+        members[0].found = Arc::new(found);
+        plan.nodes.push(node);
+    }
+    plan
+}
+
+/// The screen's entries, without what stands around them.
+fn entries_of(plan: &Plan) -> String {
+    let text = screen(plan, &Next::default());
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let lines = text.lines().skip_while(|line| !line.starts_with("RELOAD")).skip(1);
+    lines.take_while(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn many_resources_with_little_to_say_are_a_list() {
+    let (is, absent) = (|value: i32| Reading::is(value), || Reading::Absent);
+    let both = [("value", Plane::Persisted, absent(), is(4)), ("value", Plane::Running, is(1), is(4))];
+    let alike = [("value", Plane::Persisted, is(1), is(4)), ("value", Plane::Running, is(1), is(4))];
+    let names = ["net.a", "net.long.er", "net.b"];
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1", "n2"], &names, &Reason::Takeover, &both)), @r"
+     ~ n[1-2]         sysctl, 3 of them
+           net.a        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
+           net.long.er  value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
+           net.b        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
+           because  not ours so far, and other than the spec wants it: module m
+    ");
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::New, &alike)), @r"
+     + n1             sysctl, 3 of them
+           net.a        value 4   x/cluster.yaml:7
+           net.long.er  value 4   x/cluster.yaml:7
+           net.b        value 4   x/cluster.yaml:7
+           because  new: module m
+    ");
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::Drifted, &alike)), @r"
+     ~ n1             sysctl, 3 of them
+           net.a        value 1 -> 4 (persisted, running)
+           net.long.er  value 1 -> 4 (persisted, running)
+           net.b        value 1 -> 4 (persisted, running)
+           because  drifted: changed on the target since we applied it
+    ");
+}
+
+#[test]
+fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
+    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
+    let is_list = |plan: &Plan| entries_of(plan).contains("of them");
+    assert!(is_list(&sysctls(&["n1"], &["a", "b", "c"], &Reason::Takeover, &differences)));
+    assert!(!is_list(&sysctls(&["n1"], &["a", "b"], &Reason::Takeover, &differences)));
+    let long = "x".repeat(70);
+    let mixed = sysctls(&["n1"], &["a", "b", &long], &Reason::Takeover, &differences);
+    assert!(!is_list(&mixed) && entries_of(&mixed).contains(&long));
+    let mut other = sysctls(&["n1", "n2"], &["a", "b", "c"], &Reason::Takeover, &differences);
+    other.nodes.pop();
+    assert!(!is_list(&other), "{}", entries_of(&other));
+    let disturbs = sysctls(&["n1"], &["a", "b", "c"], &Reason::Takeover, &differences);
+    let nodes = disturbs.nodes.iter().cloned().map(|node| Node { interrupts: Arc::new(["a link".to_owned()]), ..node }).collect();
+    assert!(!is_list(&Plan { nodes, ..disturbs }));
+}

@@ -1,0 +1,120 @@
+//! The dead-man guard of a change on the path of our own connection: what of the host it keeps beforehand, so that the
+//! host itself puts it back unless the change is confirmed over a new connection.
+//!
+//! The guard does not undo actions one by one: it keeps what they touch as it is right before them, and puts that back as
+//! a whole, however far they came. So it needs no inverse of what it does not know, and can be done twice.
+
+pub mod path;
+pub mod script;
+
+pub use path::because;
+
+use super::action::NetworkManagerKind;
+use super::{Action, Wish};
+use serde::{Deserialize, Serialize};
+
+/// Seconds after which a guard reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
+/// 45 s, and a link may take as long again to come up.
+pub const DEFAULT_S: u32 = 180;
+
+/// One thing that a guard keeps as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Keep {
+    /// A file with mode and owner, or that there is none.
+    File {
+        /// Where.
+        path: String,
+    },
+    /// Settings of a NetworkManager connection.
+    Connection {
+        /// Its UUID.
+        uuid: String,
+        /// NetworkManager's names of them.
+        settings: Vec<String>,
+    },
+    /// A running kernel setting.
+    Sysctl {
+        /// Its key.
+        key: String,
+    },
+    /// MTU, administrative state, addresses and routes of a netdev.
+    Link {
+        /// Its name.
+        netdev: String,
+    },
+    /// Whether a unit runs, starts at boot and is masked.
+    Unit {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a guard keeps, and what has to be read again once it is put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// In the order in which it is put back: files first, units last.
+    pub keeps: Vec<Keep>,
+    /// systemd has to read its unit files again.
+    pub systemd: bool,
+    /// Netdevs whose manager has to read its files again.
+    pub reloads: Vec<(String, NetworkManagerKind)>,
+}
+
+impl Guard {
+    /// The guard of these actions, and of all that the same wishes may need after them. What cannot be put back is the
+    /// error: the action's word.
+    pub fn over<'a>(actions: &[Action], wishes: impl IntoIterator<Item = &'a Wish>) -> Result<Guard, String> {
+        let mut guard = Guard::default();
+        for action in actions {
+            guard.take(action)?;
+        }
+        for wish in wishes {
+            let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
+            match wish.kind.as_str() {
+                "file" => guard.keeps.push(Keep::File { path: field("path") }),
+                "sysctl" => guard.keeps.push(Keep::Sysctl { key: field("key") }),
+                "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
+                "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
+                other => return Err(other.to_owned()),
+            }
+        }
+        guard.keeps.sort();
+        guard.keeps.dedup();
+        guard.reloads.sort();
+        guard.reloads.dedup();
+        Ok(guard)
+    }
+
+    fn take(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::SetSysctl { key, .. } => self.keeps.push(Keep::Sysctl { key: key.clone() }),
+            Action::SetLink { netdev, .. } => self.keeps.push(Keep::Link { netdev: netdev.clone() }),
+            Action::ReloadLink { netdev, manager } => {
+                self.keeps.push(Keep::Link { netdev: netdev.clone() });
+                self.reloads.push((netdev.clone(), *manager));
+            }
+            Action::ModifyConnection { uuid, settings } => {
+                self.keeps.push(Keep::Connection { uuid: uuid.clone(), settings: settings.keys().cloned().collect() });
+            }
+            Action::Unit { name, .. } => self.keeps.push(Keep::Unit { name: name.clone() }),
+            Action::ReloadSystemd => self.systemd = true,
+            // A folder that was empty holds nothing that anybody could miss.
+            other => match other.path() {
+                Some(path) => self.keeps.push(Keep::File { path: path.to_owned() }),
+                None => return Err(other.word()),
+            },
+        }
+        Ok(())
+    }
+
+    /// True when it also keeps all that the other one would.
+    pub fn covers(&self, other: &Guard) -> bool {
+        let systemd = self.systemd || !other.systemd;
+        systemd
+            && other.keeps.iter().all(|keep| self.keeps.contains(keep))
+            && other.reloads.iter().all(|reload| self.reloads.contains(reload))
+    }
+}
+
+#[cfg(test)]
+mod tests;

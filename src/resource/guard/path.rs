@@ -1,0 +1,82 @@
+//! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
+
+use crate::resource::{Assessment, Wish};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const SERVER: &str = "the SSH server lets us in by it";
+const FILTER: &str = "a packet filter can shut us out";
+const NETWORK: &str = "the host's network is configured by it";
+const LOGIN: &str = "our login becomes root by it";
+
+/// Files, by how their paths begin: those of OpenSSH, of the four network managers that `link` knows, of the packet filters
+/// that distributions start at boot, and of what decides about a login (sshd_config(5), netplan(5), systemd.network(5),
+/// NetworkManager.conf(5), interfaces(5), nft(8), firewalld(1), ufw(8), pam.conf(5), sudoers(5)).
+const FILES: &[(&str, &str)] = &[
+    ("/etc/ssh/", SERVER),
+    ("/etc/systemd/system/ssh.", SERVER),
+    ("/etc/systemd/system/sshd.", SERVER),
+    ("/etc/default/ssh", SERVER),
+    ("/etc/sysconfig/sshd", SERVER),
+    ("/etc/hosts.allow", SERVER),
+    ("/etc/hosts.deny", SERVER),
+    ("/etc/nftables", FILTER),
+    ("/etc/sysconfig/nftables", FILTER),
+    ("/etc/iptables", FILTER),
+    ("/etc/sysconfig/iptables", FILTER),
+    ("/etc/sysconfig/ip6tables", FILTER),
+    ("/etc/firewalld/", FILTER),
+    ("/etc/ufw/", FILTER),
+    ("/etc/default/ufw", FILTER),
+    ("/etc/netplan/", NETWORK),
+    ("/etc/systemd/network/", NETWORK),
+    ("/etc/systemd/networkd.conf", NETWORK),
+    ("/etc/NetworkManager/", NETWORK),
+    ("/etc/network/", NETWORK),
+    ("/etc/sysconfig/network-scripts/", NETWORK),
+    ("/etc/pam.d/", LOGIN),
+    ("/etc/security/access", LOGIN),
+    ("/etc/sudoers", LOGIN),
+];
+
+/// Units, by their names without the suffix.
+const UNITS: &[(&str, &str)] = &[
+    ("ssh", SERVER),
+    ("sshd", SERVER),
+    ("nftables", FILTER),
+    ("iptables", FILTER),
+    ("ip6tables", FILTER),
+    ("netfilter-persistent", FILTER),
+    ("firewalld", FILTER),
+    ("ufw", FILTER),
+    ("systemd-networkd", NETWORK),
+    ("NetworkManager", NETWORK),
+    ("networking", NETWORK),
+    ("network", NETWORK),
+];
+
+/// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs that carry our own
+/// connection.
+pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
+    let interrupted = assessment.interrupts_netdev.as_deref().filter(|netdev| ours.contains(*netdev));
+    let own = wish.text("netdev").filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
+    if let Some(netdev) = interrupted.or(own) {
+        return Some(format!("{netdev} carries our own connection"));
+    }
+    if wish.body.get("guard").and_then(Value::as_bool) == Some(true) {
+        return Some("its module asks for a guard".to_owned());
+    }
+    let said = |name: &str, reason: &str| format!("{name}: {reason}");
+    match wish.kind.as_str() {
+        "file" => {
+            let path = wish.text("path")?;
+            FILES.iter().find(|(start, _)| path.starts_with(start)).map(|(_, reason)| said(path, reason))
+        }
+        "systemd_unit" => {
+            let name = wish.text("name")?;
+            let bare = name.rsplit_once('.').map_or(name, |(bare, _)| bare);
+            UNITS.iter().find(|(unit, _)| *unit == bare).map(|(_, reason)| said(name, reason))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,167 @@
+//! What a guard keeps and how it puts that back, as POSIX sh. `$k` is the folder of what is kept; `$boot` is set when the
+//! host has booted since: what only ran is gone with the boot then, and what a lease gave is not ours to bring back.
+
+use super::{Guard, Keep};
+use crate::base::quote::sh;
+use crate::resource::link::owner::reload_script;
+use crate::resource::sysctl::settings::key_path;
+
+/// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
+pub fn keep_script(guard: &Guard) -> String {
+    let mut out = String::from(KEEP_FILE);
+    for (n, keep) in guard.keeps.iter().enumerate() {
+        let line = match keep {
+            Keep::File { path } => format!("keep_file {n} {}", sh(path)),
+            Keep::Connection { uuid, settings } => {
+                let one = |setting: &String| {
+                    format!(
+                        "v=$(nmcli -e no -g {s} connection show {u}) || exit 74; printf '%s' \"$v\" >\"$k/{n}.{s}\" || exit 74",
+                        s = sh(setting),
+                        u = sh(uuid)
+                    )
+                };
+                settings.iter().map(one).collect::<Vec<_>>().join("\n")
+            }
+            Keep::Sysctl { key } => {
+                let path = sh(&format!("/proc/sys/{}", key_path(key)));
+                format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74")
+            }
+            Keep::Link { netdev } => format!("i={}; n={n}\n{KEEP_LINK}", sh(netdev)),
+            Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+/// Puts everything back. Each part has a time limit of its own, and one that fails stops no other: `$failed` names them.
+pub fn restore_script(guard: &Guard) -> String {
+    let mut out = format!("failed=\n{TRY}");
+    let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", sh(what), sh(script)));
+    let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
+    let kept = || guard.keeps.iter().enumerate();
+    for (n, keep) in kept().filter(|(_, keep)| files(keep)) {
+        add(&named(keep), &restore(n, keep));
+    }
+    if guard.systemd {
+        add("systemd", "systemctl daemon-reload");
+    }
+    for (netdev, manager) in &guard.reloads {
+        add(&format!("configuration of {netdev}"), &reload_script(netdev, *manager));
+    }
+    for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
+        add(&named(keep), &restore(n, keep));
+    }
+    out
+}
+
+fn named(keep: &Keep) -> String {
+    match keep {
+        Keep::File { path } => path.clone(),
+        Keep::Connection { uuid, .. } => format!("connection {uuid}"),
+        Keep::Sysctl { key } => key.clone(),
+        Keep::Link { netdev } => netdev.clone(),
+        Keep::Unit { name } => name.clone(),
+    }
+}
+
+fn restore(n: usize, keep: &Keep) -> String {
+    match keep {
+        Keep::File { path } => format!("n={n}; f={}\n{RESTORE_FILE}", sh(path)),
+        Keep::Connection { uuid, settings } => {
+            let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
+            format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
+        }
+        Keep::Sysctl { key } => format!("[ ! -e \"$k/{n}\" ] || cat \"$k/{n}\" >{}", sh(&format!("/proc/sys/{}", key_path(key)))),
+        Keep::Link { netdev } => format!("n={n}; i={}\n{RESTORE_LINK}", sh(netdev)),
+        Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
+    }
+}
+
+/// Of a file that is not there the deepest folder that is, so that none stays which came with the file.
+const KEEP_FILE: &str = "keep_file() {\n\
+    if [ -d \"$2\" ] && [ ! -L \"$2\" ]; then echo \"there is a folder at $2\" >&2; exit 74; fi\n\
+    if [ -e \"$2\" ] || [ -L \"$2\" ]; then cp -a -- \"$2\" \"$k/$1\" || exit 74; return; fi\n\
+    e=${2%/*}; while [ -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\n\
+    printf '%s\\n' \"$e\" >\"$k/$1.absent\" || exit 74\n\
+    }\n";
+
+const RESTORE_FILE: &str = r#"if [ -e "$k/$n.absent" ]; then
+rm -f "$f"; e=$(cat "$k/$n.absent"); f=${f%/*}
+while [ -n "$f" ] && [ "$f" != "$e" ]; do rmdir "$f" 2>/dev/null || break; f=${f%/*}; done
+exit 0
+fi
+mkdir -p "${f%/*}" && cp -a -- "$k/$n" "$f.rwguard" && mv -f "$f.rwguard" "$f"
+"#;
+
+/// Routes are kept as the kernel has them: a text form would lose what it does not print (ip-route(8), save and restore).
+/// Those of the local table are not among them, the kernel makes them with each address.
+const KEEP_LINK: &str = r#"if [ -e "/sys/class/net/$i" ]; then
+cat "/sys/class/net/$i/mtu" >"$k/$n.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.flags" && ip -o addr show dev "$i" >"$k/$n.addresses" || exit 74
+for v in 4 6; do ip "-$v" route save dev "$i" table all type unicast >"$k/$n.route$v" 2>/dev/null || rm -f "$k/$n.route$v"; done
+for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
+fi"#;
+
+/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. What came on is taken
+/// away after what was there is back, so that a secondary address is never left alone; of link-local addresses the kernel
+/// makes its own. An address that a lease gave (`dynamic`) is left alone after a boot. Of routes that came on only those go
+/// along with an address that name it as their source, so all go before the kept ones come.
+const RESTORE_LINK: &str = r#"[ -e "$k/$n.mtu" ] || exit 0
+s=0
+ip link set dev "$i" mtu "$(cat "$k/$n.mtu")" || s=1
+if [ $(($(cat "$k/$n.flags") & 1)) -eq 1 ]; then ip link set dev "$i" up || s=1; else ip link set dev "$i" down || s=1; fi
+for v in addr_gen_mode disable_ipv6 accept_ra; do [ ! -e "$k/$n.$v" ] || cat "$k/$n.$v" >"/proc/sys/net/ipv6/conf/$i/$v"; done
+names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
+now=$(ip -o addr show dev "$i" | names)
+while read -r _ _ w a r; do
+case "$w $a $r" in 'inet6 fe80:'*) continue ;; *' dynamic '*) [ -z "$boot" ] || continue ;; esac
+case "
+$now
+" in *"
+$a
+"*) continue ;; esac
+set -f; set -- $r; o=
+while [ $# -gt 0 ]; do case $1 in
+peer|brd|scope|metric) o="$o $1 $2"; shift ;;
+valid_lft|preferred_lft) o="$o $1 ${2%sec}"; shift ;;
+noprefixroute|nodad) o="$o $1" ;;
+esac; shift; done
+ip addr add "$a" $o dev "$i" || s=1
+done <"$k/$n.addresses"
+was=$(names <"$k/$n.addresses")
+p=/proc/sys/net/ipv4/conf/$i/promote_secondaries; q=$(cat "$p" 2>/dev/null); echo 1 2>/dev/null >"$p"
+for a in $now; do case "
+$was
+" in *"
+$a
+"*) ;; *) ip addr del "$a" dev "$i" || s=1 ;; esac; done
+[ -z "$q" ] || echo "$q" >"$p"
+if [ -z "$boot" ]; then for v in 4 6; do
+[ -s "$k/$n.route$v" ] || continue
+ip "-$v" route flush dev "$i" table all type unicast; ip "-$v" route restore <"$k/$n.route$v" || s=1
+done; fi
+exit $s
+"#;
+
+const RESTORE_UNIT: &str = r#"was() { sed -n "s/^$1=//p" "$k/$n"; }
+is=$(systemctl show -p UnitFileState -- "$u" | sed -n 's/^UnitFileState=//p'); s=0
+if [ "$is" != "$(was UnitFileState)" ]; then
+case $is in masked*) systemctl unmask -- "$u" || s=1 ;; esac
+case $(was UnitFileState) in
+enabled*) systemctl enable -- "$u" || s=1 ;;
+disabled) systemctl disable -- "$u" || s=1 ;;
+masked*) systemctl mask -- "$u" || s=1 ;;
+esac; fi
+case $(was ActiveState) in
+active|reloading|activating) systemctl restart -- "$u" || s=1 ;;
+*) systemctl stop -- "$u" || s=1 ;;
+esac
+exit $s
+"#;
+
+/// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here.
+const TRY: &str = "try() {\n\
+    T=; command -v timeout >/dev/null 2>&1 && T='timeout 90'\n\
+    k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || failed=\"$failed $1\"\n\
+    }\n";

@@ -1,0 +1,194 @@
+//! What a guard keeps by tables, what lies on the path, and both scripts with a real shell and real netdevs.
+
+use super::*;
+use crate::resource::test_support::wish;
+use crate::resource::{Assessment, kind_named};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn of(kind: &str, body: Value) -> Wish {
+    wish(kind_named(kind).unwrap(), body)
+}
+
+fn set_link(netdev: &str) -> Action {
+    Action::SetLink { netdev: netdev.into(), mtu: Some(9000), up: None, add_addresses: vec![], remove_addresses: vec![] }
+}
+
+fn remove(path: &str) -> Action {
+    Action::RemoveFile { path: path.into(), below: None }
+}
+
+#[test]
+fn each_action_is_kept_by_what_it_touches_or_refused_by_its_word() {
+    let unit = || Action::Unit { name: "a.service".into(), verb: super::super::action::UnitVerb::Restart };
+    let reload = || Action::ReloadLink { netdev: "e0".into(), manager: NetworkManagerKind::Netplan };
+    let modify = Action::ModifyConnection { uuid: "u".into(), settings: [("ipv4.method".to_owned(), "auto".to_owned())].into() };
+    let all = [unit(), set_link("e0"), reload(), modify, Action::SetSysctl { key: "net.a".into(), value: "1".into() }, remove("/etc/a")];
+    let guard = Guard::over(&all, []).unwrap();
+    insta::assert_debug_snapshot!(guard.keeps, @r#"
+    [
+        File {
+            path: "/etc/a",
+        },
+        Connection {
+            uuid: "u",
+            settings: [
+                "ipv4.method",
+            ],
+        },
+        Sysctl {
+            key: "net.a",
+        },
+        Link {
+            netdev: "e0",
+        },
+        Unit {
+            name: "a.service",
+        },
+    ]
+    "#);
+    assert_eq!((guard.systemd, guard.reloads.clone()), (false, vec![("e0".to_owned(), NetworkManagerKind::Netplan)]));
+    assert!(guard.covers(&Guard::over(&[unit(), reload()], []).unwrap()));
+    assert!(
+        !guard.covers(&Guard::over(&[set_link("e1")], []).unwrap()) && !guard.covers(&Guard::over(&[Action::ReloadSystemd], []).unwrap())
+    );
+    for action in [
+        Action::Reboot,
+        Action::UnloadModule { name: "mlx5_core".into() },
+        Action::SetPause { netdev: "e0".into(), on: true },
+        Action::RunCommand { script: "x".into(), limit_s: 1, environment: Default::default(), input: None },
+    ] {
+        assert_eq!(Guard::over(&[set_link("e0"), action.clone()], []), Err(action.word()));
+    }
+}
+
+#[test]
+fn what_the_wishes_may_come_to_need_is_kept_as_well() {
+    let unit = of("systemd_unit", json!({ "name": "nftables.service", "active": true }));
+    let guard = Guard::over(&[remove("/etc/nftables.conf")], [&unit]).unwrap();
+    assert!(guard.covers(
+        &Guard::over(&[Action::Unit { name: "nftables.service".into(), verb: super::super::action::UnitVerb::Stop }], []).unwrap()
+    ));
+    assert_eq!(Guard::over(&[], [&of("package", json!({ "name": "openssh-server" }))]), Err("package".to_owned()));
+}
+
+#[test]
+fn what_lies_on_the_path_is_recognised_with_its_reason() {
+    let ours: BTreeSet<String> = ["bond0".to_owned(), "ens1".to_owned()].into();
+    let why = |kind: &str, body: Value| because(&of(kind, body), &Assessment::default(), &ours);
+    let file = |path: &str| why("file", json!({ "path": path, "content": "x" }));
+    for path in ["/etc/ssh/sshd_config.d/a.conf", "/etc/netplan/1.yaml", "/etc/nftables.conf", "/etc/sudoers.d/x", "/etc/pam.d/sshd"] {
+        assert!(file(path).unwrap().starts_with(path));
+    }
+    for path in ["/etc/security/limits.d/90-rdma.conf", "/etc/sysctl.d/1.conf", "/etc/sshx", "/etc/modprobe.d/a.conf"] {
+        assert_eq!(file(path), None, "{path}");
+    }
+    let unit = |name: &str| why("systemd_unit", json!({ "name": name, "active": true })).is_some();
+    assert!(unit("ssh.socket") && unit("NetworkManager.service") && !unit("openibd.service") && !unit("ssh-agent.service"));
+    let link = |netdev: &str| why("link", json!({ "netdev": netdev, "mtu": 9000 }));
+    assert_eq!((link("ens1").as_deref(), link("ens2")), (Some("ens1 carries our own connection"), None));
+    let interrupts = Assessment { interrupts_netdev: Some("bond0".into()), ..Assessment::default() };
+    assert!(
+        because(&of("kernel_module", json!({ "name": "mlx5_core", "loaded": true })), &interrupts, &ours).unwrap().starts_with("bond0 ")
+    );
+    let asked = |guard: bool| why("sysctl", json!({ "key": "net.a", "value": "1", "guard": guard }));
+    assert!(asked(true).unwrap().contains("asks for a guard") && asked(false).is_none());
+}
+
+/// Keeps, does `between`, puts back; what `look` says before and after.
+fn kept_and_put_back(guard: &Guard, prefix: &str, between: &str, look: &str, boot: &str, shell: &[&str]) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().display();
+    let text = format!(
+        "{prefix}\nmkdir {own}/kept; k={own}/kept; boot={boot}\nlook() {{\n{look}\n}}\nlook >{own}/before\n(\n{}) || exit 9\n(\n{between}\n) || exit 8\n\
+         look >{own}/between\n{}[ -z \"$failed\" ] || {{ echo \"failed:$failed\" >&2; cat \"$k/../log\" >&2; exit 7; }}\nlook >{own}/after\n",
+        script::keep_script(guard),
+        script::restore_script(guard)
+    );
+    let output = Command::new(shell[0]).args(&shell[1..]).arg(&text).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_ne!(read("before"), read("between"), "the change changes something");
+    (read("before"), read("after"))
+}
+
+#[test]
+fn files_come_back_with_all_that_they_had_and_new_ones_go_with_their_folders() {
+    let tree = tempfile::tempdir().unwrap();
+    let at = |name: &str| tree.path().join(name).display().to_string();
+    std::fs::write(at("odd ' name"), b"\xff\0one\n").unwrap();
+    std::os::unix::fs::symlink("target", at("link")).unwrap();
+    let guard = Guard::over(&["odd ' name", "link", "new/deep/file"].map(|name| remove(&at(name))), []).unwrap();
+    let root = crate::base::quote::sh(&tree.path().display().to_string());
+    let look = format!("cd {root} && find . -printf '%p %y %m %l\\n' | sort; sha256sum \"odd ' name\" 2>/dev/null");
+    let between = format!(
+        "cd {root} && echo two >\"odd ' name\" && chmod 600 \"odd ' name\" && rm link && mkdir -p new/deep && echo x >new/deep/file"
+    );
+    for shell in [&["sh", "-c"][..], &["bash", "-c"], &["busybox", "sh", "-c"]] {
+        if !Path::new("/bin/busybox").exists() && shell[0] == "busybox" {
+            continue;
+        }
+        let (before, after) = kept_and_put_back(&guard, "", &between, &look, "", shell);
+        assert_eq!(before, after);
+    }
+}
+
+/// A network of one's own, and a /sys that shows it.
+const NAMESPACE: [&str; 4] = ["unshare", "-nm", "sh", "-c"];
+/// One end of a veth pair, which every kernel with namespaces has (`dummy` is not in all).
+const NETDEV: &str = "mount -t sysfs sys /sys && ip link add d0 type veth peer name d1 && ip link set d1 up";
+
+/// Whether namespaces and netdevs can be had: that takes root. Without, the test says so.
+fn no_namespace() -> bool {
+    let made = Command::new(NAMESPACE[0]).args(&NAMESPACE[1..]).arg(NETDEV).stderr(Stdio::null()).status();
+    let missing = !made.is_ok_and(|status| status.success());
+    assert!(!missing || !std::env::var("RAILWRIGHT_REQUIRE_RIGS").is_ok_and(|value| value == "1"), "no namespace, or no `ip`");
+    if missing {
+        eprintln!("skipped: a network namespace needs root and `ip`; RAILWRIGHT_REQUIRE_RIGS=1 makes this a failure");
+    }
+    missing
+}
+
+/// Netdevs in a namespace of their own, with the kernel and `ip` as they are.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_link_comes_back_with_addresses_and_routes() {
+    if no_namespace() {
+        return;
+    }
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\n\
+        ip addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr add 10.9.0.1 peer 10.9.0.2/32 dev d0\n\
+        ip addr add fd00::1/64 dev d0 nodad; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\n\
+        ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route add fd01::/64 via fd00::2";
+    // The kernel adds an IPv6 address's own route a moment after the link is up.
+    let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; do sleep 0.1; n=$((n + 1)); done\n\
+        ip -o link show d0 | sed 's/qlen.*//'; ip -o addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\n\
+        ip route show table all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort";
+    let guard = Guard::over(&[set_link("d0")], []).unwrap();
+    for between in [
+        "ip link set d0 mtu 68",
+        "ip link set d0 mtu 9000 down",
+        "ip addr flush dev d0; ip addr add 10.3.0.9/24 dev d0; ip route add default via 10.3.0.1",
+        "ip addr del 10.1.0.1/24 dev d0; ip addr add 10.1.0.7/24 dev d0",
+    ] {
+        let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
+        assert_eq!(before, after, "{between}");
+    }
+}
+
+/// After a boot a lease is not ours to bring back, and what its client has now is not ours to take away.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_lease_is_left_alone_after_a_boot() {
+    if no_namespace() {
+        return;
+    }
+    let prefix = "ip link set d0 up; ip addr add 10.1.0.1/24 dev d0; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800";
+    let between = "ip addr flush dev d0; ip addr add 10.3.0.1/24 dev d0; ip addr add 10.4.0.1/24 dev d0 valid_lft 900 preferred_lft 800";
+    let look = "ip -o -4 addr show dev d0 | awk '{ print $4 }' | sort";
+    let guard = Guard::over(&[set_link("d0")], []).unwrap();
+    let (_, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "1", &NAMESPACE);
+    assert_eq!(after, "10.1.0.1/24\n10.4.0.1/24\n");
+}

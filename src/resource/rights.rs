@@ -1,0 +1,161 @@
+//! What a read may need root for, as data: where a host keeps something for root alone, a user without rights either has a
+//! line in sudoers for the exact command, or the answer is unknown and says what is missing. It is never `absent`.
+
+use super::Read;
+use super::answers::{Answer, AnswerStatus};
+use crate::base::text::one_line;
+use std::collections::BTreeSet;
+
+/// Something that a read looks at and that a host may keep for root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// The content of this file.
+    Content(String),
+    /// Content, mode and owner of this file.
+    File(String),
+    /// A file that may hold a secret: no line of sudoers gives it away.
+    Secret(String),
+    /// The names in a folder and the files in it that end so. Nobody knows the names beforehand, so there is no exact line.
+    Folder(&'static str, &'static str),
+    /// Whether there is anything at this path.
+    Sight(String),
+    /// What a program says. The places where it may lie, and its words.
+    Program(&'static [&'static str], Vec<String>),
+    /// Something of which only its author knows what it needs.
+    Root(String),
+}
+
+/// What `stat` is asked of a file as root: no character in it needs a backslash in sudoers, and no name can hold a slash.
+pub const STAT_FORMAT: &str = "%a/%U/%G/%u/%g/%s/%F";
+
+/// Folders in which others than root make names: a link there would lead `cat` to any file of the host.
+const OF_ANYBODY: [&str; 6] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/home/", "/run/user/", "/run/lock/"];
+
+impl Need {
+    /// The exact commands that a line of sudoers may name for it.
+    pub fn commands(&self) -> Vec<Vec<String>> {
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let all = match self {
+            Need::Content(path) => vec![words(&["/usr/bin/cat", path])],
+            Need::File(path) => vec![words(&["/usr/bin/cat", path]), words(&["/usr/bin/stat", "-c", STAT_FORMAT, path])],
+            Need::Program(places, arguments) => {
+                places.iter().map(|place| std::iter::once((*place).to_owned()).chain(arguments.iter().cloned()).collect()).collect()
+            }
+            Need::Secret(_) | Need::Folder(..) | Need::Sight(_) | Need::Root(_) => Vec::new(),
+        };
+        all.into_iter().filter(|command| is_exact(command)).collect()
+    }
+
+    /// Says so before the section begins, where what it looks at cannot be seen at all.
+    fn look(&self) -> String {
+        use crate::base::quote::sh;
+        match self {
+            Need::Folder(path, suffix) => format!("look \"$R\"{} {}\n", sh(path), sh(suffix)),
+            Need::Sight(path) => format!("! hid \"$R\"{0} || lack reads {0}\n", sh(path)),
+            Need::Secret(_) => "may() { return 1; }; secret=1\n".to_owned(),
+            Need::Root(what) => format!("lack runs {}\n", sh(what)),
+            Need::Content(_) | Need::File(_) | Need::Program(..) => String::new(),
+        }
+    }
+}
+
+/// sudo compares words joined by spaces, with wildcards: only a word in which nothing has a meaning of its own is exact.
+fn is_exact(command: &[String]) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:".contains(c);
+    command.iter().all(|word| !word.is_empty() && word.chars().all(plain))
+        && command.iter().skip(1).all(|word| !OF_ANYBODY.iter().any(|folder| word.starts_with(folder)))
+}
+
+/// What reads may need root for, each once.
+pub fn needs<'r>(reads: impl IntoIterator<Item = &'r Read>) -> BTreeSet<Need> {
+    reads.into_iter().flat_map(Read::needs).collect()
+}
+
+/// The section of a read for a user without rights: what cannot be seen is told first, and ends it.
+pub fn section(read: &Read) -> String {
+    let looks: String = read.needs().iter().map(Need::look).collect();
+    format!("exec 5>&1; eval \"$RAILWRIGHT_READ_ONLY\"\n{looks}[ -z \"$lacks\" ] || exit 1\n{}", read.script_for_others())
+}
+
+macro_rules! open_functions {
+    () => {
+        "[ -n \"${RAILWRIGHT_READ_ONLY-}\" ] || { has() { [ -f \"$1\" ]; }; get() { cat \"$1\"; }; as() { \"$@\"; }; only() { \"$@\"; }; open() { :; }; mine() { :; }; }\n"
+    };
+}
+pub(super) use open_functions;
+
+/// In a script that may run without rights: `has FILE` is true when it is there, `get FILE` is its content, `as PROGRAM
+/// WORDS...` what a program says, `only PROGRAM WORDS...` what one says that means nothing to others, `mine FILE` is true when `get` would give it, and
+/// `open FILES...` when all can be read. For root these are what they look like; `WITHOUT_RIGHTS` has the other ones.
+pub const OPEN: &str = open_functions!();
+
+/// The same without rights. Each tries as itself first, then by a line of sudoers that says exactly this; what is neither
+/// to be had is told on descriptor 5, behind the nonce of the program.
+///
+/// `hid PATH`: some folder above it may not be looked into, so that nothing can be said of what is there.
+pub const WITHOUT_RIGHTS: &str = r#"lacks= secret=
+hid() {
+case $1 in /*) ;; *) return 1 ;; esac
+h_=; r_=${1#/}
+while :; do
+case $r_ in */*) h_=$h_/${r_%%/*}; r_=${r_#*/} ;; *) return 1 ;; esac
+if [ -d "$h_" ]; then [ -x "$h_" ] || return 0
+elif [ -L "$h_" ] && [ ! -e "$h_" ]; then return 0
+else return 1; fi
+done
+}
+lack() { printf '\n@%s denied %s %s\t%s\n' "$RAILWRIGHT_NONCE" "$1" "$2" "$3" >&5; lacks=1; return 1; }
+may() { [ -n "$RAILWRIGHT_SUDO" ] || return 1; p_=$(command -v "$1") || return 1; shift; sudo -n -l -- "$p_" "$@" >/dev/null 2>&1; }
+root() { p_=$(command -v "$1"); shift; sudo -n -- "$p_" "$@"; }
+line() { p_=$(command -v "$1" || echo "$1"); shift; printf %s "$p_"; [ "$#" = 0 ] || printf ' %s' "$@"; }
+shut() { hid "$1" || { [ -f "$1" ] && [ ! -r "$1" ]; } || { [ -L "$1" ] && [ ! -e "$1" ] && hid "$(readlink "$1")"; }; }
+has() {
+shut "$1" || { [ -f "$1" ]; return; }
+may cat "$1" || { lack reads "$1" "$(line cat "$1")"; return 1; }
+root cat "$1" >/dev/null 2>&1
+}
+get() {
+shut "$1" || { cat "$1"; return; }
+if may cat "$1"; then root cat "$1"; else lack reads "$1" "$(line cat "$1")"; fi
+}
+as() {
+o_=$("$@" 2>&1); c_=$?
+if [ "$c_" -ne 0 ]; then
+if may "$@"; then root "$@"; return; fi
+case $o_ in *ermission*|*'not permitted'*|*uperuser*|*'be root'*|*'as root'*|*uthoriz*) lack runs "$*" "$(line "$@")" ;; esac
+fi
+[ -z "$o_" ] || printf '%s\n' "$o_"
+return "$c_"
+}
+only() { if may "$@"; then root "$@"; else lack runs "$*" "$(line "$@")"; fi; }
+mine() { ! shut "$1" || may cat "$1"; }
+open() { for f_ in "$@"; do ! shut "$f_" || return 1; done; }
+look() {
+if hid "$1/x" || { [ -d "$1" ] && [ ! -r "$1" ]; }; then lack reads "$1"; return; fi
+for f_ in "$1"/*"$2"; do ! shut "$f_" || lack reads "$f_"; done
+}
+"#;
+
+/// The answer of a section that was told to lack something.
+pub fn denied(told: &[String]) -> Answer {
+    Answer { status: AnswerStatus::Denied, out: told.iter().map(|line| format!("{line}\n")).collect() }
+}
+
+/// What is missing, in words that fit after "unknown:".
+pub fn reason(out: &str) -> String {
+    let told: BTreeSet<&str> = out.lines().filter(|line| !line.trim().is_empty()).collect();
+    let mut words: Vec<String> = told
+        .iter()
+        .take(3)
+        .map(|told| match told.split_once('\t') {
+            Some((what, line)) if !line.is_empty() => format!("{what} (line for sudoers: {line})"),
+            Some((what, _)) => what.to_owned(),
+            None => (*told).to_owned(),
+        })
+        .map(|told| format!("only root {}", one_line(&told, 300)))
+        .collect();
+    if told.len() > words.len() {
+        words.push(format!("and {} more", told.len() - words.len()));
+    }
+    if words.is_empty() { "only root reads it".to_owned() } else { words.join("; ") }
+}

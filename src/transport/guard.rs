@@ -1,0 +1,130 @@
+//! The guard on a host: below `/var/lib/railwright/guards/<token>` stand what it keeps (0600), the script that puts it back,
+//! and where it stands, as the name of one file: `armed`, then `confirmed` or `fired`, and `reverted` after that. The
+//! renames decide: of a confirmation and a revert at the same moment one finds `armed`, and the other does nothing.
+//!
+//! A transient timer of systemd starts the script when the time is over (monotonic: a clock that is set moves nothing).
+//! Transient units are gone with a boot, so a service beside them is enabled: nobody has confirmed anything when it finds
+//! the guard still armed. It comes after the network and sshd are up with what was written, puts the files back and has
+//! them read again: one way back for both, rather than one that only runs when things are bad already. Neither needs a
+//! `daemon-reload`, which takes its time on a host with many units.
+
+use super::upkeep::FOLDER;
+use crate::base::quote::sh;
+use crate::resource::guard::{Guard, script};
+use crate::resource::program::ENVIRONMENT;
+
+/// Where unit files of the administrator lie.
+const UNITS: &str = "/etc/systemd/system";
+
+/// What brings the host up far enough for a login.
+const TARGET: &str = "multi-user.target";
+
+/// How long everything may take to be put back, in seconds; each part has a limit of its own.
+const LONGEST_S: u32 = 900;
+
+/// What has to be up before the service puts anything back at boot: else it would be set again afterwards.
+const AFTER: &str = "network.target systemd-networkd.service NetworkManager.service networking.service network.service nftables.service \
+                     iptables.service netfilter-persistent.service firewalld.service ufw.service ssh.service sshd.service";
+
+/// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75: another guard is armed,
+/// stdout its token; 74: something could not be kept or written, and nothing is left of it.
+pub fn arm(token: &str, guard: &Guard, seconds: u32) -> String {
+    let service = format!(
+        "[Unit]\nDescription=railwright: takes back what nobody confirmed ({token})\nAfter={AFTER}\n\
+         [Service]\nType=oneshot\nTimeoutStartSec={LONGEST_S}\nExecStart=/bin/sh {FOLDER}/guards/{token}/revert\n\
+         [Install]\nWantedBy={TARGET}\n"
+    );
+    format!(
+        "umask 077\n\
+         [ -d /run/systemd/system ] && command -v systemd-run >/dev/null || {{ echo 'railwright: systemd does not run on this host' >&2; exit 69; }}\n\
+         g=$b/guards; mkdir -p \"$g\" && chmod 700 \"$b\" \"$g\" || exit 74\n\
+         {CLEAR}\
+         d=$g/{token}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
+         {CLEAN}\
+         fail() {{ clean; rm -rf \"$d\"; exit 74; }}\n\
+         mkdir \"$d\" \"$k\" || exit 74\n\
+         (\n{keep}) || fail\n\
+         printf %s {revert} >\"$d/revert\" && cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
+         mkdir -p \"$w/{TARGET}.wants\" && printf %s {service} >\"$w/$n-boot.service\" && chmod 644 \"$w/$n-boot.service\" || fail\n\
+         ln -s \"../$n-boot.service\" \"$w/{TARGET}.wants/$n-boot.service\" || fail\n\
+         u=$(cut -d. -f1 /proc/uptime); echo $((u + {seconds})) >\"$d/armed\" || fail\n\
+         sync\n\
+         systemd-run --quiet --unit=\"$n\" --description=\"railwright: guard {token}\" --on-active={seconds} --timer-property=AccuracySec=1 \
+         -p Type=oneshot -p TimeoutStartSec={LONGEST_S} /bin/sh \"$d/revert\" >&2 || fail\n",
+        keep = script::keep_script(guard),
+        revert = sh(&revert(token, guard)),
+        units = sh(UNITS),
+        service = sh(&service),
+    )
+}
+
+/// What an earlier guard left behind goes; one that is not over yet stays in the way.
+const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\n\
+    if [ -e \"$o/armed\" ] || { [ -e \"$o/fired\" ] && [ ! -e \"$o/reverted\" ]; }; then echo \"${o##*/}\"; exit 75; fi\n\
+    rm -rf \"$o\"\n\
+    done\n";
+
+/// Takes the units away.
+const CLEAN: &str = "clean() { systemctl stop \"$n.timer\" 2>/dev/null; rm -f \"$w/multi-user.target.wants/$n-boot.service\" \"$w/$n-boot.service\"; sync; }\n";
+
+/// Runs on the host as the service. A step that still runs is waited for, for a while: what it does after us would stay.
+fn revert(token: &str, guard: &Guard) -> String {
+    format!(
+        "{ENVIRONMENT}umask 077; cd /\n\
+         d=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
+         boot=; [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] || boot=1\n\
+         mv \"$d/armed\" \"$d/fired\" 2>/dev/null\n\
+         if [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\n\
+         sync\n\
+         if command -v flock >/dev/null 2>&1 && [ -e \"$b/step\" ]; then exec 9>>\"$b/step\"; flock -w 30 9; exec 9>&-; fi\n\
+         {restore}\
+         rm -rf \"$k\"; sync\n\
+         printf '%s\\n' \"$failed\" >\"$d/reverted.part\" && mv \"$d/reverted.part\" \"$d/reverted\"; sync\n\
+         fi\n\
+         {CLEAN}clean\n\
+         exit 0\n",
+        units = sh(UNITS),
+        restore = script::restore_script(guard),
+    )
+}
+
+/// Confirms what the guard watches: 0 it is disarmed; 1 there is no such guard; 75 it is being put back, or was.
+pub fn disarm(token: &str) -> String {
+    format!(
+        "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n{CLEAN}\
+         [ -d \"$d\" ] || exit 1\n\
+         mv \"$d/armed\" \"$d/confirmed\" 2>/dev/null || [ -e \"$d/confirmed\" ] || {{ [ ! -e \"$d/fired\" ] || exit 75; clean; rm -rf \"$d\"; exit 1; }}\n\
+         sync; clean; rm -rf \"$d\"\n"
+    )
+}
+
+/// Has everything put back now, and does not wait for it. 1: there is no such guard.
+pub fn fire(token: &str) -> String {
+    format!("[ -e \"$b/guards/{token}/armed\" ] || exit 1\nsystemctl --no-block start railwright-guard-{token}.service\n")
+}
+
+/// How it stands: `armed SECONDS-LEFT`, `reverting`, or `reverted` with the names of what could not be put back. 1: there
+/// is no such guard.
+pub fn standing(token: &str) -> String {
+    format!("d=$b/guards/{token}\n{STANDING}standing || exit 1\n")
+}
+
+const STANDING: &str = "standing() {\n\
+    if [ -e \"$d/reverted\" ]; then echo \"reverted $(cat \"$d/reverted\")\"\n\
+    elif [ -e \"$d/fired\" ]; then echo reverting\n\
+    elif [ -e \"$d/armed\" ]; then\n\
+    u=$(cut -d. -f1 /proc/uptime); l=$(($(cat \"$d/armed\") - u))\n\
+    [ \"$(cat \"$d/boot\")\" = \"$(cat /proc/sys/kernel/random/boot_id)\" ] && [ $l -gt 0 ] || l=0\n\
+    echo \"armed $l\"\n\
+    else return 1; fi\n\
+    }\n";
+
+/// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`
+/// for each.
+pub fn watch() -> String {
+    format!(
+        "{STANDING}c=0\nfor d in \"$b\"/guards/*; do [ -d \"$d\" ] || continue\n\
+         case $(standing) in armed*|reverting) echo \"${{d##*/}} $(standing)\"; c=78 ;; esac\n\
+         done\nexit $c\n"
+    )
+}

@@ -1,0 +1,135 @@
+//! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts it back.
+
+use super::host::{Answered, Host};
+use crate::resource::Action;
+use crate::resource::action::UnitVerb;
+use crate::resource::guard::{Guard, Keep};
+use std::time::Duration;
+
+/// A guard, until another one is armed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Armed {
+    /// Its name.
+    pub token: String,
+    /// What it keeps.
+    pub guard: Guard,
+    /// The host as it was.
+    before: Box<Host>,
+    /// Virtual time at which it puts that back.
+    pub until: Duration,
+    /// It did.
+    pub reverted: bool,
+}
+
+impl Host {
+    /// Keeps everything from now on; exit 75 while another guard is armed.
+    pub fn arm(&mut self, token: &str, guard: &Guard, seconds: u32, now: Duration) -> Answered {
+        if self.disk.full_for > 0 {
+            return (74, String::new());
+        }
+        if let Some(other) = self.guard.as_ref().filter(|other| !other.reverted) {
+            return (75, format!("{}\n", other.token));
+        }
+        self.guard = None;
+        let (before, until) = (Box::new(self.clone()), now + Duration::from_secs(seconds.into()));
+        self.guard = Some(Armed { token: token.to_owned(), guard: guard.clone(), before, until, reverted: false });
+        (0, String::new())
+    }
+
+    /// Confirms, if there still is something to confirm.
+    pub fn disarm(&mut self, token: &str) -> Answered {
+        match self.guard.take_if(|guard| guard.token == token && !guard.reverted) {
+            Some(_) => (0, String::new()),
+            None if self.guard.as_ref().is_some_and(|guard| guard.token == token) => (75, String::new()),
+            None => (1, String::new()),
+        }
+    }
+
+    /// Puts everything back now.
+    pub fn fire(&mut self, token: &str, now: Duration) -> Answered {
+        if !self.guard.as_ref().is_some_and(|guard| guard.token == token && !guard.reverted) {
+            return (1, String::new());
+        }
+        self.revert(now);
+        (0, String::new())
+    }
+
+    /// How a guard stands.
+    pub fn guard_standing(&self, token: &str, now: Duration) -> Answered {
+        match self.guard.as_ref().filter(|guard| guard.token == token) {
+            None => (1, String::new()),
+            Some(guard) if guard.reverted => (0, "reverted \n".to_owned()),
+            Some(guard) => (0, format!("armed {}\n", guard.until.saturating_sub(now).as_secs())),
+        }
+    }
+
+    /// What is armed, as `Upkeep::Idle` tells it.
+    pub fn guarded(&self, now: Duration) -> Answered {
+        match self.guard.as_ref().filter(|guard| !guard.reverted) {
+            None => (0, String::new()),
+            Some(guard) => (78, format!("{} armed {}\n", guard.token, guard.until.saturating_sub(now).as_secs())),
+        }
+    }
+
+    /// A guard whose time is over puts back what it keeps.
+    pub fn revert_what_is_due(&mut self, now: Duration) {
+        if self.guard.as_ref().is_some_and(|guard| !guard.reverted && guard.until <= now) {
+            self.revert(now);
+        }
+    }
+
+    /// Puts back what the guard keeps.
+    pub fn revert(&mut self, now: Duration) {
+        let Some(mut armed) = self.guard.take() else { return };
+        for keep in &armed.guard.keeps {
+            if let Keep::File { path } = keep {
+                match armed.before.disk.files.get(path) {
+                    Some(file) => self.disk.put(path, file.clone()),
+                    None => self.remove_with_folders(path, &armed.before),
+                }
+            }
+        }
+        if armed.guard.systemd {
+            self.units.reload(&self.disk);
+        }
+        if !armed.guard.reloads.is_empty() {
+            self.links.reload(&self.disk);
+        }
+        for keep in &armed.guard.keeps {
+            self.put_back(keep, &armed.before, now);
+        }
+        armed.reverted = true;
+        self.guard = Some(armed);
+    }
+
+    /// Folders that came with a file go with it, as long as they are empty.
+    fn remove_with_folders(&mut self, path: &str, before: &Host) {
+        let below = path.rmatch_indices('/').map(|(at, _)| &path[..at]).find(|folder| before.disk.folders.contains(*folder));
+        self.disk.remove(path, below);
+    }
+
+    fn put_back(&mut self, keep: &Keep, before: &Host, now: Duration) {
+        match keep {
+            Keep::Sysctl { key } => {
+                let key = super::modules::dotted(key);
+                if let Some(value) = before.kernel.sysctls.get(&key) {
+                    self.kernel.sysctls.insert(key, value.clone());
+                }
+            }
+            Keep::Link { netdev } => {
+                if let Some(link) = before.links.0.get(netdev) {
+                    self.links.0.insert(netdev.clone(), link.clone());
+                }
+            }
+            Keep::Unit { name } => {
+                let set = |there: bool, yes, no| Action::Unit { name: name.clone(), verb: if there { yes } else { no } };
+                let active = before.units.known.get(name).is_some_and(|unit| unit.active);
+                // What systemd does not know cannot be told anything, and was not there before either.
+                let _ = self.act(&set(before.units.masked.contains(name), UnitVerb::Mask, UnitVerb::Unmask), now);
+                let _ = self.act(&set(before.units.enabled.contains(name), UnitVerb::Enable, UnitVerb::Disable), now);
+                let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
+            }
+            Keep::File { .. } | Keep::Connection { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The doors: how bytes of each sort come in, and every screen that comes of them.
+
+use crate::room::{Room, runtime};
+use proptest::sample::Index;
+use railwright::apply::{Past, apply, status, steps};
+use railwright::base::{Diagnostic, Target, nodeset};
+use railwright::cli::recording;
+use railwright::plan::{Plan, content, file};
+use railwright::report;
+use railwright::resource::{Observation, Wish, host, kind_named, kinds};
+use railwright::spec::{self, SourceFile, Sources};
+use railwright::state::journal::{Chain, Entry};
+use railwright::state::sightings::Sightings;
+use railwright::state::{State, StateFolder, host_record, journal, run_status};
+use railwright::transport::sim::access;
+use railwright::transport::{Connector as _, HostAccess, SshConnector};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The screens that came of an input, or what is wrong with how it was taken.
+type Opened = Result<Vec<String>, String>;
+
+/// A sound document with a text put into one of its texts, and its seals made anew.
+type Sealed = fn(&[u8], Index, &str) -> Vec<u8>;
+
+/// One way in.
+pub struct Door {
+    /// The folder of its corpus.
+    pub name: &'static str,
+    /// Sound documents.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Takes bytes in.
+    pub open: fn(&[u8]) -> Opened,
+    /// Puts a bait into a text of a sound document and seals it anew.
+    pub sealed: Option<Sealed>,
+}
+
+/// All of them.
+pub const DOORS: &[Door] = &[
+    Door { name: "spec", seeds: specs, open: open_spec, sealed: None },
+    Door { name: "node-set", seeds: node_sets, open: open_node_set, sealed: None },
+    Door { name: "observation", seeds: observations, open: open_observation, sealed: Some(json_with) },
+    Door { name: "plan", seeds: || vec![run().plan.clone()], open: open_plan, sealed: Some(plan_with) },
+    Door { name: "journal", seeds: || vec![run().journal.clone()], open: open_journal, sealed: Some(journal_with) },
+    Door { name: "record", seeds: || vec![run().record.clone()], open: open_record, sealed: None },
+    Door { name: "state", seeds: || vec![run().state.clone()], open: open_state, sealed: None },
+    Door { name: "known_hosts", seeds: known_hosts, open: open_known_hosts, sealed: None },
+];
+
+/// What a run left behind.
+struct Left {
+    plan: Vec<u8>,
+    journal: Vec<u8>,
+    record: Vec<u8>,
+    state: Vec<u8>,
+}
+
+fn run() -> &'static Left {
+    static LEFT: OnceLock<Left> = OnceLock::new();
+    LEFT.get_or_init(|| {
+        runtime().block_on(async {
+            let room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+            let plan = room.plan().await;
+            let run = apply(&plan, &room.context, room.sink()).await.run.unwrap();
+            let at = |path: &str| std::fs::read(room.context.folder.path().join(path)).unwrap();
+            Left {
+                plan: file::bytes(&plan),
+                journal: at(&format!("runs/{run}/journal.jsonl")),
+                record: room.host("a", |host| host.record.clone().unwrap().into_bytes()),
+                state: at("state.json"),
+            }
+        })
+    })
+}
+
+/// An error has a code, the code has a page, and it is told like any other.
+fn told(diagnostics: &[Diagnostic], sources: &Sources) -> Opened {
+    for diagnostic in diagnostics {
+        if !Path::new("docs/codes").join(format!("{}.md", diagnostic.code)).exists() {
+            return Err(format!("an error without a page: {diagnostic:?}"));
+        }
+    }
+    Ok(vec![report::diagnostic::text(diagnostics, sources, report::out::Look::PLAIN)])
+}
+
+fn told_one(diagnostic: Diagnostic) -> Opened {
+    told(&[diagnostic], &Sources::default())
+}
+
+/// A file of this name with these bytes, for doors that read files.
+fn beside<T>(name: &str, bytes: &[u8], work: impl FnOnce(&Path) -> T) -> T {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    std::fs::write(folder.path().join(name), bytes).unwrap();
+    work(folder.path())
+}
+
+fn specs() -> Vec<Vec<u8>> {
+    let files = ["inventories/lab", "inventories/example-roce"].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let yaml = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "yaml"));
+    yaml.map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+fn open_spec(bytes: &[u8]) -> Opened {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    match spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]) {
+        Ok(loaded) => told(&loaded.warnings, &loaded.sources),
+        Err(problems) => told(&problems.diagnostics, &problems.sources),
+    }
+}
+
+fn node_sets() -> Vec<Vec<u8>> {
+    ["gpu[001-064]", "n1,n2", "r[1-4]n[1-16/2]", "a[1,3-5]b"].map(|text| text.as_bytes().to_vec()).to_vec()
+}
+
+/// As it stands in a spec, so that its error has a code; and alone, as on a command line.
+fn open_node_set(bytes: &[u8]) -> Opened {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let mut screens = open_spec(format!("cluster: x\nnodes:\n  - {{ name: {}, os: debian-12 }}\n", json!(text)).as_bytes())?;
+    if let Ok(names) = nodeset::expand(&text) {
+        if names.len() > 1 << 20 {
+            return Err(format!("{} names", names.len()));
+        }
+        screens.push(nodeset::fold(&names));
+    }
+    Ok(screens)
+}
+
+fn observations() -> Vec<Vec<u8>> {
+    vec![std::fs::read("plans/lab/fresh.json").unwrap()]
+}
+
+/// Decoded, judged by a wish of every kind on its first targets, and shown in every format of drift.
+fn open_observation(bytes: &[u8]) -> Opened {
+    let observation: Observation = match beside("facts", bytes, |folder| recording::read(&folder.join("facts"))) {
+        Ok(observation) => observation,
+        Err(failure) => return told(&failure.diagnostics, &failure.sources),
+    };
+    let targets: Vec<Target> = observation.targets.keys().take(2).cloned().collect();
+    let of = |target: &Target| {
+        crate::laws::bodies().into_iter().map(|(kind, body)| crate::room::wish(&target.name, kind, body, &[])).collect::<Vec<_>>()
+    };
+    let wishes: Vec<Wish> = targets.iter().flat_map(of).collect();
+    let assess = |wish: &Wish| {
+        let found = observation.targets.get(&wish.address.target).ok_or("not there")?;
+        drop(host::facts(&found.answers));
+        Ok(kind_named(&wish.kind).unwrap().assess(wish, &found.answers))
+    };
+    assert_eq!(crate::laws::bodies().len() + 1, kinds().len(), "every kind but the build of a module has a body");
+    let found = railwright::drift::findings(&Default::default(), &wishes, &Default::default(), &assess, &Default::default());
+    Ok(vec![
+        report::drift::screen(&found),
+        report::drift::markdown::document(&found),
+        report::drift::junit::document(&found),
+        report::drift::sarif::document(&found),
+        report::drift::prometheus::document(&found, 0.0),
+    ])
+}
+
+fn open_plan(bytes: &[u8]) -> Opened {
+    let plan = match file::parse("x", bytes) {
+        Ok(plan) => plan,
+        Err(problem) => return told_one(problem),
+    };
+    let mut screens = vec![report::plan::screen(&plan, &report::plan::Next::default())];
+    screens.extend(report::plan::details(&plan, &["host/a".to_owned()]));
+    if let Err(problem) = steps::steps(&plan) {
+        screens.extend(told_one(problem)?);
+    }
+    Ok(screens)
+}
+
+fn open_journal(bytes: &[u8]) -> Opened {
+    let journal = match journal::read("x", bytes) {
+        Ok(journal) => journal,
+        Err(problem) => return told_one(problem),
+    };
+    let mut past = Past::default();
+    past.learn(bytes);
+    let plan = file::parse("x", &run().plan).unwrap();
+    let steps = steps::steps(&plan).unwrap();
+    let status = status::status(&plan, &steps, &run_status::fold(&journal.records), false, &past);
+    Ok(vec![report::rollout::screen(&status, "inv", "2026-01-01T00:00:00Z".parse().unwrap())])
+}
+
+fn open_record(bytes: &[u8]) -> Opened {
+    match host_record::parse("a", &String::from_utf8_lossy(bytes)) {
+        Ok(record) => {
+            State::default().merge(&record);
+            Ok(Vec::new())
+        }
+        Err(problem) => told_one(problem),
+    }
+}
+
+/// The state and, with the same bytes, the ages of findings.
+fn open_state(bytes: &[u8]) -> Opened {
+    let load = |name: &str, load: &dyn Fn(&StateFolder) -> Result<(), Diagnostic>| {
+        beside(name, bytes, |folder| load(&StateFolder::at(folder))).err().map(told_one).transpose()
+    };
+    let state = load("state.json", &|folder| State::load(folder).map(drop))?;
+    let ages = load("drift.json", &|folder| Sightings::load(folder).map(drop))?;
+    Ok([state, ages].into_iter().flatten().flatten().collect())
+}
+
+/// Plain, hashed, marked, of another port, with a comment.
+fn known_hosts() -> Vec<Vec<u8>> {
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5G5s8LAr6vB4PXXA0uHVXJsXIYzkUXjsNkNBqjGRzJ";
+    let text = format!(
+        "# a comment\n127.0.0.1 {key}\n[127.0.0.1]:1 {key} me\n@cert-authority * {key}\n@revoked other,!127.0.0.1 {key}\n\
+         |1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= {key}\n"
+    );
+    vec![text.into_bytes()]
+}
+
+/// The file is read before anything is connected to; nobody listens at this port.
+fn open_known_hosts(bytes: &[u8]) -> Opened {
+    let refused = beside("known_hosts", bytes, |folder| {
+        let known_hosts = folder.join("known_hosts").display().to_string();
+        let access = HostAccess { local: false, address: "127.0.0.1".to_owned(), port: 1, known_hosts, ..access("a") };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { SshConnector::new().connect(&access).await.err() })
+    });
+    told_one(refused.ok_or("somebody listens at port 1")?.diagnostic())
+}
+
+/// Every text in a document, in order.
+fn texts<'v>(value: &'v mut Value, found: &mut Vec<&'v mut String>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(list) => list.iter_mut().for_each(|value| texts(value, found)),
+        Value::Object(map) => map.values_mut().for_each(|value| texts(value, found)),
+        _ => {}
+    }
+}
+
+fn baited(value: &mut Value, place: Index, bait: &str) {
+    let mut found = Vec::new();
+    texts(value, &mut found);
+    if !found.is_empty() {
+        let at = place.index(found.len());
+        let half = found[at].len() / 2;
+        let half = (0..=half).rev().find(|at_byte| found[at].is_char_boundary(*at_byte)).unwrap_or(0);
+        found[at].insert_str(half, bait);
+    }
+}
+
+fn json_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
+    let mut value: Value = serde_json::from_slice(seed).unwrap();
+    baited(&mut value, place, bait);
+    value.to_string().into_bytes()
+}
+
+fn plan_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
+    let bytes = json_with(seed, place, bait);
+    let Ok(plan) = serde_json::from_slice::<Plan>(&bytes) else { return bytes };
+    file::bytes(&Plan { digest: content::digest(&plan).to_string(), ..plan })
+}
+
+fn journal_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
+    let records = journal::read("x", seed).unwrap().records;
+    let mut entries: Value = records.iter().map(|record| json!([record.at, record.entry])).collect();
+    baited(&mut entries, place, bait);
+    let mut chain = Chain::default();
+    let lines = entries.as_array().unwrap().iter().map_while(|line| {
+        let entry: Entry = serde_json::from_value(line[1].clone()).ok()?;
+        Some(chain.seal(line[0].as_str()?.to_owned(), entry))
+    });
+    lines.collect::<String>().into_bytes()
+}
