@@ -5,7 +5,8 @@ cargo=${CARGO:-cargo}
 export RAILWRIGHT_TEST_LAB_CACHE=${RAILWRIGHT_TEST_LAB_CACHE:-$PWD/target/rigs/lab}
 export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+export RAILWRIGHT_TEST_LAB_TIMES=$log.lab
+trap 'rm -f "$log" "$log.lab"' EXIT
 passed=0
 failed=0
 step() {
@@ -31,6 +32,10 @@ echo "== tests"
 "$cargo" test --no-fail-fast >"$log" 2>&1
 ended=$?
 grep -vE '^test .* \.\.\. ok$|^$|^running [0-9]+ tests?$|^ *(Compiling|Finished|Doc-tests)' "$log"
+if [ -s "$log.lab" ]; then
+  echo "== stories on the lab"
+  cat "$log.lab"
+fi
 counts=$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")
 read -r p f i <<<"$counts"
 # A run that did not end well without a counted failure did not build, or died.

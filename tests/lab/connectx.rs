@@ -17,7 +17,7 @@ pub fn a_lossless_class_is_set_and_kept(machine: &Machine) {
     let body = json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } });
     // what the kernel forgets comes back with the unit that udev starts
     let forget = format!(
-        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+        "dcb pfc set dev {NETDEV} prio-pfc all:off; ethtool -A {NETDEV} rx on tx on; dcb app flush dev {NETDEV}; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n"
     );
     loop_law(machine, &LinkQos, body, &shot, Some(&forget));
 }
@@ -35,7 +35,7 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
     let shot = format!("{KEPT}ls /sys/class/infiniband\n");
     // a device that is lost comes back with the unit that udev starts
     let lose = format!(
-        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle; sleep 3\n"
+        "for d in /sys/class/infiniband/*; do rdma link delete ${{d##*/}}; done; udevadm control --reload; udevadm trigger -c add /sys/class/net/{NETDEV}; udevadm settle\n"
     );
     let body = json!({ "netdev": NETDEV, "type": "rxe", "name": "rxe0" });
     loop_law(machine, &RdmaLink, body.clone(), &shot, Some(&lose));

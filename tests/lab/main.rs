@@ -3,23 +3,30 @@
 //! that they are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1. RAILWRIGHT_TEST_LAB_CACHE names a folder that keeps
 //! built disks between runs.
 //!
-//! Two tests that run at the same time, because the long one leaves a core idle: each starts its machines once, and its
-//! stories follow one another. What a story took is printed (`cargo test --test lab -- --nocapture`).
+//! Three tests that start their machines once each, and whose stories follow one another. They begin in the order of their
+//! names, as many at a time as there are cores: the longest first. What a story took is printed (`cargo test --test lab --
+//! --nocapture`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod baddays;
 mod bare;
 mod broken;
 mod connectx;
+mod guard;
 mod journey;
+mod kills;
 #[path = "../links/machine.rs"]
 mod machine;
+mod night;
 mod rig;
 mod simulated;
 mod units;
 
 use machine::Machine;
+use night::Night;
 use rig::Rig;
+use std::io::Write as _;
 use std::time::Instant;
 
 /// A story, its name and how long it took.
@@ -27,8 +34,17 @@ macro_rules! story {
     ($story:path, $($argument:expr),*) => {{
         let began = Instant::now();
         $story($($argument),*);
-        eprintln!("{:>5} s  {}", began.elapsed().as_secs(), stringify!($story));
+        took(began, stringify!($story));
     }};
+}
+
+/// Says so, and adds a line to the file that RAILWRIGHT_TEST_LAB_TIMES names: cargo hides what a passed test prints.
+fn took(began: Instant, story: &str) {
+    let line = format!("{:>5} s  {story}", began.elapsed().as_secs());
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("RAILWRIGHT_TEST_LAB_TIMES") {
+        writeln!(std::fs::File::options().create(true).append(true).open(path).unwrap(), "{line}").unwrap();
+    }
 }
 
 fn skipped() -> bool {
@@ -40,7 +56,7 @@ fn skipped() -> bool {
 }
 
 #[test]
-fn two_bare_machines_become_a_pair_that_stays_true() {
+fn a_pair_of_bare_machines_is_made_and_stays_true() {
     if skipped() {
         return;
     }
@@ -83,10 +99,31 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     story!(units::a_restart_is_owed_until_it_is_done, &machine);
     story!(units::a_unit_of_the_distribution_is_stopped_and_masked, &machine);
     story!(units::a_module_is_loaded_with_options_and_at_boot, &machine);
+    story!(units::a_module_that_udev_looks_at_is_unloaded, &machine);
     story!(units::options_of_a_module_in_use_wait_for_a_reboot, &machine);
     story!(units::a_blacklisted_module_stays_away, &machine);
     story!(simulated::a_simulated_host_does_what_the_machine_does, &rig, &machine);
     story!(simulated::a_simulated_host_refuses_what_the_machine_refuses, &machine);
+    story!(guard::a_wrong_address_is_put_back, &rig, &machine);
+    story!(guard::a_wrong_mtu_is_put_back_for_a_dead_run, &rig, &machine);
+    story!(guard::a_packet_filter_is_put_back_by_a_boot, &rig, &machine);
+}
+
+#[test]
+fn bad_days_of_a_machine() {
+    if skipped() {
+        return;
+    }
+    let rig = Rig::new(15_000..27_000);
+    let night = Night::new(&rig);
+    story!(baddays::the_ground_is_laid, &night);
+    story!(baddays::somebody_else_was_there_first, &night);
+    story!(baddays::the_disk_is_full, &night);
+    story!(baddays::apt_is_killed_half_way, &night);
+    story!(baddays::ssh_is_cut_by_a_packet_filter, &night);
+    story!(baddays::the_power_goes_in_the_middle_of_a_step, &night);
+    let undisturbed = kills::nobody_disturbs_it(&night);
+    story!(kills::killed_at_any_moment_it_is_resumed, &night, &undisturbed);
 }
 
 fn two_machines_come_up(rig: &Rig) {

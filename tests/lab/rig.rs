@@ -47,12 +47,17 @@ impl Rig {
         self.first_port
     }
 
-    /// `railwright` with these words, from the folder, for this lab.
-    pub fn railwright(&self, words: &[&str]) -> Output {
+    /// `railwright` with these words, from the folder, for this lab; ready to run.
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_railwright"));
         command.args(words).current_dir(self.folder()).stdin(Stdio::null());
         command.env("RAILWRIGHT_LAB_DIR", self.lab_folder()).env("RAILWRIGHT_LAB_PORT", self.first_port.to_string());
-        command.output().unwrap()
+        command
+    }
+
+    /// The same, run to its end.
+    pub fn railwright(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
     }
 
     /// The same, held to an exit code: standard output and standard error.
@@ -108,7 +113,7 @@ impl Rig {
     }
 
     /// Ends the connections that `shell` keeps: a machine that is set back knows nothing of them.
-    fn hang_up(&self) {
+    pub fn hang_up(&self) {
         for number in [1, 2] {
             let path = format!("ControlPath={}", self.master(number).display());
             let _ = Command::new("ssh").args(["-o", &path, "-O", "exit", "root@127.0.0.1"]).stderr(Stdio::null()).status();
@@ -156,8 +161,18 @@ impl Rig {
 
     fn both_monitors(&self, line: &str) {
         for machine in ["node1", "node2"] {
-            assert_eq!(monitor(&self.lab_folder().join("machines").join(machine), line), "", "{line}");
+            self.monitor(machine, line);
         }
+    }
+
+    /// The folder of a machine's QEMU.
+    pub fn machine_folder(&self, machine: &str) -> PathBuf {
+        self.lab_folder().join("machines").join(machine)
+    }
+
+    /// A line of a machine's monitor that must say nothing.
+    pub fn monitor(&self, machine: &str, line: &str) {
+        assert_eq!(monitor(&self.machine_folder(machine), line), "", "{line}");
     }
 }
 
@@ -173,14 +188,14 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A folder with its plain files, in place of what was there.
-fn copied(from: &Path, to: &Path) {
+pub fn copied(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     let done = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(done.success());
 }
 
 /// A line of QEMU's human monitor, through its control socket; what it says is an error, as a rule.
-fn monitor(machine: &Path, line: &str) -> String {
+pub fn monitor(machine: &Path, line: &str) -> String {
     let mut stream = UnixStream::connect(machine.join("qmp.sock")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -202,10 +217,10 @@ fn monitor(machine: &Path, line: &str) -> String {
     said.as_str().unwrap_or_default().trim().to_owned()
 }
 
-/// The first port of a range in which those that the test needs are free just now.
+/// The first port of a range in which those that the tests need are free just now.
 fn free_range(range: std::ops::Range<u16>) -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    range.step_by(100).find(|first| [1, 2, 80].iter().all(|offset| free(first + offset))).expect("some range is free")
+    range.step_by(100).find(|first| [1, 2, 70, 80].iter().all(|offset| free(first + offset))).expect("some range is free")
 }
 
 /// Says why the rig is not there.

@@ -83,8 +83,10 @@ fn like(machine: &Machine) -> Host {
         host.disk.put(path, words(&format!("cat {path}")).as_str().into());
     }
     host.kernel.sysctls = [("net.core.rmem_max".to_owned(), words("cat /proc/sys/net/core/rmem_max"))].into();
+    // udev looks at each new disk, and a module that is looked at does not unload.
     let parameter = |name: &str| {
-        (name.to_owned(), words(&format!("modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; modprobe -r null_blk")))
+        let script = format!("modprobe null_blk; cat /sys/module/null_blk/parameters/{name}; udevadm settle; modprobe -r null_blk");
+        (name.to_owned(), words(&script))
     };
     host.kernel.on_disk.insert(
         "null_blk".to_owned(),
@@ -104,7 +106,7 @@ fn like(machine: &Machine) -> Host {
 }
 
 /// The lab's repository, with its key.
-fn with_packages(rig: &Rig, machine: &Machine) {
+pub fn with_packages(rig: &Rig, machine: &Machine) {
     let key = std::fs::read_to_string(rig.lab_folder().join("repository.asc")).unwrap();
     let source = format!("deb [signed-by=/etc/apt/keyrings/lab.asc] http://10.0.2.2:{}/ ./", rig.first_port() + 80);
     machine.sh(&format!(

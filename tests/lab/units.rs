@@ -84,8 +84,23 @@ fn loaded(machine: &Machine) -> String {
 
 pub fn a_module_is_loaded_with_options_and_at_boot(machine: &Machine) {
     let body = json!({ "name": "null_blk", "loaded": true, "at_boot": true, "options": { "nr_devices": 2, "gb": 1 } });
-    let boot = "modprobe -r null_blk; systemctl restart systemd-modules-load.service; udevadm settle; test -b /dev/nullb1\n";
+    let boot =
+        "udevadm settle; modprobe -r null_blk; systemctl restart systemd-modules-load.service; udevadm settle; test -b /dev/nullb1\n";
     loop_law(machine, &KernelModule, body, MODULE_SHOT, Some(boot));
+}
+
+/// udev opens what a module brought, here for longer than usual; that is not a use that a change has to give way to.
+pub fn a_module_that_udev_looks_at_is_unloaded(machine: &Machine) {
+    machine.sh(
+        "mkdir -p /run/udev/rules.d; rm -f /run/lab-looks\n\
+         printf '#!/bin/sh\\nexec 3</dev/nullb0; touch /run/lab-looks; sleep 3\\n' >/run/lab-look; chmod +x /run/lab-look\n\
+         echo 'ACTION==\"add\", KERNEL==\"nullb0\", RUN+=\"/bin/sh /run/lab-look\"' >/run/udev/rules.d/99-lab-looks.rules; udevadm control --reload\n",
+    );
+    machine.perform(&[Action::LoadModule { name: "null_blk".into(), parameters: [("nr_devices".into(), "1".into())].into() }]);
+    machine.sh("for i in $(seq 100); do [ ! -e /run/lab-looks ] || break; sleep 0.1; done; ! rmmod null_blk 2>/dev/null");
+    machine.perform(&[Action::UnloadModule { name: "null_blk".into() }]);
+    assert_eq!(loaded(machine), "0");
+    machine.sh("rm /run/udev/rules.d/99-lab-looks.rules /run/lab-look*; udevadm control --reload");
 }
 
 pub fn options_of_a_module_in_use_wait_for_a_reboot(machine: &Machine) {
@@ -110,7 +125,7 @@ pub fn options_of_a_module_in_use_wait_for_a_reboot(machine: &Machine) {
     let undo = KernelModule.undo(&wish, &used.before, &machine.read(&KernelModule.reads(&wish)));
     machine.perform(&undo.actions);
     assert_eq!(loaded(machine), "1", "it was loaded before");
-    machine.sh("modprobe -r null_blk");
+    machine.sh("udevadm settle; modprobe -r null_blk");
 }
 
 pub fn a_blacklisted_module_stays_away(machine: &Machine) {
@@ -125,5 +140,5 @@ pub fn a_blacklisted_module_stays_away(machine: &Machine) {
     let undo = KernelModule.undo(&wish, &fresh.before, &machine.read(&KernelModule.reads(&wish)));
     machine.perform(&undo.actions);
     assert_eq!(loaded(machine), "1");
-    machine.sh("modprobe -b null_blk; modprobe -r null_blk; ! ls /etc/modprobe.d/*null_blk* 2>/dev/null");
+    machine.sh("modprobe -b null_blk; udevadm settle; modprobe -r null_blk; ! ls /etc/modprobe.d/*null_blk* 2>/dev/null");
 }

@@ -59,7 +59,7 @@ pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
     assert_eq!(kind.check(&body), [], "{body}");
     let name = kind.address_name(&body).unwrap();
     let address = railwright::base::Address::host("n1", kind.name(), &name);
-    Wish { address, kind: kind.name().to_owned(), body, after: Vec::new(), module: String::new(), places: Vec::new() }
+    Wish::of(address, kind.name(), body)
 }
 
 /// What is different, in a form that a failed assertion shows well.
@@ -81,7 +81,15 @@ pub fn loop_law(machine: &Machine, kind: &dyn Kind, body: Value, shot: &str, boo
     assert!(done.is_met() && done.actions.is_empty(), "{}\n{:?}", differences(&done), done.actions);
     if let Some(boot) = boot {
         machine.sh(boot);
-        let booted = machine.assess(kind, &wish);
+        // What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
+        let mut booted = machine.assess(kind, &wish);
+        for _ in 0..30 {
+            if booted.is_met() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            booted = machine.assess(kind, &wish);
+        }
         assert!(booted.is_met(), "after a boot: {}", differences(&booted));
     }
     machine.perform(&fresh.actions);

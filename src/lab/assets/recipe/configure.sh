@@ -22,6 +22,11 @@ for unit in apt-daily-upgrade.timer apt-daily.timer dev-mqueue.mount dpkg-db-bac
     systemd-update-utmp.service; do
     ln -sf /dev/null "$units/$unit"
 done
+# Linux before 0d0eff39ceb3 (2026-08) spins for ever when a packet is on its way while device_shutdown breaks virtio-net's
+# queues: one reboot in some hundreds never ends (https://github.com/ejc3/fcvm/issues/990). Links that are down poll nothing.
+mkdir -p "$ROOT/usr/lib/systemd/system-shutdown"
+printf '#!/bin/sh\nfor link in /sys/class/net/*; do ip link set "${link##*/}" down; done\n' >"$ROOT/usr/lib/systemd/system-shutdown/lab-links"
+chmod 755 "$ROOT/usr/lib/systemd/system-shutdown/lab-links"
 case $NETWORK in
 networkd | netplan)
     ln -sf /lib/systemd/system/systemd-networkd.service "$units/multi-user.target.wants/"
