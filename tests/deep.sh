@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The long runs: every law and every property with many more cases, built for speed, and many kills on a machine of the lab.
-# Ends with one line of counts.
+# Says what each part found when it is over, and ends with one line of counts.
 set -uo pipefail
 cargo=${CARGO:-cargo}
 export RAILWRIGHT_SCHEDULES=${RAILWRIGHT_SCHEDULES:-10000} PROPTEST_CASES=${PROPTEST_CASES:-10000}
@@ -8,17 +8,27 @@ export RAILWRIGHT_KILLS=${RAILWRIGHT_KILLS:-20} RAILWRIGHT_TEST_LAB_CACHE=${RAIL
 export INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-began=$SECONDS
-"$cargo" test --release --no-fail-fast --lib --test fleet -- --nocapture >"$log" 2>&1
-ended=$?
+passed=0
+failed=0
+skipped=0
+kills=0
+part() {
+  local began=$SECONDS ended=0 p f i
+  echo "== $1"
+  shift
+  "$cargo" test --release "$@" -- --nocapture >"$log" 2>&1 || ended=$?
+  grep -E 'schedules, |^ *kill [0-9]+ of|^skipped: |^test .*FAILED|panicked at|^again: |^test result:' "$log"
+  read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")"
+  # A part that did not end well without a counted failure did not build, or died.
+  if [ "$ended" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+  if [ "$ended" -ne 0 ]; then tail -n 200 "$log"; fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
+  kills=$((kills + $(grep -cE '^ *kill [0-9]+ of' "$log")))
+  echo "   $((SECONDS - began)) s"
+}
+part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
-"$cargo" test --release --test lab bad_days -- --nocapture >>"$log" 2>&1 || ended=1
-grep -E 'schedules, |^ *kill [0-9]+ of|^skipped: |^test .*FAILED|panicked at|^again: |^test result:' "$log"
-[ "$ended" -eq 0 ] || tail -n 200 "$log"
-counts=$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")
-kills=$(grep -cE '^ *kill [0-9]+ of' "$log")
-read -r p f i <<<"$counts"
-if [ "$ended" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+part "bad days on a machine" --test lab bad_days
 echo
-echo "$p passed, $f failed, $i skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $((SECONDS - began)) s"
-[ "$f" -eq 0 ] && [ "$p" -gt 0 ]
+echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

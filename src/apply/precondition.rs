@@ -4,13 +4,15 @@
 //! known only after another step) or where an earlier step of this run acted on the same target before it; then it is
 //! judged anew, and may only do what the plan announced.
 
-use super::trouble::differences;
+mod seen;
+
+pub use seen::{Seen, moves_by_plan, reads, see};
+
 use crate::base::{Address, Digest};
-use crate::plan::{Applied, Member, NodeKind, Reason, join_actions};
-use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Plane, Read, kind_named};
-use crate::state::journal::MemberIntent;
+use crate::plan::{NodeKind, Reason, join_actions};
+use crate::resource::{Action, Disruption};
 use crate::state::run_status::Intent;
-use serde_json::Value;
+use seen::planned;
 use std::collections::BTreeSet;
 
 /// What is to be done with a step.
@@ -26,99 +28,6 @@ pub enum Verdict {
     Unannounced(String),
     /// It was begun earlier, and nobody can tell what became of it.
     Undecided(String),
-}
-
-/// One resource of a step, as it is now.
-#[derive(Clone)]
-pub struct Seen<'a> {
-    /// What the plan says.
-    pub member: &'a Member,
-    /// What is remembered of it.
-    pub prior: Option<Applied>,
-    /// What its kind makes of the answers.
-    pub assessment: Assessment,
-    /// Its kind; an adopted resource that is taken back needs none.
-    pub kind: Option<&'static dyn Kind>,
-    /// It may have moved, by our own doing.
-    pub may_have_moved: bool,
-}
-
-/// What must be read to judge a member.
-pub fn reads(member: &Member) -> Vec<Read> {
-    kind_named(&member.wish.kind).map(|kind| kind.reads(&member.wish)).unwrap_or_default()
-}
-
-/// Judges a member by its target's answers.
-pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, may_have_moved: bool) -> Seen<'a> {
-    let kind = kind_named(&member.wish.kind);
-    let assessment = match kind {
-        None => Assessment::default(),
-        Some(_) if member.removal && prior.as_ref().is_some_and(|applied| applied.adopted) => Assessment::default(),
-        Some(kind) if member.removal => kind.undo(&member.wish, prior.as_ref().map_or(&member.before, |applied| &applied.before), answers),
-        Some(kind) => kind.assess(&member.wish, answers),
-    };
-    Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
-}
-
-/// The plan itself says that it looks at the resource again.
-pub fn moves_by_plan(member: &Member) -> bool {
-    matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
-}
-
-impl Seen<'_> {
-    /// The resource's address.
-    pub fn address(&self) -> &Address {
-        &self.member.wish.address
-    }
-
-    /// Nothing is left to do but a reboot, which is a step of its own.
-    pub fn is_settled(&self) -> bool {
-        self.assessment.is_met() || self.only_waits_for_reboot()
-    }
-
-    /// Everything differs only in the running plane, and only a reboot mends that.
-    pub fn only_waits_for_reboot(&self) -> bool {
-        self.assessment.needs_reboot
-            && self.assessment.attributes.values().flat_map(|a| a.differences()).all(|(plane, ..)| plane == Plane::Running)
-    }
-
-    /// For messages: `file /etc/x: what differs`.
-    pub fn what_differs(&self) -> String {
-        let name = self.address().path.join(" ");
-        match &self.assessment.known_after {
-            Some(step) => format!("{name}: it cannot be judged before {step} is there"),
-            None => format!("{name}: {}", differences(&self.assessment)),
-        }
-    }
-
-    fn is_as_planned(&self) -> bool {
-        self.assessment.fingerprint() == self.member.fingerprint
-    }
-
-    fn is_convergent(&self) -> bool {
-        self.kind.is_none_or(|kind| kind.convergent())
-    }
-
-    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the resource before anything
-    /// was done, that counts; what was known only after another step is what is there now.
-    fn before(&self) -> Value {
-        match (&self.prior, &self.member.reason) {
-            (Some(prior), _) => prior.before.clone(),
-            (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
-            (None, _) => self.member.before.clone(),
-        }
-    }
-
-    /// What the journal keeps of it before the step.
-    pub fn intent(&self) -> MemberIntent {
-        let planned_so = matches!(self.member.reason, Reason::Disturbed { .. });
-        MemberIntent {
-            address: self.address().clone(),
-            met: self.is_settled() || planned_so,
-            fingerprint: self.assessment.fingerprint(),
-            before: self.before(),
-        }
-    }
 }
 
 /// Judges a step that was not begun yet.
@@ -139,23 +48,6 @@ pub fn judge(node: &NodeKind, seen: &[Seen]) -> Verdict {
 pub fn has_moved(seen: &Seen) -> Option<String> {
     (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned())
         .then(|| format!("{} (when planned: {})", seen.what_differs(), planned(seen.member)))
-}
-
-fn planned(member: &Member) -> String {
-    let found: Vec<String> =
-        member.differences.iter().take(3).map(|d| format!("{} ({}) {}", d.attribute, d.plane.word(), reading_word(&d.found))).collect();
-    if found.is_empty() { "as wished".to_owned() } else { found.join("; ") }
-}
-
-fn reading_word(reading: &crate::resource::Reading) -> String {
-    use crate::resource::Reading;
-    match reading {
-        Reading::Is(Value::String(text)) => crate::base::text::one_line(crate::base::seal::veiled(text), 60),
-        Reading::Is(value) => crate::base::text::one_line(&value.to_string(), 60),
-        Reading::Absent => "absent".to_owned(),
-        Reading::NotApplicable(_) => "not applicable".to_owned(),
-        Reading::Unknown(_) => "unknown".to_owned(),
-    }
 }
 
 /// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the way: as wished is
@@ -235,9 +127,9 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Found;
-    use crate::resource::{Answer, AnswerStatus, Want, Wish};
-    use serde_json::json;
+    use crate::plan::{Found, Member};
+    use crate::resource::{Answer, AnswerStatus, Answers, Assessment, Kind, Read, Want, Wish, kind_named};
+    use serde_json::{Value, json};
     use std::sync::Arc;
 
     const PATH: &str = "/etc/x";

@@ -27,6 +27,8 @@ pub(super) struct Alike<'a> {
     /// By a hash over the names of their resources.
     near: HashMap<u64, Vec<usize>>,
     models: Vec<Model<'a>>,
+    /// The model of the target before: most often it is that of the next one too, and then nothing has to be hashed.
+    latest: Option<usize>,
 }
 
 struct Model<'a> {
@@ -41,18 +43,24 @@ struct Model<'a> {
 impl<'a> Alike<'a> {
     /// None yet.
     pub fn new(selection: &'a Selection, kinds: KindLookup<'a>) -> Self {
-        Alike { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new() }
+        Alike { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new(), latest: None }
     }
 
     /// The part of this group, made from one of those that are there.
-    pub fn part(&self, group: &Group, parts: &[Part]) -> Option<Part> {
+    pub fn part(&mut self, group: &Group, parts: &[Part]) -> Option<Part> {
         if !self.can_be(group) {
             return None;
         }
-        let (target, names) = (group.targets[0], names(group));
-        let equal = self.same.get(&whole(group, names)).into_iter().flatten().map(|model| &self.models[*model]);
-        if let Some(model) = equal.into_iter().find(|model| is_same(&model.group, group)) {
-            return Some(parts[model.place].renamed(target));
+        let target = group.targets[0];
+        let is_model = |model: &usize| is_same(&self.models[*model].group, group);
+        if let Some(model) = self.latest.filter(is_model) {
+            return Some(parts[self.models[model].place].renamed(target));
+        }
+        let names = names(group);
+        let equal = self.same.get(&whole(group, names)).into_iter().flatten().copied().find(is_model);
+        if let Some(model) = equal {
+            self.latest = Some(model);
+            return Some(parts[self.models[model].place].renamed(target));
         }
         self.near.get(&names)?.iter().find_map(|model| {
             let model = &self.models[*model];

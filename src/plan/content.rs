@@ -2,7 +2,7 @@
 //! written out once and not ten thousand times.
 
 use super::model::{Member, Node, NodeKind, Plan};
-use crate::base::{Address, Digest};
+use crate::base::{Address, Digest, Target};
 use crate::resource::Wish;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -43,6 +43,8 @@ pub fn digest(plan: &Plan) -> Digest {
 struct Content {
     hash: Sha256,
     open: Vec<u8>,
+    /// Room for one value as JSON.
+    scratch: Vec<u8>,
     /// Numbers of what is shared, by address in memory: the plan is borrowed as long as this lives.
     places: FxHashMap<usize, usize>,
     /// The same by content, so that what is equal has one number wherever it lies.
@@ -60,21 +62,33 @@ impl Content {
         self.open.clear();
     }
 
-    fn number(&mut self, number: usize) {
-        self.open.extend_from_slice(&(number as u64).to_le_bytes());
+    /// Seven bits a byte, the last one without the eighth: most numbers are small, and every byte is hashed.
+    fn number(&mut self, mut number: usize) {
+        while number >= 0x80 {
+            self.open.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.open.push(number as u8);
     }
 
     fn text(&mut self, text: &str) {
-        self.number(text.len());
-        self.open.extend_from_slice(text.as_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len());
+        self.open.extend_from_slice(bytes);
         if self.open.len() > 1 << 16 {
             self.flush();
         }
     }
 
     fn json(&mut self, value: &impl Serialize) {
-        let text = serde_json::to_string(value).expect("our own types have string keys and serialise without fail");
-        self.text(&text);
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        serde_json::to_writer(&mut text, value).expect("our own types have string keys and serialise without fail");
+        self.bytes(&text);
+        self.scratch = text;
     }
 
     fn texts(&mut self, texts: &[String]) {
@@ -100,17 +114,21 @@ impl Content {
 
     fn address(&mut self, address: &Address) {
         let Address { target, path, attribute } = address;
-        self.text(target.kind.word());
-        self.text(&target.name);
-        self.texts(path);
+        self.target(target);
+        self.shared(path);
         self.texts(attribute.as_slice());
+    }
+
+    fn target(&mut self, target: &Target) {
+        self.text(target.kind.word());
+        self.shared(&target.name);
     }
 
     fn node(&mut self, node: &Node) {
         let Node { id, kind, target, disruption, interrupts, after, wave, held } = node;
         self.text(id);
-        self.text(target.as_ref().map_or("", |target| target.kind.word()));
-        self.text(target.as_ref().map_or("", |target| &target.name));
+        self.number(target.iter().len());
+        target.iter().for_each(|target| self.target(target));
         self.text(disruption.word());
         self.shared(interrupts);
         self.texts(after);
@@ -124,7 +142,8 @@ impl Content {
                 self.shared(announced);
                 self.shared(disturbs);
                 self.texts(interrupts_netdev.as_slice());
-                self.json(guard);
+                self.number(guard.iter().len());
+                guard.iter().for_each(|guard| self.json(guard));
             }
             NodeKind::Adopt { members } => {
                 self.text("adopt");

@@ -40,18 +40,41 @@ fn value(value: &Value, width: usize) -> String {
     }
 }
 
-/// `found -> wanted`, each cut at `width` characters; a text of many lines is shown by what is added and removed.
-pub fn change(found: &Reading, wanted: &Reading, width: usize) -> String {
+/// A change in words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Change {
+    /// Both sides can be told.
+    Sides {
+        /// What is there.
+        found: String,
+        /// What is wanted.
+        wanted: String,
+    },
+    /// What of it can be told: secrets stay hidden, and a text of many lines is shown by what is added and removed.
+    Whole(String),
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Change::Sides { found, wanted } => write!(f, "{found} -> {wanted}"),
+            Change::Whole(text) => f.write_str(text),
+        }
+    }
+}
+
+/// From what is found to what is wanted, each cut at `width` characters.
+pub fn change(found: &Reading, wanted: &Reading, width: usize) -> Change {
     if differ_unseen(found, wanted) {
-        return format!("differs ({})", seal::VEIL);
+        return Change::Whole(format!("differs ({})", seal::VEIL));
     }
     if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
         && (old.contains('\n') || new.contains('\n'))
     {
         let (added, removed) = counts(old, new);
-        return format!("text changes: +{added} -{removed} lines");
+        return Change::Whole(format!("text changes: +{added} -{removed} lines"));
     }
-    format!("{} -> {}", self::reading(found, width), self::reading(wanted, width))
+    Change::Sides { found: self::reading(found, width), wanted: self::reading(wanted, width) }
 }
 
 /// Both sides are known by their seals alone.

@@ -3,20 +3,48 @@
 use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
-use crate::report::{value, wrap};
+use crate::report::value::{self, Change};
+use crate::report::wrap;
 use crate::resource::{Disruption, Wish};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::mem::Discriminant;
+use std::sync::Arc;
 
 /// Stands for the node-set until entries are folded; no name can hold a control character.
 pub const WHO: &str = "\u{1}";
 
 /// The target's name as it is folded: hosts by name alone.
-pub fn who(node: &Node) -> String {
+pub fn who(node: &Node) -> Cow<'_, str> {
     match &node.target {
-        Some(target) if target.kind == TargetKind::Host => target.name.to_string(),
-        Some(target) => target.to_string(),
-        None => String::new(),
+        Some(target) if target.kind == TargetKind::Host => Cow::Borrowed(&*target.name),
+        Some(target) => Cow::Owned(target.to_string()),
+        None => Cow::Borrowed(""),
     }
+}
+
+/// What changes share with each other, by its place in memory: those with the same parts have the same shape and the
+/// same to say, save their host.
+#[derive(PartialEq, Eq, Hash)]
+pub struct Parts(Disruption, Vec<([usize; 3], Discriminant<Reason>)>);
+
+/// The parts of a change; nothing where something of it may be its own besides.
+pub fn parts(node: &Node) -> Option<Parts> {
+    let NodeKind::Change { members, .. } = &node.kind else { return None };
+    let one = |member: &Member| {
+        use Reason::{Drifted, New, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
+        let is_plain = matches!(member.reason, New | Takeover | Drifted | OwedRestart | WillBeLostAtReboot | RemovedFromSpec);
+        let Wish { address, want, .. } = &member.wish;
+        let places = [place_of(&address.path), place_of(want), place_of(&member.found)];
+        is_plain.then(|| (places, std::mem::discriminant(&member.reason)))
+    };
+    let members = members.iter().map(one).collect::<Option<Vec<_>>>()?;
+    node.held.is_none().then_some(Parts(node.disruption, members))
+}
+
+fn place_of<T: ?Sized>(shared: &Arc<T>) -> usize {
+    Arc::as_ptr(shared).cast::<u8>() as usize
 }
 
 /// Nodes of the same shape are folded: same resources, reasons and attributes; values may differ and are then listed.
@@ -151,11 +179,11 @@ fn one_member(nodes: &[&Node], n: usize) -> String {
     }
     out.push_str(&wrapped("because  ", &why_of(&members)));
     for (d, since) in member.since.iter().enumerate() {
-        let texts = members.iter().filter_map(|m| m.since.get(d)).map(|since| value::change(&since.wanted, &since.found, value::NARROW));
+        let changes = members.iter().filter_map(|m| m.since.get(d)).map(|since| value::change(&since.wanted, &since.found, value::NARROW));
         let attribute = format!("{} ({})", since.attribute, since.plane.word());
         out.push_str(&wrapped(
             "drops    ",
-            &format!("what somebody changed since we applied it: {attribute} {}", several(texts.collect())),
+            &format!("what somebody changed since we applied it: {attribute} {}", several(changes.collect())),
         ));
     }
     for residue in member.residue.iter().filter(|_| member.removal) {
@@ -196,16 +224,20 @@ fn label(difference: &Difference) -> String {
     format!("{:<22}", format!("{} ({})", clean_line(&difference.attribute), difference.plane.word()))
 }
 
-/// A difference of alike members, by its place among them.
-pub fn change_of(members: &[&Member], place: usize) -> String {
+/// A difference of alike members, by its place among them; as a whole where it is not the same for all of them.
+pub fn change_of(members: &[&Member], place: usize) -> Change {
     let differences = members.iter().filter_map(|member| member.differences.get(place));
-    several(differences.map(|d| value::change(&d.found, &d.wanted, value::NARROW)).collect())
+    let mut changes: BTreeSet<Change> = differences.map(|d| value::change(&d.found, &d.wanted, value::NARROW)).collect();
+    match changes.pop_first() {
+        Some(only) if changes.is_empty() => only,
+        first => Change::Whole(several(first.into_iter().chain(changes).collect())),
+    }
 }
 
 /// What alike members say: two of the texts, and how many more there are.
-fn several(texts: BTreeSet<String>) -> String {
+fn several<T: Display>(texts: BTreeSet<T>) -> String {
     let count = texts.len();
-    let mut shown: Vec<String> = texts.into_iter().take(2).collect();
+    let mut shown: Vec<String> = texts.iter().take(2).map(T::to_string).collect();
     if count > 2 {
         shown.push(format!("{} more that differ by host", count - 2));
     }
@@ -289,7 +321,7 @@ pub fn in_full(node: &Node) -> String {
         out.push_str(&wrapped("because ", &why(member)));
         for difference in &member.differences {
             let change = value::change(&difference.found, &difference.wanted, value::WIDE);
-            out.push_str(&wrapped(&label(difference), &change));
+            out.push_str(&wrapped(&label(difference), &change.to_string()));
             out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
         }
         for since in &member.since {

@@ -4,40 +4,84 @@ use super::{entry, list};
 use crate::base::nodeset;
 use crate::plan::Node;
 use indexmap::IndexMap;
-use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
-/// Host names as a node-set.
-pub fn hosts(names: &[String]) -> String {
-    nodeset::fold(names)
+/// Nodes that are one entry, or one line of a list.
+#[derive(Default)]
+struct Shape<'a> {
+    /// One of each sort that is held apart: nodes with the same parts have the same to say.
+    unlike: Vec<&'a Node>,
+    names: Vec<Cow<'a, str>>,
+}
+
+/// First seen, first shown.
+fn shapes<'a>(nodes: &[&'a Node]) -> Vec<Shape<'a>> {
+    let mut shapes: IndexMap<String, Shape> = IndexMap::new();
+    let mut known: FxHashMap<entry::Parts, usize> = FxHashMap::default();
+    for node in nodes {
+        let parts = entry::parts(node);
+        let place = parts.as_ref().and_then(|parts| known.get(parts).copied()).unwrap_or_else(|| {
+            let entry = shapes.entry(entry::shape(node));
+            let place = entry.index();
+            entry.or_default().unlike.push(node);
+            known.extend(parts.map(|parts| (parts, place)));
+            place
+        });
+        shapes[place].names.push(entry::who(node));
+    }
+    shapes.into_values().collect()
+}
+
+/// The node-sets of a screen, each folded once: most entries of a fleet are about the same hosts.
+#[derive(Default)]
+struct NodeSets<'a>(IndexMap<Vec<Cow<'a, str>>, String>);
+
+impl<'a> NodeSets<'a> {
+    /// The number of the node-set with these names.
+    fn number(&mut self, mut names: Vec<Cow<'a, str>>) -> usize {
+        names.sort();
+        names.dedup();
+        let entry = self.0.entry(names);
+        let number = entry.index();
+        entry.or_insert_with_key(|names| nodeset::fold(names));
+        number
+    }
+
+    /// The hosts of all these sets, folded.
+    fn text(&mut self, numbers: &[usize]) -> String {
+        let number = match numbers {
+            [only] => *only,
+            all => self.number(all.iter().flat_map(|number| self.0.get_index(*number)).flat_map(|(names, _)| names.clone()).collect()),
+        };
+        format!("{:<14}", self.0[number])
+    }
 }
 
 /// Nodes with the same text, apart from their host, are one entry; first seen, first shown.
 pub fn entries(nodes: &[&Node]) -> String {
-    let mut shapes: IndexMap<String, Vec<&Node>> = IndexMap::new();
-    for node in nodes {
-        shapes.entry(entry::shape(node)).or_default().push(node);
-    }
+    let mut sets = NodeSets::default();
     let mut lists: IndexMap<list::Heading, Vec<list::Line>> = IndexMap::new();
     let mut alike = Vec::new();
-    for (_, nodes) in shapes {
-        let names: BTreeSet<String> = nodes.iter().map(|node| entry::who(node)).collect();
-        let names: Rc<[String]> = names.into_iter().collect();
-        let heading = list::line(&nodes, &names).map(|(heading, line)| {
+    for Shape { unlike, names } in shapes(nodes) {
+        let set = sets.number(names);
+        let heading = list::line(&unlike, set).map(|(heading, line)| {
             lists.entry(heading.clone()).or_default().push(line);
             heading
         });
-        alike.push((nodes, names, heading));
+        alike.push((unlike, set, heading));
     }
     lists.retain(|_, lines| list::is_list(lines));
-    let mut folded: IndexMap<String, Rc<[String]>> = IndexMap::new();
+    let mut folded: IndexMap<String, Vec<usize>> = IndexMap::new();
     let mut listed = HashSet::new();
-    for (nodes, names, heading) in alike {
-        match heading.as_ref().and_then(|heading| lists.get_key_value(heading)) {
-            None => drop(folded.insert(entry::body(&nodes), names)),
-            Some((heading, lines)) if listed.insert(heading) => drop(folded.insert(list::body(heading, lines), names)),
-            Some(_) => {}
-        }
+    for (unlike, set, heading) in alike {
+        let body = match heading.as_ref().and_then(|heading| lists.get_key_value(heading)) {
+            None => entry::body(&unlike),
+            Some((heading, lines)) if listed.insert(heading) => list::body(heading, lines),
+            Some(_) => continue,
+        };
+        folded.entry(body).or_default().push(set);
     }
-    folded.into_iter().map(|(body, names)| body.replace(entry::WHO, &format!("{:<14}", hosts(&names)))).collect()
+    folded.into_iter().map(|(body, numbers)| body.replace(entry::WHO, &sets.text(&numbers))).collect()
 }

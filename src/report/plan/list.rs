@@ -3,10 +3,10 @@
 use super::entry::{self, WHO};
 use crate::base::text::clean_line;
 use crate::plan::{Member, Node, NodeKind, Reason};
+use crate::report::value::Change;
 use crate::report::wrap;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use unicode_width::UnicodeWidthStr as _;
 
 /// From so many on they are a list.
@@ -20,7 +20,8 @@ pub struct Heading {
     symbol: char,
     kind: String,
     reason: String,
-    hosts: Rc<[String]>,
+    /// The number of their node-set.
+    hosts: usize,
 }
 
 /// One of them.
@@ -33,7 +34,7 @@ pub struct Line<'a> {
 }
 
 /// The line of nodes of one shape, where all that they have to say fits into one.
-pub fn line<'a>(nodes: &[&'a Node], hosts: &Rc<[String]>) -> Option<(Heading, Line<'a>)> {
+pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)> {
     let node = nodes[0];
     let NodeKind::Change { members, guard: None, .. } = &node.kind else { return None };
     let [member] = &members[..] else { return None };
@@ -49,7 +50,7 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: &Rc<[String]>) -> Option<(Heading, Li
     if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {
         return None;
     }
-    let heading = Heading { symbol: entry::symbol(member), kind: clean_line(kind), reason, hosts: hosts.clone() };
+    let heading = Heading { symbol: entry::symbol(member), kind: clean_line(kind), reason, hosts };
     let place = member.wish.places.first().filter(|_| matches!(member.reason, Reason::New | Reason::Takeover));
     Some((heading, Line { member, name, text, place: place.map(|place| clean_line(&format!("   {place}"))) }))
 }
@@ -61,15 +62,17 @@ fn text(nodes: &[&Node]) -> String {
         return entry::new_parts(&members).join(", ");
     }
     // By attribute and what is wanted: what was found, with the planes in which it was found.
-    let mut changes: IndexMap<(String, String), IndexMap<String, Vec<&str>>> = IndexMap::new();
+    let mut changes: IndexMap<(String, Option<String>), IndexMap<String, Vec<&str>>> = IndexMap::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
-        let text = entry::change_of(&members, d);
-        let (found, wanted) = text.split_once(" -> ").filter(|(_, wanted)| !wanted.contains(" -> ")).unwrap_or((&text, ""));
-        let planes = changes.entry((clean_line(&difference.attribute), wanted.to_owned())).or_default();
-        planes.entry(found.to_owned()).or_default().push(difference.plane.word());
+        let (found, wanted) = match entry::change_of(&members, d) {
+            Change::Sides { found, wanted } => (found, Some(wanted)),
+            Change::Whole(text) => (text, None),
+        };
+        let planes = changes.entry((clean_line(&difference.attribute), wanted)).or_default();
+        planes.entry(found).or_default().push(difference.plane.word());
     }
-    let change = |((attribute, wanted), found): ((String, String), IndexMap<String, Vec<&str>>)| {
-        let arrow = if wanted.is_empty() { String::new() } else { format!(" -> {wanted}") };
+    let change = |((attribute, wanted), found): ((String, Option<String>), IndexMap<String, Vec<&str>>)| {
+        let arrow = wanted.map(|wanted| format!(" -> {wanted}")).unwrap_or_default();
         match found.first() {
             Some((only, planes)) if found.len() == 1 => format!("{attribute} {only}{arrow} ({})", planes.join(", ")),
             _ => {

@@ -204,6 +204,14 @@ fn many_resources_with_little_to_say_are_a_list() {
 }
 
 #[test]
+fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
+    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
+    let mut both = sysctls(&["n1"], &["x\u{7}"], &Reason::Drifted, &differences);
+    both.nodes.extend(sysctls(&["n2", "n3"], &["x\u{8}"], &Reason::Drifted, &differences).nodes);
+    assert!(entries_of(&both).starts_with(" ~ n[1-3] "), "{}", entries_of(&both));
+}
+
+#[test]
 fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
     let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
     let is_list = |plan: &Plan| entries_of(plan).contains("of them");

@@ -4,6 +4,7 @@
 
 pub mod found;
 pub mod script;
+mod undo;
 
 use super::body::{Shape, check_fields, demand, error, flag, is_word, optional, required, scalar_text};
 use super::file::found::{Found, put};
@@ -296,18 +297,7 @@ impl Kind for KernelModule {
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let judge = Judge::new(last_applied, answers);
-        let mut assessment = Assessment::default();
-        for (path, _, now) in judge.own_files(answers) {
-            let earlier = Found::remembered(before["files"].get(&path));
-            let (actions, residue) = earlier.restore(&path, &now);
-            assessment.actions.extend(actions);
-            assessment.residue.extend(residue);
-            let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
-            assessment.attributes.insert(path, attribute);
-        }
-        undo_running(&judge, last_applied, before, &mut assessment);
-        assessment
+        undo::undo(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -317,27 +307,6 @@ impl Kind for KernelModule {
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "kernel_module_build"]
     }
-}
-
-fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Assessment) {
-    let (Some(loaded), Some(earlier)) = (flag(&wish.body, "loaded"), before.get("loaded").and_then(Value::as_bool)) else { return };
-    let Ok(module) = &judge.module else {
-        assessment.residue.push(format!("{} could not be read; it stays as it is", judge.name));
-        return;
-    };
-    let now = module.is_there();
-    let mut wanted = earlier;
-    if loaded && now && !earlier {
-        if judge.unload(module, assessment) {
-            assessment.residue.push(format!("modules that {} pulled in stay loaded until the next boot", judge.name));
-        } else {
-            wanted = now;
-            assessment.residue.push(format!("{} stays loaded until the next boot: {}", judge.name, judge.users(module)));
-        }
-    } else if !loaded && !now && earlier {
-        assessment.actions.push(Action::LoadModule { name: judge.name.clone(), parameters: BTreeMap::new() });
-    }
-    assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(wanted), present(now)));
 }
 
 #[cfg(test)]

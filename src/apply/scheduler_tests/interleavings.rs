@@ -1,0 +1,191 @@
+//! Random plans, worked off in every order in which their steps may end.
+
+use crate::apply::scheduler::Scheduler;
+use crate::apply::signal::{Command, History, Limits, Signal};
+use crate::apply::steps::{Role, Step};
+use crate::base::Target;
+use crate::state::Outcome;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
+fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
+    let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
+    let limits = (1usize..4, 0usize..4, 1usize..4);
+    (proptest::collection::vec(node, 1..25), limits, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
+        |(nodes, (parallel, max_unavailable, failure_budget), wave_of, with_gates)| {
+            let mut steps: Vec<Step> = Vec::new();
+            for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
+                let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
+                let target = Target::host(format!("h{host}"));
+                let (role, target) = if special == 0 { (Role::Barrier, None) } else { (Role::Work, Some(target)) };
+                let held = (special == 1).then(|| "held".to_owned());
+                let step = Step {
+                    id: format!("n{n}"),
+                    role,
+                    target,
+                    disruptive,
+                    needs_window: disruptive && n % 2 == 0,
+                    after: after.into_iter().collect(),
+                    before: vec![],
+                    wave: wave_of[host],
+                    held,
+                };
+                steps.push(step);
+            }
+            for wave in 0..3 {
+                let hosts: BTreeSet<Target> = (0..6).filter(|h| wave_of[*h] == wave).map(|h| Target::host(format!("h{h}"))).collect();
+                let after: Vec<usize> = (0..steps.len())
+                    .filter(|n| steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t)) && steps[*n].held.is_none())
+                    .collect();
+                if with_gates && !after.is_empty() {
+                    steps.push(Step {
+                        id: format!("gate{wave}"),
+                        role: Role::Gate(hosts),
+                        target: None,
+                        disruptive: false,
+                        needs_window: false,
+                        after,
+                        before: vec![],
+                        wave,
+                        held: None,
+                    });
+                }
+            }
+            for n in 0..steps.len() {
+                steps[n].wave = steps[n].after.iter().map(|b| steps[*b].wave).chain([steps[n].wave]).max().unwrap_or(0);
+                for before in steps[n].after.clone() {
+                    steps[before].before.push(n);
+                }
+            }
+            (steps, Limits { parallel, max_unavailable, failure_budget })
+        },
+    )
+}
+
+/// Who is out of service by an account of its own: the test does not ask the scheduler.
+#[derive(Default)]
+struct Account {
+    disturbed: BTreeMap<Target, usize>,
+    lost: BTreeSet<Target>,
+    begun: BTreeSet<Target>,
+    paused: bool,
+    closed: bool,
+    expired: bool,
+}
+
+impl Account {
+    /// A host that no gate proves is back when all its steps are over.
+    fn through(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, step: usize) {
+        let Some(target) = &steps[step].target else { return };
+        let gated = steps.iter().any(|s| matches!(&s.role, Role::Gate(hosts) if hosts.contains(target)));
+        if !gated && (0..steps.len()).filter(|n| steps[*n].target.as_ref() == Some(target)).all(|n| over.contains_key(&n)) {
+            self.disturbed.remove(target);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #[test]
+    fn every_interleaving_keeps_the_edges_and_the_budget_and_ends(
+        (steps, limits) in plans(), choices in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..24), 1..200)
+    ) {
+        let (mut scheduler, commands) =
+            Scheduler::new(steps.clone(), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
+        let (mut running, mut account, mut ended) = (Vec::new(), Account::default(), 0);
+        let mut over: BTreeMap<usize, Outcome> = BTreeMap::new();
+        let mut queue = commands;
+        let mut choices = choices.into_iter().cycle();
+        let mut turns = 0;
+        loop {
+            for command in queue.drain(..) {
+                match command {
+                    Command::Run { step } => {
+                        prop_assert!(steps[step].after.iter().all(|b| over.get(b).is_some_and(|o| o.is_done())), "an edge was jumped");
+                        let target = steps[step].target.clone().unwrap();
+                        prop_assert!(
+                            account.lost.len() < limits.failure_budget || account.begun.contains(&target),
+                            "{} lost of {}, and yet another host was begun", account.lost.len(), limits.failure_budget
+                        );
+                        account.begun.insert(target);
+                        prop_assert!(!account.paused && !account.expired, "a pause or the deadline began something");
+                        prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
+                        if steps[step].disruptive {
+                            let host = steps[step].target.clone().unwrap();
+                            let added = !account.disturbed.contains_key(&host) && !account.lost.contains(&host);
+                            account.disturbed.entry(host).or_insert(step);
+                            let out = account.disturbed.keys().chain(&account.lost).collect::<BTreeSet<_>>().len();
+                            prop_assert!(!added || out <= limits.max_unavailable, "{out} out of service of {}", limits.max_unavailable);
+                        }
+                        prop_assert!(!running.iter().any(|(r, _): &(usize, BTreeSet<Target>)| steps[*r].target == steps[step].target), "two on one target");
+                        running.push((step, BTreeSet::new()));
+                    }
+                    Command::Check { step, hosts } => running.push((step, hosts)),
+                    Command::Settle { step, outcome } => {
+                        prop_assert!(over.insert(step, outcome).is_none(), "settled twice");
+                        running.retain(|(r, _)| *r != step);
+                        account.through(&steps, &over, step);
+                    }
+                    Command::End => ended += 1,
+                }
+            }
+            prop_assert!(running.len() <= limits.parallel);
+            turns += 1;
+            prop_assert!(turns < 2000, "it does not end");
+            if running.is_empty() && ended > 0 {
+                break;
+            }
+            prop_assert!(!running.is_empty() || account.paused, "nothing runs, nothing ended, and nobody said to wait");
+            let (pick, luck) = choices.next().unwrap();
+            if account.paused && (running.is_empty() || luck == 22) {
+                account.paused = false;
+                let (next, commands) = scheduler.step(Signal::Continue);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
+            if luck == 22 && turns % 3 == 0 {
+                let signal = match turns % 4 {
+                    0 => Signal::Expire,
+                    1 => Signal::Close,
+                    _ => Signal::Pause,
+                };
+                match signal {
+                    Signal::Expire => account.expired = true,
+                    Signal::Close => account.closed = true,
+                    _ => account.paused = true,
+                }
+                let (next, commands) = scheduler.step(signal);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
+            if luck == 23 && turns % 7 == 0 {
+                let signal = if turns % 2 == 0 { Signal::Interrupt } else { Signal::Abandon };
+                let (next, commands) = scheduler.step(signal);
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
+            let (step, hosts) = running.swap_remove(pick.index(running.len()));
+            let signal = if matches!(steps[step].role, Role::Gate(_)) {
+                if luck > 1 { account.disturbed.retain(|h, _| !hosts.contains(h)); }
+                Signal::GateAnswered { step, hosts, problem: (luck <= 1).then(|| "bad".to_owned()) }
+            } else {
+                let outcome = match luck {
+                    0 => Outcome::Failed { reason: String::new() },
+                    1 => Outcome::Unknown { reason: String::new() },
+                    2 => Outcome::Stale { reason: String::new() },
+                    _ => Outcome::Done { changed: luck % 2 == 0 },
+                };
+                if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }
+                if matches!(outcome, Outcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
+                over.insert(step, outcome.clone());
+                account.through(&steps, &over, step);
+                Signal::Finished { step, outcome }
+            };
+            let (next, commands) = scheduler.step(signal);
+            (scheduler, queue) = (next, commands);
+        }
+        prop_assert_eq!(ended, 1);
+        prop_assert!(scheduler.outcomes().all(|(_, outcome)| outcome.is_some()), "something is left without an outcome");
+    }
+}

@@ -1,0 +1,198 @@
+//! What a journal tells: one entry for each thing that happened in a run.
+
+use crate::base::{Address, Digest};
+use crate::plan::Applied;
+use crate::plan::model::InventoryOrigin;
+use crate::state::order::OrderKind;
+use crate::state::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What one resource was like when its step began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberIntent {
+    /// The resource.
+    pub address: Address,
+    /// It was as wished already.
+    pub met: bool,
+    /// What was found.
+    pub fingerprint: Digest,
+    /// What undoing needs to know.
+    pub before: Value,
+}
+
+/// One thing that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Entry {
+    /// The run began; always the first record.
+    RunStarted {
+        /// `FORMAT_VERSION` of the writer.
+        format_version: String,
+        /// The run's name.
+        run: String,
+        /// The plan that is carried out.
+        plan: String,
+        /// Where the spec came from, with its commit.
+        inventory: InventoryOrigin,
+        /// The user.
+        who: String,
+        /// The machine that railwright runs on.
+        machine: String,
+        /// Its process.
+        process: u32,
+        /// The version of railwright.
+        tool: String,
+    },
+    /// The run goes on after an interruption.
+    RunResumed {
+        /// The user.
+        who: String,
+        /// The machine.
+        machine: String,
+        /// Its process.
+        process: u32,
+        /// Resources to be done again whatever they look like.
+        redo: Vec<Address>,
+        /// Resources taken for done as they are.
+        accept: Vec<Address>,
+    },
+    /// The cluster's lock was taken.
+    LockTaken {
+        /// The fencing number.
+        fence: u64,
+    },
+    /// A host was reached and locked.
+    HostLocked {
+        /// The host.
+        host: String,
+        /// The boot that it is in.
+        boot_id: Option<String>,
+    },
+    /// The intent: durable before anything is done.
+    NodeStarted {
+        /// The node's id.
+        node: String,
+        /// Counts from 1 within the run.
+        attempt: u32,
+        /// The token under which the target knows the step.
+        token: String,
+        /// Digest of the actions that will be carried out.
+        actions: Digest,
+        /// What the resources were like.
+        members: Vec<MemberIntent>,
+        /// The boot that the host was in.
+        boot_id: Option<String>,
+    },
+    /// The host watches over a step: unless that is confirmed, it takes it back by itself.
+    GuardArmed {
+        /// The node's id.
+        node: String,
+        /// The name of the guard on the host.
+        guard: String,
+        /// After so many seconds.
+        seconds: u32,
+    },
+    /// A guard is over.
+    GuardOver {
+        /// The node's id.
+        node: String,
+        /// The name of the guard on the host.
+        guard: String,
+        /// It was confirmed over a new connection; otherwise the host put back what was there before.
+        confirmed: bool,
+        /// What could not be put back.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        failed: String,
+    },
+    /// An action goes out.
+    ActionSent {
+        /// The node's id.
+        node: String,
+        /// Its place among the node's actions, from 0.
+        index: usize,
+        /// The action's word.
+        word: String,
+    },
+    /// An action ended.
+    ActionEnded {
+        /// The node's id.
+        node: String,
+        /// Its place among the node's actions, from 0.
+        index: usize,
+        /// The exit status; nothing when it is not known.
+        code: Option<i32>,
+    },
+    /// The outcome, after the resources were read again.
+    NodeFinished {
+        /// The node's id.
+        node: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// What is to be remembered as applied.
+        applied: Vec<(Address, Applied)>,
+        /// What is to be forgotten.
+        removed: Vec<Address>,
+    },
+    /// A host came back from a reboot.
+    Rebooted {
+        /// The host.
+        host: String,
+        /// The boot before.
+        from: String,
+        /// The boot after.
+        to: String,
+    },
+    /// The functional check of some hosts begins.
+    GateStarted {
+        /// The gate's id.
+        node: String,
+        /// The hosts that are checked.
+        hosts: Vec<String>,
+    },
+    /// The functional check of some hosts.
+    GateChecked {
+        /// The gate's id.
+        node: String,
+        /// The hosts that were checked.
+        hosts: Vec<String>,
+        /// It passed.
+        passed: bool,
+    },
+    /// The host's own record was written.
+    HostRecordWritten {
+        /// The host.
+        host: String,
+        /// The record's serial.
+        serial: u64,
+    },
+    /// Somebody ordered the run something.
+    Ordered {
+        /// What.
+        order: OrderKind,
+        /// The user.
+        who: String,
+        /// The machine that it was ordered on.
+        machine: String,
+    },
+    /// Locks were taken away from whoever had them.
+    LockStolen {
+        /// The user.
+        who: String,
+        /// The machine.
+        machine: String,
+        /// Why, in the user's words.
+        reason: String,
+        /// The fencing number from then on.
+        fence: u64,
+        /// From whom.
+        from: Vec<String>,
+        /// On these hosts; the cluster's own lock besides.
+        hosts: Vec<String>,
+    },
+    /// The run ended in order; it may still be resumed when not all is done.
+    RunFinished {
+        /// How, in one word.
+        ending: String,
+    },
+}
