@@ -29,6 +29,7 @@ fn main() {
     match arguments.get(1..) {
         Some([what, hosts]) if what == "--plan" => plan(count(hosts), false),
         Some([what, hosts]) if what == "--plan-own" => plan(count(hosts), true),
+        Some([what, hosts]) if what == "--read" => read(count(hosts)),
         Some([what, hosts]) if what == "--apply" => run(count(hosts)),
         _ => {
             let heads =
@@ -37,6 +38,9 @@ fn main() {
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
             say(&format!("\nthe same, where every host has one file with a text of its own\n{heads}"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan-own", *hosts));
+            say("\nreading the file that `facts` records, before such a plan");
+            say(&format!("{:>8} {:>10} {:>12} {:>12}", "hosts", "file MiB", "read s", "peak MiB"));
+            [100, 1_000, 10_000].iter().for_each(|hosts| again("--read", *hosts));
             say("\napply: 8 steps and one reboot a host, in virtual time");
             say(&format!(
                 "{:>8} {:>10} {:>10} {:>12} {:>12} {:>14} {:>10}",
@@ -178,6 +182,22 @@ fn plan(hosts: usize, own: bool) {
         peak_mib(),
         screen.lines().count()
     ));
+}
+
+/// From the file's bytes to the observation that a plan begins with.
+fn read(hosts: usize) {
+    let names = names(hosts);
+    let wishes = wishes(&names, &bodies());
+    let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    serde_json::to_writer(std::io::BufWriter::new(&file), &observed(&fleet, &names, &wishes)).expect("it is written");
+    drop(fleet);
+    let began = Instant::now();
+    let bytes = std::fs::read(file.path()).expect("the file is there");
+    let observation: Observation = serde_json::from_slice(&bytes).expect("it was just written");
+    let took = began.elapsed().as_secs_f64();
+    assert_eq!(observation.targets.len(), hosts);
+    say(&format!("{hosts:>8} {:>10.1} {took:>12.3} {:>12.0}", bytes.len() as f64 / 1024.0 / 1024.0, peak_mib()));
 }
 
 struct Open;

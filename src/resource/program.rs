@@ -43,7 +43,7 @@ const WATCH: &str = "T=; timeout --version >/dev/null 2>&1 && T=timeout\n\
 /// For all quick reads together, in seconds; those that are not answered by then get a section each.
 const QUICK_LIMIT_S: u32 = 10;
 
-/// All quick reads in one shell: `q KEY SCRIPT KEY SCRIPT...`. A section of its own costs a host three programs (`timeout`, `sh`,
+/// All quick reads in one shell: `q KEY SECONDS SCRIPT KEY SECONDS SCRIPT...`. A section of its own costs a host three programs (`timeout`, `sh`,
 /// `head`), which is more than most of these scripts need themselves. Each that ends prints a dot on descriptor 5; if the shell does
 /// not get through, the rest is asked in the long way.
 ///
@@ -51,16 +51,16 @@ const QUICK_LIMIT_S: u32 = 10;
 fn quick(nonce: &str) -> String {
     let each = "while [ $# -gt 0 ]; do\n\
          printf '\\n@%s begin %s\\n' \"$N\" \"$1\"\n\
-         ( eval \"unset N; set --\n$2\" ) 5>&-\n\
+         ( eval \"unset N; set --\n$3\" ) 5>&-\n\
          printf '\\n@%s end %s\\n' \"$N\" $?\n\
          printf . >&5\n\
-         shift 2\n\
+         shift 3\n\
          done\n";
     format!(
         "q() {{\n\
          {{ d=$( {{ {{ N={nonce}; export N; w {QUICK_LIMIT_S} {each} \"$@\" 5>&3; }} | head -c {QUICK_OUTPUT_BYTES} >&4; }} 3>&1 ); }} 4>&1\n\
-         shift $((2 * ${{#d}}))\n\
-         while [ $# -gt 0 ]; do s \"$1\" {QUICK_LIMIT_S} \"$2\"; shift 2; done\n\
+         shift $((3 * ${{#d}}))\n\
+         while [ $# -gt 0 ]; do s \"$1\" \"$2\" \"$3\"; shift 3; done\n\
          }}\n",
         each = sh(each),
     )
@@ -72,8 +72,8 @@ pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
     let (quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
-    let quick: Vec<_> = quick.into_iter().map(|read| (border_key(read), read.script())).collect();
-    frame(&quick, other.into_iter().map(|read| (border_key(read), read.limit_s(), read.script())), root, nonce)
+    let section = |read: &Read| (border_key(read), read.limit_s(), read.script());
+    frame(&quick.into_iter().map(section).collect::<Vec<_>>(), other.into_iter().map(section), root, nonce)
 }
 
 /// The same for a user who may read what the world may, and what sudoers has exact lines for. Nothing is elevated but
@@ -89,8 +89,8 @@ pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     )
 }
 
-/// The program around quick reads of key and script, and sections of key, time limit in seconds and script.
-fn frame(quickly: &[(String, String)], sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
+/// The program around quick reads and others, each with its key, time limit in seconds and script.
+fn frame(quickly: &[(String, u32, String)], sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
     let mut out = format!(
         "{ENVIRONMENT}R={root}; export R\n{WATCH}\
          s() {{\n\
@@ -103,7 +103,7 @@ fn frame(quickly: &[(String, String)], sections: impl Iterator<Item = (String, u
     );
     if !quickly.is_empty() {
         out.push_str(&quick(nonce));
-        let words: Vec<String> = quickly.iter().map(|(key, script)| format!(" {} {}", sh(key), sh(script))).collect();
+        let words: Vec<String> = quickly.iter().map(|(key, limit_s, script)| format!(" {} {limit_s} {}", sh(key), sh(script))).collect();
         out.push_str(&format!("q{}\n", words.concat()));
     }
     for (key, limit_s, script) in sections {
@@ -214,7 +214,7 @@ mod tests {
     /// As `render`, but a guarded command runs its script as it is.
     fn program(reads: &[Read]) -> String {
         let (quick, other): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| read.is_quick());
-        let quick: Vec<_> = quick.into_iter().map(|read| (border_key(read), read.script())).collect();
+        let quick: Vec<_> = quick.into_iter().map(|read| (border_key(read), read.limit_s(), read.script())).collect();
         let sections = other.into_iter().map(|read| match read {
             Read::Command { script } => (border_key(read), 5, script.clone()),
             other => (border_key(other), other.limit_s(), other.script()),
@@ -313,9 +313,9 @@ mod tests {
     fn a_quick_read_that_hangs_costs_itself_only() {
         let keys = ["before", "hangs", "after"].map(command);
         let scripts = ["echo one; v=kept; exit 3", "echo begun; sleep 987 | cat", "echo \"two$v$#$N\"; cd /; set -f"];
-        let quick: Vec<_> = keys.iter().zip(scripts).map(|(read, script)| (border_key(read), script.to_owned())).collect();
+        let quick: Vec<_> = keys.iter().zip(scripts).map(|(read, script)| (border_key(read), 1, script.to_owned())).collect();
         let text = frame(&quick, std::iter::empty(), "", "c0ffee");
-        let text = text.replace(&format!("w {QUICK_LIMIT_S} "), "w 1 ").replace(&format!("\"$1\" {QUICK_LIMIT_S} "), "\"$1\" 1 ");
+        let text = text.replace(&format!("w {QUICK_LIMIT_S} "), "w 1 ");
         let folders = poor_paths();
         let poor = folders.iter().take(2).map(|folder| folder.path().display().to_string());
         for (shell, path) in shells().into_iter().map(|shell| (shell, std::env::var("PATH").unwrap())).chain(poor.map(|p| (vec!["sh"], p)))
@@ -342,7 +342,7 @@ mod tests {
     fn the_nonce_is_in_no_programs_arguments() {
         let file = Read::File { path: "/etc/passwd".to_owned() };
         let probe = "tr '\\0' ' ' </proc/self/cmdline; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done; env";
-        let quick = [(border_key(&file), probe.to_owned())];
+        let quick = [(border_key(&file), 10, probe.to_owned())];
         let text = frame(&quick, std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
         let mut child = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();

@@ -83,10 +83,8 @@ impl Read {
     /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a daemon, a device or
     /// the network, and its output is bounded by itself.
     pub fn is_quick(&self) -> bool {
-        matches!(
-            self,
-            Read::File { .. } | Read::SealedFile { .. } | Read::Sysctl { .. } | Read::KernelModule { .. } | Read::Modified { .. }
-        )
+        use Read::{File, KernelModule, Modified, Packages, SealedFile, Sysctl};
+        matches!(self, File { .. } | SealedFile { .. } | Modified { .. } | Sysctl { .. } | KernelModule { .. } | Packages { .. })
     }
 
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.

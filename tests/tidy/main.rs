@@ -35,7 +35,7 @@ fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
 
 /// Files that hold nothing but unit tests.
 fn is_test(path: &str) -> bool {
-    path.ends_with("tests.rs") || path.contains("/tests/")
+    path.ends_with("tests.rs") || path.contains("tests/")
 }
 
 /// The lines before the file's unit tests, with their numbers from 1.

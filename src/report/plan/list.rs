@@ -55,14 +55,16 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
     Some((heading, Line { member, name, text, place: place.map(|place| clean_line(&format!("   {place}"))) }))
 }
 
+/// An attribute and what is wanted of it.
+type Wanted = (String, Option<String>);
+
 /// What differs, on one line; planes that differ alike are named together.
 fn text(nodes: &[&Node]) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
     if members[0].reason == Reason::New {
         return entry::new_parts(&members).join(", ");
     }
-    // By attribute and what is wanted: what was found, with the planes in which it was found.
-    let mut changes: IndexMap<(String, Option<String>), IndexMap<String, Vec<&str>>> = IndexMap::new();
+    let mut changes: IndexMap<Wanted, IndexMap<String, Vec<&str>>> = IndexMap::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
         let (found, wanted) = match entry::change_of(&members, d) {
             Change::Sides { found, wanted } => (found, Some(wanted)),
@@ -71,7 +73,7 @@ fn text(nodes: &[&Node]) -> String {
         let planes = changes.entry((clean_line(&difference.attribute), wanted)).or_default();
         planes.entry(found).or_default().push(difference.plane.word());
     }
-    let change = |((attribute, wanted), found): ((String, Option<String>), IndexMap<String, Vec<&str>>)| {
+    let change = |((attribute, wanted), found): (Wanted, IndexMap<String, Vec<&str>>)| {
         let arrow = wanted.map(|wanted| format!(" -> {wanted}")).unwrap_or_default();
         match found.first() {
             Some((only, planes)) if found.len() == 1 => format!("{attribute} {only}{arrow} ({})", planes.join(", ")),

@@ -5,6 +5,13 @@ use crate::base::quote::sh;
 use crate::resource::read::rooted;
 use crate::resource::rights::STAT_FORMAT;
 
+/// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an answer. An owner without a name
+/// is told by number.
+const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
+     [ \"$#\" = 7 ] || exit 2\n\
+     u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
+     printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
+
 /// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing at the path, with
 /// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
 pub fn read_script(path: &str) -> String {
@@ -14,13 +21,11 @@ pub fn read_script(path: &str) -> String {
          d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; done\n\
          d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; exit 1\n\
          fi\n\
-         set -- $(stat -c '%a %U %G %u %g %s' \"$f\") || exit 2\n\
-         [ \"$#\" = 6 ] || exit 2\n\
-         u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
-         printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$(stat -c %F \"$f\")\"\n\
+         s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2\n\
+         {TAKE_APART}\
          if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
          elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' -f1\n\
-         elif [ \"$(tr -d '\\11\\12\\15\\40-\\176' <\"$f\" | head -c 1 | wc -c)\" -eq 0 ]; then echo; cat \"$f\" || exit 3\n\
+         elif [ \"$(tr -d '\\11\\12\\15\\40-\\176' <\"$f\" | wc -c)\" -eq 0 ]; then echo; cat \"$f\" || exit 3\n\
          else echo ', base64'; base64 <\"$f\" || exit 3\n\
          fi\n",
         path = rooted(path)
@@ -35,10 +40,7 @@ pub fn read_script_for_others(path: &str) -> String {
          if hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; then\n\
          may cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; }}\n\
          s=$(root stat -c {STAT_FORMAT} \"$f\" 2>&1) || case $s in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
-         set -f; IFS=/; set -- $s; unset IFS; set +f\n\
-         [ \"$#\" = 7 ] || exit 2\n\
-         u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
-         printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n\
+         {TAKE_APART}\
          case $7 in regular*) ;; *) echo; exit 0 ;; esac\n\
          if [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\n\
          elif [ \"$(root cat \"$f\" | tr -d '\\11\\12\\15\\40-\\176' | head -c 1 | wc -c)\" -eq 0 ]; then echo; root cat \"$f\" || exit 3\n\

@@ -24,6 +24,8 @@ const FOLDERS: [&str; 10] = [
 ];
 
 /// Records `word <tab> text`. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
+/// The shell itself looks where it can, and one `grep` looks through all files: a host has many modules and settings that
+/// are asked for, and each program that is started costs it a millisecond.
 pub fn read_script(name: &str) -> String {
     let loose = name.replace('_', "[_-]");
     format!(
@@ -31,14 +33,23 @@ pub fn read_script(name: &str) -> String {
          k=; read -r k 2>/dev/null <\"$R/proc/sys/kernel/osrelease\"; printf 'kernel\\t%s\\n' \"$k\"\n\
          while read -r n rest; do [ \"$n\" != \"$m\" ] || printf 'loaded\\t%s %s\\n' \"$n\" \"$rest\"; done <\"$R/proc/modules\"\n\
          d=\"$R/lib/modules/$k\"\n\
-         if grep -q '/'{loose}'\\.ko' \"$d/modules.builtin\" 2>/dev/null; then echo builtin; fi\n\
-         if cut -d: -f1 \"$d/modules.dep\" 2>/dev/null | grep -q '/'{loose}'\\.ko'; then echo disk; fi\n\
-         for f in \"$R/sys/module/$m/parameters\"/*; do if [ -r \"$f\" ]; then printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$(head -n 1 \"$f\")\"; elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi; done\n\
-         for n in \"$R\"/sys/class/net/*; do [ -L \"$n/device/driver/module\" ] || continue; l=$(readlink \"$n/device/driver/module\"); [ \"${{l##*/}}\" != \"$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
-         for d in etc run usr/local/lib usr/lib lib; do for w in boot:modules-load.d modprobe:modprobe.d; do\n\
-         for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
-         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; grep -s -e {loose} \"$f\" | while IFS= read -r l; do printf '%s\\t%s\\t%s\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\" \"$l\"; done; fi\n\
+         if grep -qs '/'{loose}'\\.ko' \"$d/modules.builtin\"; then echo builtin; fi\n\
+         if grep -qs '^[^:]*/'{loose}'\\.ko' \"$d/modules.dep\"; then echo disk; fi\n\
+         for f in \"$R/sys/module/$m/parameters\"/*; do\n\
+         if [ -r \"$f\" ]; then v=; {{ IFS= read -r v <\"$f\"; }} 2>/dev/null; printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\n\
+         elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi\n\
+         done\n\
+         for n in \"$R\"/sys/class/net/*; do [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         set --\n\
+         for d in etc run usr/local/lib usr/lib lib; do\n\
+         [ \"$d\" != lib ] || [ ! \"$R/lib\" -ef \"$R/usr/lib\" ] || continue\n\
+         for w in boot:modules-load.d modprobe:modprobe.d; do for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; set -- \"$@\" \"$f\"; fi\n\
          done; done; done\n\
+         [ \"$#\" = 0 ] || grep -Hs -e {loose} \"$@\" | while IFS= read -r l; do\n\
+         p=${{l%%.conf:*}}.conf; case $p in */modules-load.d/*) w=boot ;; *) w=modprobe ;; esac\n\
+         printf '%s\\t%s\\t%s\\n' \"$w\" \"${{p#\"$R\"}}\" \"${{l#*.conf:}}\"\n\
+         done\n\
          exit 0\n",
         name = sh(name),
         loose = sh(&loose),

@@ -12,6 +12,7 @@ pub fn needs(key: &str) -> Vec<Need> {
 }
 
 /// `running <value>` or `none`, `unreadable`, or `denied <what> <line for sudoers>`; then every file of sysctl.d, and the lines that can concern the key.
+/// One `grep` looks through all of them; `/lib` is most often another name of `/usr/lib`, and is not read twice then.
 pub fn read_script(key: &str) -> String {
     let path = key_path(key);
     let last = path.rsplit('/').next().unwrap_or_default();
@@ -25,9 +26,14 @@ pub fn read_script(key: &str) -> String {
          printf 'running\\t%s\\n' \"$v\"\n\
          else echo unreadable; fi\n\
          cd \"$R/\" || exit 2\n\
-         for d in {folders}; do for f in \"$d\"/*.conf; do\n\
-         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; grep -s -e {last} -e '[*?]' \"$f\" | while IFS= read -r l; do printf 'line\\t/%s:%s\\n' \"$f\" \"$l\"; done; fi\n\
-         done; done\n",
+         set --\n\
+         for d in {folders}; do\n\
+         case $d in lib/*) [ \"$d\" -ef \"usr/$d\" ] 2>/dev/null && continue ;; esac\n\
+         for f in \"$d\"/*.conf; do\n\
+         if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; set -- \"$@\" \"$f\"; fi\n\
+         done; done\n\
+         [ \"$#\" = 0 ] || grep -Hs -e {last} -e '[*?]' \"$@\" | while IFS= read -r l; do printf 'line\\t/%s\\n' \"$l\"; done\n\
+         exit 0\n",
         path = sh(&path),
         folders = folders.join(" "),
         last = sh(last),
