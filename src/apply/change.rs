@@ -258,7 +258,7 @@ impl<'a> Step<'a> {
     async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent) -> Result<Finish, Halt> {
         let wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
         let interrupts =
-            matches!(&self.node.kind, NodeKind::Change { interrupts_netdev: Some(_), .. }) || interrupts(seen).next().is_some();
+            matches!(&self.node.kind, NodeKind::Change { interrupts_netdevs, .. } if !interrupts_netdevs.is_empty()) || interrupts(seen);
         if interrupts && let Err(error) = self.reconnect().await {
             return Err(self.unknown(format!("no new connection could be made after it: {error}")));
         }

@@ -114,9 +114,9 @@ pub fn disturbs_too_much(seen: &[Seen], planned: Disruption, limit: Disruption) 
     })
 }
 
-/// The netdevs that the actions of now would interrupt.
-pub fn interrupts<'a>(seen: &'a [Seen]) -> impl Iterator<Item = &'a str> {
-    seen.iter().filter(|s| !s.is_settled()).filter_map(|s| s.assessment.interrupts_netdev.as_deref())
+/// Whether the actions of now would interrupt a netdev.
+pub fn interrupts(seen: &[Seen]) -> bool {
+    seen.iter().any(|s| !s.is_settled() && !s.assessment.interrupts_netdevs.is_empty())
 }
 
 /// Digest of what will be done.
@@ -191,7 +191,7 @@ mod tests {
             actions: if planned { Arc::new([write]) } else { Arc::default() },
             announced: announced.iter().map(ToString::to_string).collect(),
             disturbs: Arc::default(),
-            interrupts_netdev: None,
+            interrupts_netdevs: Arc::default(),
             guard: None,
         }
     }
@@ -236,7 +236,7 @@ mod tests {
                 actions: Arc::new([set]),
                 announced: Arc::new(["*".into()]),
                 disturbs: Arc::default(),
-                interrupts_netdev: None,
+                interrupts_netdevs: Arc::default(),
                 guard: None,
             };
             words(judge(&node, &[see(&member, None, &answers(&member.wish, Some("other\n")), true)]))

@@ -316,10 +316,10 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
     let cuts = |node: &crate::plan::Node| {
-        let NodeKind::Change { interrupts_netdev, actions, members, guard, .. } = &node.kind else { return None };
+        let NodeKind::Change { interrupts_netdevs, actions, members, guard, .. } = &node.kind else { return None };
         let host = &node.target.as_ref()?.name;
         let ours = &ready.get(&**host)?.ssh_netdevs;
-        let netdev = interrupts_netdev.as_ref().filter(|netdev| ours.contains(*netdev));
+        let netdev = interrupts_netdevs.iter().find(|netdev| ours.contains(*netdev));
         if netdev.is_none() && guard.is_none() {
             return None;
         }

@@ -157,7 +157,7 @@ fn is_alike(a: &Item, b: &Item) -> bool {
         && order(&a.wish) == order(&b.wish)
         && is_alike_status(&a.status, &b.status)
         && (x.disruption, x.needs_reboot, &x.transaction) == (y.disruption, y.needs_reboot, &y.transaction)
-        && (&x.interrupts_netdev, &x.interrupts, &x.disturbs) == (&y.interrupts_netdev, &y.interrupts, &y.disturbs)
+        && (&x.interrupts_netdevs, &x.interrupts, &x.disturbs) == (&y.interrupts_netdevs, &y.interrupts, &y.disturbs)
         && (&x.watch, &x.announced, &x.known_after) == (&y.watch, &y.announced, &y.known_after)
         && x.judges(Plane::Running) == y.judges(Plane::Running)
         && x.actions.iter().filter_map(Action::path).eq(y.actions.iter().filter_map(Action::path))

@@ -135,13 +135,13 @@ impl Content {
         self.number(*wave);
         self.texts(held.as_slice());
         match kind {
-            NodeKind::Change { members, actions, announced, disturbs, interrupts_netdev, guard } => {
+            NodeKind::Change { members, actions, announced, disturbs, interrupts_netdevs, guard } => {
                 self.text("change");
                 self.members(members);
                 self.shared(actions);
                 self.shared(announced);
                 self.shared(disturbs);
-                self.texts(interrupts_netdev.as_slice());
+                self.shared(interrupts_netdevs);
                 self.number(guard.iter().len());
                 guard.iter().for_each(|guard| self.json(guard));
             }

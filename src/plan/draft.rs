@@ -164,7 +164,7 @@ impl Draft {
                 actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions)).into(),
                 announced: announced(&items).into(),
                 disturbs: union(|item| &item.assessment.disturbs).into(),
-                interrupts_netdev: items.iter().find_map(|item| item.assessment.interrupts_netdev.clone()),
+                interrupts_netdevs: union(|item| &item.assessment.interrupts_netdevs).into(),
                 guard: self.guards.of(&items),
                 members: items.iter().map(|item| member(item)).collect(),
             },

@@ -100,7 +100,7 @@ impl std::ops::Deref for Member {
 }
 
 /// A change that the host takes back by itself, unless it is confirmed over a new connection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Guarded {
     /// Why it needs that.
     pub because: String,
@@ -122,8 +122,8 @@ pub enum NodeKind {
         announced: Arc<[String]>,
         /// Resources of the target (`link/ens4`) that must be diffed anew afterwards.
         disturbs: Arc<[String]>,
-        /// The netdev whose traffic is interrupted.
-        interrupts_netdev: Option<String>,
+        /// The netdevs whose traffic is interrupted.
+        interrupts_netdevs: Arc<[String]>,
         /// Why and for how long the host itself watches over it, where it can cut our own connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guard: Option<Guarded>,

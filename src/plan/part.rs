@@ -214,12 +214,12 @@ impl Rename<'_> {
     fn node(&self, node: &Node) -> Node {
         let members = |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
         let kind = match &node.kind {
-            NodeKind::Change { members: all, actions, announced, disturbs, interrupts_netdev, guard } => NodeKind::Change {
+            NodeKind::Change { members: all, actions, announced, disturbs, interrupts_netdevs, guard } => NodeKind::Change {
                 members: members(all),
                 actions: Arc::clone(actions),
                 announced: Arc::clone(announced),
                 disturbs: Arc::clone(disturbs),
-                interrupts_netdev: interrupts_netdev.clone(),
+                interrupts_netdevs: Arc::clone(interrupts_netdevs),
                 guard: guard.clone(),
             },
             NodeKind::Adopt { members: all } => NodeKind::Adopt { members: members(all) },

@@ -59,8 +59,8 @@ pub struct Assessment {
     pub owed: bool,
     /// Changes of one target with the same word go out together: one package run, one netplan apply.
     pub transaction: Option<String>,
-    /// The netdev whose traffic the actions interrupt, so that the one that carries our own connection is spared.
-    pub interrupts_netdev: Option<String>,
+    /// The netdevs whose traffic the actions interrupt, so that the one that carries our own connection is spared.
+    pub interrupts_netdevs: Vec<String>,
     /// What will be interrupted, in words for the plan's screen.
     pub interrupts: Vec<String>,
     /// Resources of the same target (`link/ens4`) that the actions reset, to be diffed anew after them.

@@ -349,8 +349,8 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let switch = sealed(&|plan| plan.nodes[0].target = Some("switch/leaf1".parse().unwrap()));
     assert_eq!(refused(&switch, &room.context).await, "RW0607");
     let cut = sealed(&|plan| {
-        if let NodeKind::Change { interrupts_netdev, actions, .. } = &mut plan.nodes[0].kind {
-            *interrupts_netdev = Some("ens3".into());
+        if let NodeKind::Change { interrupts_netdevs, actions, .. } = &mut plan.nodes[0].kind {
+            *interrupts_netdevs = ["ens2".into(), "ens3".into()].into();
             *actions = [actions.to_vec(), vec![Action::UnloadModule { name: "mlx5_core".into() }]].concat().into();
         }
     });

@@ -35,7 +35,7 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply cut.plan --yes
     --- stderr ---
-    error RW0302: cut.plan is no plan file: EOF while parsing a string at line 58 column 30
+    error RW0302: cut.plan is no plan file: EOF while parsing a string at line 58 column 29
       state:  nothing was changed
       next:   make a plan: railwright plan INVENTORY -o FILE
     --- exit 4 ---

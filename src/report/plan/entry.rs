@@ -2,7 +2,7 @@
 
 use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
-use crate::plan::{Difference, Member, Node, NodeKind, Reason};
+use crate::plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
 use crate::resource::{Disruption, Wish};
@@ -27,11 +27,16 @@ pub fn who(node: &Node) -> Cow<'_, str> {
 /// What changes share with each other, by its place in memory: those with the same parts have the same shape and the
 /// same to say, save their host.
 #[derive(PartialEq, Eq, Hash)]
-pub struct Parts(Disruption, Vec<([usize; 3], Discriminant<Reason>)>);
+pub struct Parts<'a> {
+    disruption: Disruption,
+    interrupts: usize,
+    guard: Option<&'a Guarded>,
+    members: Vec<([usize; 3], Discriminant<Reason>)>,
+}
 
 /// The parts of a change; nothing where something of it may be its own besides.
-pub fn parts(node: &Node) -> Option<Parts> {
-    let NodeKind::Change { members, .. } = &node.kind else { return None };
+pub fn parts(node: &Node) -> Option<Parts<'_>> {
+    let NodeKind::Change { members, guard, .. } = &node.kind else { return None };
     let one = |member: &Member| {
         use Reason::{Drifted, New, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
         let is_plain = matches!(member.reason, New | Takeover | Drifted | OwedRestart | WillBeLostAtReboot | RemovedFromSpec);
@@ -40,14 +45,16 @@ pub fn parts(node: &Node) -> Option<Parts> {
         is_plain.then(|| (places, std::mem::discriminant(&member.reason)))
     };
     let members = members.iter().map(one).collect::<Option<Vec<_>>>()?;
-    node.held.is_none().then_some(Parts(node.disruption, members))
+    let interrupts = place_of(&node.interrupts);
+    node.held.is_none().then_some(Parts { disruption: node.disruption, interrupts, guard: guard.as_ref(), members })
 }
 
 fn place_of<T: ?Sized>(shared: &Arc<T>) -> usize {
     Arc::as_ptr(shared).cast::<u8>() as usize
 }
 
-/// Nodes of the same shape are folded: same resources, reasons and attributes; values may differ and are then listed.
+/// Nodes of the same shape are folded: same resources, reasons and attributes, the same to interrupt and to watch over;
+/// values may differ and are then listed.
 pub fn shape(node: &Node) -> String {
     let members: Vec<String> = node
         .members()
@@ -61,7 +68,7 @@ pub fn shape(node: &Node) -> String {
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
     let body =
         if looked_again && !members.is_empty() { format!("again {}", reason_of(&node.members()[0], None)) } else { members.join(";") };
-    format!("{}|{body}|{:?}|{:?}", kind_word(node), held(node), node.disruption)
+    format!("{}|{body}|{:?}|{:?}|{:?}|{:?}", kind_word(node), held(node), node.disruption, node.interrupts, guard(node))
 }
 
 /// Why it is held; a step of the same host that it needs is named as it is called there, alike for all hosts.

@@ -19,7 +19,7 @@ struct Shape<'a> {
 /// First seen, first shown.
 fn shapes<'a>(nodes: &[&'a Node]) -> Vec<Shape<'a>> {
     let mut shapes: IndexMap<String, Shape> = IndexMap::new();
-    let mut known: FxHashMap<entry::Parts, usize> = FxHashMap::default();
+    let mut known: FxHashMap<entry::Parts<'a>, usize> = FxHashMap::default();
     for node in nodes {
         let parts = entry::parts(node);
         let place = parts.as_ref().and_then(|parts| known.get(parts).copied()).unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{Address, Digest, Place};
-use crate::plan::{Difference, Found, Member, Proof, Reason, RolloutPolicy};
+use crate::plan::{Difference, Found, Guarded, Member, Proof, Reason, RolloutPolicy};
 use crate::resource::{Plane, Reading, Want, Wish};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn plan(text: &str) -> Plan {
             actions: Arc::default(),
             announced: Arc::new([text.to_owned()]),
             disturbs: Arc::default(),
-            interrupts_netdev: None,
+            interrupts_netdevs: Arc::default(),
             guard: None,
         },
         target: Some(address.target),
@@ -209,6 +209,30 @@ fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
     let mut both = sysctls(&["n1"], &["x\u{7}"], &Reason::Drifted, &differences);
     both.nodes.extend(sysctls(&["n2", "n3"], &["x\u{8}"], &Reason::Drifted, &differences).nodes);
     assert!(entries_of(&both).starts_with(" ~ n[1-3] "), "{}", entries_of(&both));
+}
+
+#[test]
+fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
+    let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
+    let mut plan = sysctls(&["n1", "n2", "n3"], &["x"], &Reason::Drifted, &differences);
+    if let NodeKind::Change { guard, .. } = &mut plan.nodes[1].kind {
+        *guard = Some(Guarded { because: "e1 carries our own connection".to_owned(), seconds: 180 });
+    }
+    plan.nodes[2].interrupts = Arc::new(["a link".to_owned()]);
+    insta::assert_snapshot!(entries_of(&plan), @r"
+     ~ n1             sysctl x
+           value (running)        1 -> 4
+           because  drifted: changed on the target since we applied it
+     ~ n2             sysctl x
+           value (running)        1 -> 4
+           because  drifted: changed on the target since we applied it
+           guard    reverts by itself after 180 s unless confirmed over a new connection (e1 carries
+                    our own connection)
+     ~ n3             sysctl x
+           value (running)        1 -> 4
+           because  drifted: changed on the target since we applied it
+           interrupts a link
+    ");
 }
 
 #[test]

@@ -58,7 +58,7 @@ const UNITS: &[(&str, &str)] = &[
 /// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs that carry our own
 /// connection.
 pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
-    let interrupted = assessment.interrupts_netdev.as_deref().filter(|netdev| ours.contains(*netdev));
+    let interrupted = assessment.interrupts_netdevs.iter().map(String::as_str).find(|netdev| ours.contains(*netdev));
     let own = wish.text("netdev").filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
     if let Some(netdev) = interrupted.or(own) {
         return Some(format!("{netdev} carries our own connection"));

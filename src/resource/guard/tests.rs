@@ -89,7 +89,7 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
     assert!(unit("ssh.socket") && unit("NetworkManager.service") && !unit("openibd.service") && !unit("ssh-agent.service"));
     let link = |netdev: &str| why("link", json!({ "netdev": netdev, "mtu": 9000 }));
     assert_eq!((link("ens1").as_deref(), link("ens2")), (Some("ens1 carries our own connection"), None));
-    let interrupts = Assessment { interrupts_netdev: Some("bond0".into()), ..Assessment::default() };
+    let interrupts = Assessment { interrupts_netdevs: vec!["ens9".into(), "bond0".into()], ..Assessment::default() };
     assert!(
         because(&of("kernel_module", json!({ "name": "mlx5_core", "loaded": true })), &interrupts, &ours).unwrap().starts_with("bond0 ")
     );

@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
         assessment.actions.push(Action::UnloadModule { name: self.name.clone() });
         assessment.disturbs = disturbed(&self.name, module);
         assessment.disruption = if module.netdevs.is_empty() { Disruption::Reload } else { Disruption::LinkBlip };
-        assessment.interrupts_netdev = module.netdevs.first().cloned();
+        assessment.interrupts_netdevs.clone_from(&module.netdevs);
         let served = if module.netdevs.is_empty() { String::new() } else { format!(" with {}", module.netdevs.join(", ")) };
         assessment.interrupts.push(format!("the module {} is unloaded{served}", self.name));
         true
@@ -357,9 +357,11 @@ mod tests {
 
     #[test]
     fn a_driver_names_the_links_that_it_takes_down() {
-        let found = assess(json!({ "name": "mlx5_core", "loaded": false }), "loaded\tmlx5_core 1 0 - Live 0x0\nnetdev\tens4\n");
-        assert_eq!((found.disruption, found.interrupts_netdev.as_deref()), (Disruption::LinkBlip, Some("ens4")));
-        assert_eq!(found.disturbs, ["link/ens4", "link_qos/ens4", "rdma_link/*"]);
+        let found =
+            assess(json!({ "name": "mlx5_core", "loaded": false }), "loaded\tmlx5_core 1 0 - Live 0x0\nnetdev\tens4\nnetdev\tens5\n");
+        assert_eq!(found.disruption, Disruption::LinkBlip);
+        assert_eq!(found.interrupts_netdevs, ["ens4", "ens5"], "either may carry our own connection");
+        assert_eq!(found.disturbs, ["link/ens4", "link_qos/ens4", "link/ens5", "link_qos/ens5", "rdma_link/*"]);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(super) fn disturb(netdev: &str, change: &Change, reload: Option<NetworkManag
     }
     if !words.is_empty() {
         assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdev = Some(netdev.to_owned());
+        assessment.interrupts_netdevs = vec![netdev.to_owned()];
     } else if reload.is_some() {
         assessment.disruption = Disruption::Reload;
     }

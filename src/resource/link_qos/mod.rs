@@ -290,7 +290,7 @@ fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Ass
     assessment.disruption = Disruption::Reload;
     if wanted.dscp.is_some() && is_mapped(wanted) != is_mapped(now) {
         assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdev = Some(netdev.to_owned());
+        assessment.interrupts_netdevs = vec![netdev.to_owned()];
         assessment.interrupts.push(format!("RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"));
     }
 }
