@@ -5,7 +5,7 @@ set -uo pipefail
 cargo=${CARGO:-cargo}
 export RAILWRIGHT_SCHEDULES=${RAILWRIGHT_SCHEDULES:-10000} PROPTEST_CASES=${PROPTEST_CASES:-10000}
 export RAILWRIGHT_KILLS=${RAILWRIGHT_KILLS:-20} RAILWRIGHT_TEST_LAB_CACHE=${RAILWRIGHT_TEST_LAB_CACHE:-$PWD/target/rigs/lab}
-export INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
+export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 passed=0
@@ -19,8 +19,8 @@ part() {
   "$cargo" test --release "$@" -- --nocapture >"$log" 2>&1 || ended=$?
   grep -E 'schedules, |^ *kill [0-9]+ of|^skipped: |^test .*FAILED|panicked at|^again: |^test result:' "$log"
   read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")"
-  # A part that did not end well without a counted failure did not build, or died.
-  if [ "$ended" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+  # A part that did not end well without a counted failure did not build, or died; one without a test ran nothing.
+  if [ "$f" -eq 0 ] && { [ "$ended" -ne 0 ] || [ "$p" -eq 0 ]; }; then f=1; fi
   if [ "$ended" -ne 0 ]; then tail -n 200 "$log"; fi
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
   kills=$((kills + $(grep -cE '^ *kill [0-9]+ of' "$log")))
@@ -29,6 +29,7 @@ part() {
 part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
 part "bad days on a machine" --test lab bad_days
+if [ "$kills" -lt "$RAILWRIGHT_KILLS" ]; then failed=$((failed + 1)); fi
 echo
 echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -28,7 +28,7 @@ impl Guards {
         for item in items.iter_mut().filter(|item| item.changes()) {
             let target = &item.wish.address.target;
             let none = BTreeSet::new();
-            let netdevs = match item.wish.kind == "link" || !item.assessment.interrupts_netdevs.is_empty() {
+            let netdevs = match matches!(&*item.wish.kind, "link" | "sysctl") || !item.assessment.interrupts_netdevs.is_empty() {
                 true => ours.entry(target.clone()).or_insert_with(|| carrying(target, observation)),
                 false => &none,
             };

@@ -63,6 +63,13 @@ pub fn find<'a, 's>(sections: &'s [Section<'a>], word: &str) -> Option<&'s Secti
     sections.iter().find(|section| section.word == word)
 }
 
+/// `path:text` of grep, where the path is the longest that is a file: names may have `:` in them, too.
+pub fn of_file(line: &str, is_file: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+    let places: Vec<usize> = line.match_indices(':').map(|(at, _)| at).collect();
+    let at = places.into_iter().rev().find(|at| is_file(&line[..*at]))?;
+    Some((&line[..at], &line[at + 1..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -176,8 +176,15 @@ impl Rig {
     }
 }
 
+/// What a machine is asked when a story on it failed.
+const LOOK: &str = "hostname; free -m; ip -s link show; ip neigh; ss -tn; systemctl --failed --no-legend; dmesg | tail -n 20";
+
 impl Drop for Rig {
     fn drop(&mut self) {
+        // The machines go with the rig, and with them whatever could tell why a story failed.
+        if std::thread::panicking() {
+            ["node1", "node2"].iter().for_each(|machine| eprintln!("{}\n", self.said(machine, LOOK)));
+        }
         self.hang_up();
         self.lab(&["down"]);
     }

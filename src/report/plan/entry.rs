@@ -62,13 +62,25 @@ pub fn shape(node: &Node) -> String {
         .map(|m| {
             let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
             let since: Vec<&str> = m.since.iter().map(|d| d.attribute.as_str()).collect();
-            format!("{}|{}|{}|{}", m.wish.address.within_target(), reason_of(m, None), attributes.join(","), since.join(","))
+            let words = [attributes.join(","), since.join(","), m.residue.join(",")];
+            format!("{}|{}|{}", m.wish.address.within_target(), reason_of(m, None), words.join("|"))
         })
         .collect();
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
+    let waits = match &node.kind {
+        NodeKind::Reboot => rebooted_for(node),
+        NodeKind::Wait { until } => until.clone(),
+        _ => String::new(),
+    };
     let body =
         if looked_again && !members.is_empty() { format!("again {}", reason_of(&node.members()[0], None)) } else { members.join(";") };
-    format!("{}|{body}|{:?}|{:?}|{:?}|{:?}", kind_word(node), held(node), node.disruption, node.interrupts, guard(node))
+    format!("{}|{waits}|{body}|{:?}|{:?}|{:?}|{:?}", kind_word(node), held(node), node.disruption, node.interrupts, guard(node))
+}
+
+/// The steps of its host that a reboot comes after.
+fn rebooted_for(node: &Node) -> String {
+    let own = node.after.iter().filter(|id| !id.starts_with("gate/"));
+    own.map(|id| without_target(id)).collect::<Vec<_>>().join(", ")
 }
 
 /// Why it is held; a step of the same host that it needs is named as it is called there, alike for all hosts.
@@ -99,8 +111,7 @@ pub fn body(nodes: &[&Node]) -> String {
     let node = nodes[0];
     let mut out = match &node.kind {
         NodeKind::Reboot => {
-            let first = node.after.iter().map(|id| without_target(id)).collect::<Vec<_>>().join(", ");
-            format!(" ! {WHO} reboot, once\n{}", wrapped("after    ", &first))
+            format!(" ! {WHO} reboot, once\n{}", wrapped("after    ", &rebooted_for(node)))
         }
         NodeKind::Drain => format!(" ! {WHO} drain\n"),
         NodeKind::Wait { until } => format!(" . {WHO} wait until {}\n", clean_line(until)),

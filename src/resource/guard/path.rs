@@ -1,5 +1,6 @@
 //! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
 
+use crate::resource::sysctl::settings::key_path;
 use crate::resource::{Assessment, Wish};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,8 +15,6 @@ const LOGIN: &str = "our login becomes root by it";
 /// NetworkManager.conf(5), interfaces(5), nft(8), firewalld(1), ufw(8), pam.conf(5), sudoers(5)).
 const FILES: &[(&str, &str)] = &[
     ("/etc/ssh/", SERVER),
-    ("/etc/systemd/system/ssh.", SERVER),
-    ("/etc/systemd/system/sshd.", SERVER),
     ("/etc/default/ssh", SERVER),
     ("/etc/sysconfig/sshd", SERVER),
     ("/etc/hosts.allow", SERVER),
@@ -55,6 +54,19 @@ const UNITS: &[(&str, &str)] = &[
     ("network", NETWORK),
 ];
 
+/// Where systemd looks for units that an administrator wrote or changed, each with its folder of drop-ins (systemd.unit(5)).
+const UNIT_FOLDERS: [&str; 2] = ["/etc/systemd/system/", "/usr/local/lib/systemd/system/"];
+
+/// Packages whose absence nobody can log in to mend. There is no guard for a package, so that is refused.
+const PACKAGES: &[(&str, &str)] = &[
+    ("openssh-server", SERVER),
+    ("sudo", LOGIN),
+    ("netplan.io", NETWORK),
+    ("network-manager", NETWORK),
+    ("NetworkManager", NETWORK),
+    ("ifupdown", NETWORK),
+];
+
 /// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs that carry our own
 /// connection.
 pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
@@ -70,13 +82,36 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
     match wish.kind.as_str() {
         "file" => {
             let path = wish.text("path")?;
-            FILES.iter().find(|(start, _)| path.starts_with(start)).map(|(_, reason)| said(path, reason))
+            file(path).map(|reason| said(path, reason))
         }
         "systemd_unit" => {
             let name = wish.text("name")?;
-            let bare = name.rsplit_once('.').map_or(name, |(bare, _)| bare);
-            UNITS.iter().find(|(unit, _)| *unit == bare).map(|(_, reason)| said(name, reason))
+            unit(name.rsplit_once('.').map_or(name, |(bare, _)| bare)).map(|reason| said(name, reason))
+        }
+        "sysctl" => {
+            let key = wish.text("key")?;
+            let path = key_path(key);
+            let (netdev, _) = ["net/ipv4/conf/", "net/ipv6/conf/"].iter().find_map(|start| path.strip_prefix(start))?.split_once('/')?;
+            (netdev == "all" || ours.contains(netdev)).then(|| said(key, "it holds for the netdev that carries our own connection"))
+        }
+        "package" if wish.text("state") == Some("absent") => {
+            let name = wish.text("name")?;
+            PACKAGES.iter().find(|(package, _)| *package == name).map(|(_, reason)| said(name, reason))
         }
         _ => None,
     }
+}
+
+fn file(path: &str) -> Option<&'static str> {
+    if path.ends_with("/.ssh/authorized_keys") {
+        return Some(SERVER);
+    }
+    // `ssh.service` as well as `ssh.service.d/own.conf`.
+    let of_unit = UNIT_FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).and_then(|rest| rest.split_once('.'));
+    let of_unit = of_unit.and_then(|(bare, _)| unit(bare));
+    of_unit.or_else(|| FILES.iter().find(|(start, _)| path.starts_with(start)).map(|(_, reason)| *reason))
+}
+
+fn unit(bare: &str) -> Option<&'static str> {
+    UNITS.iter().find(|(unit, _)| *unit == bare).map(|(_, reason)| *reason)
 }

@@ -82,11 +82,25 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
     for path in ["/etc/ssh/sshd_config.d/a.conf", "/etc/netplan/1.yaml", "/etc/nftables.conf", "/etc/sudoers.d/x", "/etc/pam.d/sshd"] {
         assert!(file(path).unwrap().starts_with(path));
     }
-    for path in ["/etc/security/limits.d/90-rdma.conf", "/etc/sysctl.d/1.conf", "/etc/sshx", "/etc/modprobe.d/a.conf"] {
+    for path in ["/root/.ssh/authorized_keys", "/etc/systemd/system/NetworkManager.service.d/x.conf", "/etc/systemd/system/sshd.service"] {
+        assert!(file(path).unwrap().starts_with(path));
+    }
+    for path in [
+        "/etc/security/limits.d/90-rdma.conf",
+        "/etc/sysctl.d/1.conf",
+        "/etc/sshx",
+        "/etc/modprobe.d/a.conf",
+        "/etc/systemd/system/a.service.d/ssh.conf",
+    ] {
         assert_eq!(file(path), None, "{path}");
     }
     let unit = |name: &str| why("systemd_unit", json!({ "name": name, "active": true })).is_some();
     assert!(unit("ssh.socket") && unit("NetworkManager.service") && !unit("openibd.service") && !unit("ssh-agent.service"));
+    let sysctl = |key: &str| why("sysctl", json!({ "key": key, "value": "1" })).is_some();
+    assert!(sysctl("net.ipv6.conf.all.disable_ipv6") && sysctl("net.ipv4.conf.ens1.rp_filter") && sysctl("net/ipv4/conf/bond0/forwarding"));
+    assert!(!sysctl("net.ipv4.conf.ens2.rp_filter") && !sysctl("net.core.rmem_max") && !sysctl("net.ipv4.conf.default.rp_filter"));
+    let package = |name: &str, state: &str| why("package", json!({ "name": name, "state": state })).is_some();
+    assert!(package("openssh-server", "absent") && !package("openssh-server", "present") && !package("wget", "absent"));
     let link = |netdev: &str| why("link", json!({ "netdev": netdev, "mtu": 9000 }));
     assert_eq!((link("ens1").as_deref(), link("ens2")), (Some("ens1 carries our own connection"), None));
     let interrupts = Assessment { interrupts_netdevs: vec!["ens9".into(), "bond0".into()], ..Assessment::default() };

@@ -1,5 +1,6 @@
 //! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and what the disk says.
 
+use crate::resource::sections::of_file;
 use crate::resource::{Answers, Read};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +77,15 @@ impl FoundModule {
         found
     }
 
+    /// A file with options of the module that go on in the next line; what stands there is not read.
+    pub fn goes_on(&self, module: &str) -> Option<&str> {
+        let of_module = |line: &&ConfigurationLine| {
+            let mut words = line.text.split_whitespace();
+            words.next() == Some("options") && words.next().map(normal_name) == Some(normal_name(module)) && line.text.ends_with('\\')
+        };
+        self.modprobe.iter().find(of_module).map(|line| line.path.as_str())
+    }
+
     /// The file that blacklists the module.
     pub fn blacklisted_by(&self, module: &str) -> Option<&str> {
         let names = |line: &&ConfigurationLine| {
@@ -88,6 +98,7 @@ impl FoundModule {
 
 fn decode(module: &str, out: &str) -> FoundModule {
     let mut found = FoundModule::default();
+    let mut paths: BTreeSet<&str> = BTreeSet::new();
     let mut files: BTreeMap<(&'static str, String), (usize, String, Vec<String>)> = BTreeMap::new();
     for line in out.lines() {
         let (word, rest) = line.split_once('\t').unwrap_or((line, ""));
@@ -103,8 +114,16 @@ fn decode(module: &str, out: &str) -> FoundModule {
                 }
             }
             "hidden" => drop(found.hidden.insert(normal_name(rest))),
-            "boot" => take_line("boot", rest, &mut files),
-            "modprobe" => take_line("modprobe", rest, &mut files),
+            "boot" | "modprobe" => {
+                let (path, text) = rest.split_once('\t').unwrap_or((rest, ""));
+                paths.insert(path);
+                take_line(path, text, &mut files);
+            }
+            "line" => {
+                if let Some((path, text)) = of_file(rest, |path| paths.contains(path)) {
+                    take_line(path, text, &mut files);
+                }
+            }
             _ => {}
         }
     }
@@ -132,9 +151,9 @@ fn take_loaded(rest: &str, found: &mut FoundModule) {
 
 /// Both directories families have the rule of systemd: a file name in an earlier folder hides it in a later one, and
 /// files are read by name.
-fn take_line(kind: &'static str, rest: &str, files: &mut BTreeMap<(&'static str, String), (usize, String, Vec<String>)>) {
-    let Some((path, text)) = rest.split_once('\t') else { return };
+fn take_line(path: &str, text: &str, files: &mut BTreeMap<(&'static str, String), (usize, String, Vec<String>)>) {
     let Some((folder, file)) = path.rsplit_once('/') else { return };
+    let kind = if folder.ends_with("/modules-load.d") { "boot" } else { "modprobe" };
     let rank = ["/etc/", "/run/", "/usr/local/", "/usr/", "/lib/"].iter().position(|start| folder.starts_with(start)).unwrap_or(9);
     let slot = files.entry((kind, file.to_owned())).or_insert_with(|| (rank, path.to_owned(), Vec::new()));
     if rank < slot.0 {

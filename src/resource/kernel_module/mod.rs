@@ -109,7 +109,11 @@ impl<'a> Judge<'a> {
             add("blacklist".to_owned(), Attribute::in_plane(Plane::Persisted, present(blacklist), found));
         }
         for (key, value) in options(self.wish) {
-            let persisted = self.reading(|module| module.option(&self.name, &key).map_or(Reading::Absent, |(value, _)| Reading::is(value)));
+            let persisted = self.reading(|module| match (module.goes_on(&self.name), module.option(&self.name, &key)) {
+                (Some(path), _) => Reading::Unknown(format!("{path} has options that go on in the next line; write them on one line")),
+                (None, Some((found, _))) => Reading::is(found),
+                (None, None) => Reading::Absent,
+            });
             let running = self.reading(|module| running_option(module, &key, &value));
             let wanted = Reading::is(value.as_str());
             add(
@@ -353,6 +357,17 @@ mod tests {
         let used = assess(body.clone(), "loaded\tib_core 1 2 rdma_rxe, Live 0x0\n");
         assert!(used.refusal.unwrap().contains("rdma_rxe uses it"));
         assert!(assess(body, "builtin\n").refusal.unwrap().contains("built into"));
+    }
+
+    #[test]
+    fn options_that_go_on_in_the_next_line_are_not_taken_for_absent() {
+        let lines = "disk\nmodprobe\t/etc/modprobe.d/a:b.conf\t\nline\t/etc/modprobe.d/a:b.conf:options mlx5_core x=1 \\\n";
+        let found = assess(json!({ "name": "mlx5_core", "options": { "x": 1 } }), lines);
+        let persisted = &found.attributes["option x"].differences()[0];
+        assert!(
+            matches!(persisted, (Plane::Persisted, _, Reading::Unknown(why)) if why.starts_with("/etc/modprobe.d/a:b.conf ")),
+            "{persisted:?}"
+        );
     }
 
     #[test]

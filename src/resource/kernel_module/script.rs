@@ -23,7 +23,8 @@ const FOLDERS: [&str; 10] = [
     "/lib/modprobe.d",
 ];
 
-/// Records `word <tab> text`. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
+/// Records `word <tab> text`. bonding and bridge bring netdevs that have no device; each has a folder of that name in /sys
+/// instead, and all of them go with the module. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
 /// The shell itself looks where it can, and one `grep` looks through all files: a host has many modules and settings that
 /// are asked for, and each program that is started costs it a millisecond.
 pub fn read_script(name: &str) -> String {
@@ -36,20 +37,19 @@ pub fn read_script(name: &str) -> String {
          if grep -qs '/'{loose}'\\.ko' \"$d/modules.builtin\"; then echo builtin; fi\n\
          if grep -qs '^[^:]*/'{loose}'\\.ko' \"$d/modules.dep\"; then echo disk; fi\n\
          for f in \"$R/sys/module/$m/parameters\"/*; do\n\
-         if [ -r \"$f\" ]; then v=; {{ IFS= read -r v <\"$f\"; }} 2>/dev/null; printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\n\
+         if [ -r \"$f\" ]; then v=; {{ IFS= read -r v <\"$f\"; }} 2>/dev/null || [ -n \"$v\" ] || cat \"$f\" >/dev/null 2>&1 || {{ printf 'hidden\\t%s\\n' \"${{f##*/}}\"; continue; }}\n\
+         printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\n\
          elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi\n\
          done\n\
-         for n in \"$R\"/sys/class/net/*; do [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         case $m in bonding|bridge) v=$m ;; *) v=none ;; esac\n\
+         for n in \"$R\"/sys/class/net/*; do {{ [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] && [ ! -d \"$n/$v\" ]; }} || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
          set --\n\
          for d in etc run usr/local/lib usr/lib lib; do\n\
          [ \"$d\" != lib ] || [ ! \"$R/lib\" -ef \"$R/usr/lib\" ] || continue\n\
          for w in boot:modules-load.d modprobe:modprobe.d; do for f in \"$R/$d/${{w#*:}}\"/*.conf; do\n\
          if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf '%s\\t%s\\t\\n' \"${{w%%:*}}\" \"${{f#\"$R\"}}\"; set -- \"$@\" \"$f\"; fi\n\
          done; done; done\n\
-         [ \"$#\" = 0 ] || grep -Hs -e {loose} \"$@\" | while IFS= read -r l; do\n\
-         p=${{l%%.conf:*}}.conf; case $p in */modules-load.d/*) w=boot ;; *) w=modprobe ;; esac\n\
-         printf '%s\\t%s\\t%s\\n' \"$w\" \"${{p#\"$R\"}}\" \"${{l#*.conf:}}\"\n\
-         done\n\
+         [ \"$#\" = 0 ] || grep -aHs -e {loose} \"$@\" | while IFS= read -r l; do printf 'line\\t%s\\n' \"${{l#\"$R\"}}\"; done\n\
          exit 0\n",
         name = sh(name),
         loose = sh(&loose),

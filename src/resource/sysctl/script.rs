@@ -32,7 +32,7 @@ pub fn read_script(key: &str) -> String {
          for f in \"$d\"/*.conf; do\n\
          if [ -e \"$f\" ] || [ -L \"$f\" ]; then printf 'file\\t/%s\\n' \"$f\"; set -- \"$@\" \"$f\"; fi\n\
          done; done\n\
-         [ \"$#\" = 0 ] || grep -Hs -e {last} -e '[*?]' \"$@\" | while IFS= read -r l; do printf 'line\\t/%s\\n' \"$l\"; done\n\
+         [ \"$#\" = 0 ] || grep -aHs -e {last} -e '[][*?]' \"$@\" | while IFS= read -r l; do printf 'line\\t/%s\\n' \"$l\"; done\n\
          exit 0\n",
         path = sh(&path),
         folders = folders.join(" "),

@@ -2,6 +2,7 @@
 //! files sort by name over all folders, a name in an earlier folder hides the same name in a later one, the last
 //! assignment wins, and an explicit key wins over a pattern.
 
+use crate::resource::sections::of_file;
 use std::collections::BTreeMap;
 
 /// The folders, the strongest first.
@@ -29,7 +30,7 @@ impl SettingFiles {
         for line in out.lines() {
             if let Some(path) = line.strip_prefix("file\t") {
                 files.entry(path.to_owned()).or_default();
-            } else if let Some((path, text)) = line.strip_prefix("line\t").and_then(|rest| rest.split_once(':')) {
+            } else if let Some((path, text)) = line.strip_prefix("line\t").and_then(|rest| of_file(rest, |path| files.contains_key(path))) {
                 files.entry(path.to_owned()).or_default().push(text.to_owned());
             }
         }
