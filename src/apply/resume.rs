@@ -1,7 +1,7 @@
 //! Goes on with the last run: its own copy of the plan, its journal, and another look at every step that has an intent
 //! and no good outcome.
 
-use super::context::{Context, EventSink};
+use super::context::{Context, EventSink, Wished};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight, sweep};
 use super::run::Begun;
@@ -44,12 +44,14 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if journal.records.is_empty() {
         return Err(vec![nothing(&format!("run {run} ended before it did anything"), &Next::beside(&context.folder))]);
     }
-    let plan = context.folder.read_plan(&run).map_err(one)?;
+    let mut plan = context.folder.read_plan(&run).map_err(one)?;
+    let now = context.wished.clone();
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
     let problems = refusal::of_plan(&plan, &context);
     if !problems.is_empty() {
         return Err(problems);
     }
+    keep_windows_of_now(&mut plan, now.as_deref());
     let steps = steps(&plan).map_err(one)?;
     let left: BTreeSet<&str> = steps
         .iter()
@@ -86,6 +88,13 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
     let parts = RunParts { plan, context, sink, run, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))
+}
+
+/// The steps are those that were reviewed; when they may begin is what the spec says now: a freeze holds for every run.
+fn keep_windows_of_now(plan: &mut Plan, now: Option<&Wished>) {
+    if let Some(Wished { rollout, .. }) = now {
+        (plan.rollout.windows, plan.rollout.windows_for) = (rollout.windows.clone(), rollout.windows_for);
+    }
 }
 
 fn resumed(decisions: &Decisions) -> Entry {

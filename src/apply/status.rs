@@ -142,7 +142,7 @@ pub struct RolloutStatus {
     pub ending: Option<String>,
     /// The waves.
     pub waves: Vec<WaveStatus>,
-    /// Steps that are over, of all that are not held.
+    /// Steps that were begun and are over, of all that are not held.
     pub steps_over: usize,
     /// All steps that are not held.
     pub steps: usize,
@@ -178,7 +178,8 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
     let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host));
     let work = || steps.iter().filter(|step| step.role == Role::Work && step.held.is_none());
     let is_over = |step: &Step| seen.outcome(step).is_some();
-    let steps_over = work().filter(|step| is_over(step)).count();
+    let was_begun = |step: &Step| seen.outcome(step).is_some_and(|o| !matches!(o, Outcome::Skipped { .. } | Outcome::Held { .. }));
+    let steps_over = work().filter(|step| was_begun(step)).count();
     let done = |step: &Step| match &step.role {
         Role::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
         _ => is_over(step),

@@ -4,7 +4,7 @@ use crate::base::text::{self, clean, counted, one_line};
 use crate::base::{Diagnostic, Target, seal};
 use crate::plan::{Plan, RolloutPolicy};
 use crate::resource::complaint::{LOCKED, complaint, status_word};
-use crate::resource::{Assessment, Plane, Reading};
+use crate::resource::{Assessment, Disruption, Plane, Reading};
 use crate::spec::window::{self, Standing};
 use crate::state::fenced::ROBBED;
 use crate::state::{Holder, StateFolder};
@@ -328,8 +328,11 @@ pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) ->
 
 /// No maintenance window is open.
 pub fn outside_windows(policy: &RolloutPolicy, now: Timestamp, next: &str) -> Diagnostic {
-    let least = policy.windows_for.unwrap_or_default().word().replace('_', " ");
-    Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least} or more)"))
+    let least = match policy.windows_for.unwrap_or_default() {
+        Disruption::None => "every step".to_owned(),
+        least => format!("{} or more", least.word().replace('_', " ")),
+    };
+    Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least})"))
         .effect("jobs run on these hosts; what disturbs them waits for a window (rollout.windows)")
         .state("nothing was changed")
         .next(format!("{}: {next}", opens(policy, now)))
@@ -383,7 +386,7 @@ pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
         .effect("without a journal a crash could not be told from success, so nothing more was begun")
         .state("what was journalled stands; a step that was running is looked at again by resume")
         .next(match reason.contains(ROBBED) {
-            true => "see who took the lock over, and why: railwright lock list INVENTORY, and the journal below .railwright/runs",
+            true => "whoever took the lock over gave a reason: the newest journal below .railwright/runs has it",
             false => "make space or mend the disk that holds the state folder",
         })
         .next(next.resume())

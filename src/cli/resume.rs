@@ -5,6 +5,7 @@ use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use crate::apply::{self, Decisions};
 use crate::base::{Address, Diagnostic};
+use crate::report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -45,7 +46,20 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
         ]));
     };
     let plan = prepared.folder.read_plan(&run)?;
+    if plan.spec_digest != prepared.inventory.loaded.digest {
+        report::out::note(&report::diagnostic::text(&[moved(&prepared, &run)], &Default::default(), report::out::Look::of_stderr()));
+    }
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
+}
+
+/// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the spec says now.
+fn moved(prepared: &Prepared, run: &str) -> Diagnostic {
+    let inventory = &prepared.inventory.path;
+    Diagnostic::warning("RW0644", format!("the spec was changed since the plan of run {run} was made"))
+        .on(inventory.clone())
+        .effect("the steps that are left bring what the spec said then; gates check, and windows open, by what it says now")
+        .state("nothing was changed yet")
+        .next(format!("to bring what the spec says now instead: railwright apply {inventory}"))
 }
 
 fn addresses(prepared: &Prepared, texts: &[String]) -> Result<BTreeSet<Address>, Failure> {

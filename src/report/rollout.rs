@@ -43,11 +43,16 @@ pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String
     out.push_str(&format!("steps    {} of {} over\n", status.steps_over, status.steps));
     out.push_str(&labelled("budget   ", &budget(status), COLUMNS));
     waves(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
-    notes(&mut out, "NOW: what goes on", " . ", &status.active, now);
+    let title = if status.life == Life::Dead { "OPEN: what went on when it died" } else { "NOW: what goes on" };
+    notes(&mut out, title, " . ", &status.active, now);
     notes(&mut out, "NOT DONE: what went wrong", " ! ", &status.failed, now);
     out.push('\n');
     if let Some(left) = &status.left {
-        out.push_str(&labelled("left     ", &left_words(left, now), COLUMNS));
+        let words = match status.life {
+            Life::Running => left_words(left, now),
+            _ => format!("{} once it goes on; by the journals of {}", about(left), counted(left.runs, "run")),
+        };
+        out.push_str(&labelled("left     ", &words, COLUMNS));
     } else if status.ending.is_none() {
         out.push_str("left     nobody knows: no run was ever finished here\n");
     }

@@ -2,6 +2,7 @@
 //! write to the state folder may order.
 
 use super::folder::StateFolder;
+use super::journal::{Entry, Record};
 use super::lock::ClusterLock;
 use super::run_status;
 use crate::base::Diagnostic;
@@ -59,6 +60,10 @@ impl StateFolder {
     /// Leaves an order for the run that goes on here; gives back the run's name.
     pub fn order(&self, order: OrderKind) -> Result<String, Diagnostic> {
         let run = self.live_run()?.ok_or_else(|| nothing_runs(self, order))?;
+        // A run looks at the latest order only, and one that ends does not go on: what comes after an abort would undo it.
+        if order != OrderKind::Abort && self.is_told_to_abort(&run)? {
+            return Err(is_aborted(self, order, &run));
+        }
         let order = || -> std::io::Result<Order> {
             let (who, machine, at) = (identity::user(), identity::machine(), clock::now());
             Ok(Order { order, who, machine, at, nonce: clock::nonce()? })
@@ -71,12 +76,31 @@ impl StateFolder {
         Ok(run)
     }
 
+    /// Told since it was begun or gone on with the last time, taken or not; an earlier order is done with.
+    fn is_told_to_abort(&self, run: &str) -> Result<bool, Diagnostic> {
+        let Some(Order { order: OrderKind::Abort, at, .. }) = self.read_order(run) else { return Ok(false) };
+        let records = self.read_journal(run)?.records;
+        let is_begun = |record: &&Record| matches!(record.entry, Entry::RunStarted { .. } | Entry::RunResumed { .. });
+        let is_taken = |record: &Record| matches!(record.entry, Entry::Ordered { order: OrderKind::Abort, .. });
+        let begun = records.iter().rev().find(is_begun);
+        let taken = records.iter().rev().take_while(|record| !is_begun(record)).any(is_taken);
+        Ok(taken || (begun.is_some_and(|begun| begun.at <= at) && !records.iter().any(is_taken)))
+    }
+
     /// The run that goes on here at this moment.
     pub fn live_run(&self) -> Result<Option<String>, Diagnostic> {
         let Some(run) = self.newest_run()? else { return Ok(None) };
         let over = run_status::fold(&self.read_journal(&run)?.records).ending.is_some();
         Ok(Some(run).filter(|_| !over).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
     }
+}
+
+fn is_aborted(folder: &StateFolder, order: OrderKind, run: &str) -> Diagnostic {
+    Diagnostic::error("RW0710", format!("there is nothing to {}: run {run} was told to abort", order.word()))
+        .on(folder.path().display().to_string())
+        .effect("it begins nothing new, and ends when what runs is over")
+        .state("nothing was changed")
+        .next("railwright resume INVENTORY goes on with it once it has ended")
 }
 
 fn nothing_runs(folder: &StateFolder, order: OrderKind) -> Diagnostic {

@@ -151,6 +151,8 @@ pub enum Upkeep {
     /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
     /// there is none.
     Guard { token: String },
+    /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it does not take it.
+    ServerReads,
 }
 
 /// One open connection to a host. Implemented by `ssh`, `local` and the simulator.

@@ -9,6 +9,7 @@
 use super::detached::plain;
 use super::{Upkeep, detached, guard, step};
 use crate::base::quote::sh;
+use crate::resource::guard::script::SERVER_READS;
 
 /// The folder on every host.
 pub const FOLDER: &str = "/var/lib/railwright";
@@ -37,6 +38,7 @@ fn script_in(upkeep: &Upkeep, folder: &str) -> String {
         Upkeep::Disarm { token } => guard::disarm(&plain(token)),
         Upkeep::Fire { token } => guard::fire(&plain(token)),
         Upkeep::Guard { token } => guard::standing(&plain(token)),
+        Upkeep::ServerReads => SERVER_READS.to_owned(),
     };
     format!("b={}\n{body}", sh(folder))
 }

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use railwright::apply::locks::{self, HostLock, Stolen};
 use railwright::apply::status::{GateState, HostState, Life, RolloutStatus, status};
 use railwright::apply::steps::steps;
-use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, Past, apply, resume};
+use railwright::apply::{ApplyOutcome, Context, Decisions, Ending, Event, GateResult, Gatekeeper, Past, Wished, apply, resume};
+use railwright::plan::RolloutPolicy;
 use railwright::resource::Disruption;
 use railwright::spec::window::Window;
 use railwright::state::{ClusterLock, Entry, LocalLock, OrderKind, Outcome, Skip, run_status};
@@ -207,11 +208,25 @@ async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_s
 async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
     let mut room = room(&["a", "b"]);
     let folder = room.context.folder.clone();
-    acting(&mut room, |event| matches!(event, Event::Interrupted { .. }), move || drop(folder.order(OrderKind::Abort).unwrap()));
+    let told = move || {
+        folder.order(OrderKind::Abort).unwrap();
+        assert_eq!(folder.order(OrderKind::Pause).unwrap_err().code, "RW0710", "a later order does not take it back");
+        folder.order(OrderKind::Abort).unwrap();
+    };
+    acting(&mut room, |event| matches!(event, Event::Interrupted { .. }), told);
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Interrupted, vec!["RW0621"]));
     room.host("b", |host| assert!(host.told.is_empty()));
-    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    // A freeze that was declared since holds for what is left; so does its end.
+    let frozen = Window { days: vec![], from: "22:00".into(), lasts: "1h".into(), zone: "UTC".into() };
+    let now = |windows: Vec<Window>| {
+        let rollout = RolloutPolicy { windows, windows_for: Some(Disruption::None), ..room.rollout.clone() };
+        let clock = Clock::Set(Arc::new(AtomicI64::new(second("2026-01-05T12:00:00Z"))));
+        Context { clock, wished: Some(Arc::new(Wished { wishes: Vec::new(), rollout })), ..room.context.clone() }
+    };
+    assert_eq!(codes(&resume(&now(vec![frozen]), Decisions::default(), room.sink()).await), ["RW0628"]);
+    room.host("b", |host| assert!(host.told.is_empty()));
+    let resumed = resume(&now(vec![]), Decisions::default(), room.sink()).await;
     assert_eq!(resumed.ending, Ending::Done, "the order was for the part that it ended");
 }
 

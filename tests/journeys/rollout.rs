@@ -70,8 +70,8 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
     time     nobody knows yet: no run was finished here that it could be told by
     summary  2 resources change, 0 as they should be
     digest   DIGEST
-    error RW0628: no maintenance window is open now, and the plan has steps that wait for one (none or
-              more)
+    error RW0628: no maintenance window is open now, and the plan has steps that wait for one (every
+              step)
       effect: jobs run on these hosts; what disturbs them waits for a window (rollout.windows)
       state:  nothing was changed
       next:   from Sat 2026-01-03 22:00 CET on: run the same command again

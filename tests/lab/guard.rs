@@ -69,6 +69,28 @@ fn killed_once(rig: &Rig, come_about: impl FnOnce()) {
     rig.hang_up();
 }
 
+/// sshd reads its configuration when it is told to: what it does not take, and what shuts us out once it was read, is put
+/// back, and the server has read that, too.
+pub fn a_server_that_would_not_let_us_in_is_put_back(rig: &Rig, machine: &Machine) {
+    const FILE: &str = "/etc/ssh/sshd_config.d/50-lab.conf";
+    let before = shot(machine);
+    for (line, why) in [("BogusKey yes", "does not take its configuration"), ("DenyUsers root", "no new connection could be made")] {
+        wishes(rig, 40, &format!("  - id: server\n    file: {{ path: {FILE}, content: \"{line}\\n\" }}\n"));
+        let (_, err) = rig.told(1, &["apply", INVENTORY, "--yes"]);
+        assert!(err.contains(why) && err.contains("RW0641"), "{err}");
+        rig.hang_up();
+        assert_eq!(machine.sh(&format!("ls {FILE} 2>/dev/null; sshd -T | grep -c '^denyusers'; :")), "0\n");
+        assert_eq!(shot(machine), before);
+    }
+    wishes(rig, 40, &format!("  - id: server\n    file: {{ path: {FILE}, content: \"MaxSessions 77\\n\" }}\n"));
+    rig.told(0, &["apply", INVENTORY, "--yes"]);
+    assert_eq!(machine.sh("sshd -T | grep '^maxsessions'"), "maxsessions 77\n");
+    wishes(rig, 40, "  []\n");
+    rig.told(0, &["apply", INVENTORY, "--yes"]);
+    rig.hang_up();
+    assert_eq!(shot(machine), before);
+}
+
 /// The machine's own configuration, with an address to which nothing is forwarded, and the restart that it owes: both are
 /// recognised by their names, and go out together.
 pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {

@@ -104,6 +104,7 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     story!(units::a_blacklisted_module_stays_away, &machine);
     story!(simulated::a_simulated_host_does_what_the_machine_does, &rig, &machine);
     story!(simulated::a_simulated_host_refuses_what_the_machine_refuses, &machine);
+    story!(guard::a_server_that_would_not_let_us_in_is_put_back, &rig, &machine);
     story!(guard::a_wrong_address_is_put_back, &rig, &machine);
     story!(guard::a_wrong_mtu_is_put_back_for_a_dead_run, &rig, &machine);
     story!(guard::a_packet_filter_is_put_back_by_a_boot, &rig, &machine);

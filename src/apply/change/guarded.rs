@@ -8,6 +8,7 @@ use crate::apply::context::Event;
 use crate::apply::precondition::{Seen, Verdict, go_on, reads};
 use crate::apply::trouble::{self, complaint_of};
 use crate::base::Digest;
+use crate::base::text::one_line;
 use crate::plan::NodeKind;
 use crate::resource::guard::{Guard, because};
 use crate::resource::{Action, Read};
@@ -120,6 +121,7 @@ impl<'a> Step<'a> {
                 return Err(format!("{} failed: {}", word.replace('_', " "), complaint_of(code, &stderr)));
             }
             done.append(&mut actions);
+            self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
             if now.iter().all(Seen::is_settled) {
                 return Ok(now);
@@ -132,6 +134,18 @@ impl<'a> Step<'a> {
             }
         }
         Err("it did not come to an end".to_owned())
+    }
+
+    /// What the SSH server was given it has to read before a new connection proves anything. One that cannot be asked any
+    /// more shows soon enough.
+    async fn server_reads(&mut self, watch: &Watch) -> Result<(), String> {
+        if !watch.guard.is_of_server() {
+            return Ok(());
+        }
+        match self.ask_anew(&Upkeep::ServerReads).await {
+            Some((0, _)) | None => Ok(()),
+            Some((_, said)) => Err(format!("the SSH server does not take its configuration: {}", one_line(&said, 200))),
+        }
     }
 
     /// What is still to be done, if it was announced, may be done, and can be put back by the guard that is armed.

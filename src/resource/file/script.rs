@@ -39,7 +39,7 @@ pub fn read_script_for_others(path: &str) -> String {
         "f={path}\n\
          if hid \"$f\" || {{ [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ ! -r \"$f\" ]; }}; then\n\
          may cat \"$f\" && may stat -c {STAT_FORMAT} \"$f\" || {{ [ -z \"$secret\" ] || {{ lack reads \"$f\"; exit 1; }}; lack reads \"$f\" \"$(line cat \"$f\")\"; exit 1; }}\n\
-         s=$(root stat -c {STAT_FORMAT} \"$f\" 2>&1) || case $s in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
+         s=$(root stat -c {STAT_FORMAT} \"$f\") || case $(root stat -c {STAT_FORMAT} \"$f\" 2>&1) in *'No such file'*) exit 1 ;; *) exit 2 ;; esac\n\
          {TAKE_APART}\
          case $7 in regular*) ;; *) echo; exit 0 ;; esac\n\
          if [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; root cat \"$f\" | sha256sum | cut -d' ' -f1\n\

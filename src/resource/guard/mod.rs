@@ -107,6 +107,11 @@ impl Guard {
         Ok(())
     }
 
+    /// True when the SSH server's own configuration is touched: it counts once the server has read it.
+    pub fn is_of_server(&self) -> bool {
+        self.keeps.iter().any(|keep| matches!(keep, Keep::File { path } if path.starts_with("/etc/ssh/")))
+    }
+
     /// True when it also keeps all that the other one would.
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;

@@ -197,6 +197,7 @@ impl Host {
             Upkeep::Disarm { token } => self.disarm(token),
             Upkeep::Fire { token } => self.fire(token, now),
             Upkeep::Guard { token } => self.guard_standing(token, now),
+            Upkeep::ServerReads => (0, String::new()),
             Upkeep::ReadLock => match &self.lock {
                 None => (1, String::new()),
                 Some(line) => {
