@@ -62,7 +62,7 @@ pub fn restore_script(guard: &Guard) -> String {
 /// Has the SSH server check its configuration and read it. It reads it at no other time, so a new connection proves nothing
 /// before; and with one that it does not take, it would not start again (sshd(8): `-t`, SIGHUP).
 pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -x \"$s\" ] || exit 0\n\
-    e=$(\"$s\" -t 2>&1) || { printf '%s\\n' \"$e\" | head -n 1; exit 65; }\n\
+    e=$(\"$s\" -t 2>&1) || { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\n\
     for u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
 
 fn named(keep: &Keep) -> String {
