@@ -297,7 +297,7 @@ fn is_denied(answers: &Answers) -> bool {
 
 /// The records hold what stood in files before we changed them, so no line of sudoers gives them to a user without rights.
 fn unread_records(hosts: &[String]) -> Diagnostic {
-    Diagnostic::warning("RW0412", format!("what {} remember of our changes was not read: it is root's alone", nodeset::fold(hosts)))
+    Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: it is root's alone", nodeset::fold(hosts)))
         .effect("they are judged by the memory of this folder; after an apply from elsewhere that is an older one")
         .state("nothing was changed")
         .next("look from the folder that applies, or as root")

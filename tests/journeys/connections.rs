@@ -125,7 +125,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or plan without it: --exclude host/n1
+           next: or leave it out of a plan: --exclude host/n1
 
     next: mend what could not be read, then railwright plan inv
     --- exit 3 ---
@@ -137,7 +137,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or plan without it: --exclude host/n1
+           next: or leave it out of a plan: --exclude host/n1
 
     No drift in what could be read.
     next: mend what could not be read, then railwright drift inv
@@ -152,7 +152,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or plan without it: --exclude host/n1
+           next: or leave it out of a plan: --exclude host/n1
 
     next: mend what could not be read, then railwright plan inv
     --- exit 3 ---
@@ -164,7 +164,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or plan without it: --exclude host/n1
+           next: or leave it out of a plan: --exclude host/n1
 
     No drift in what could be read.
     next: mend what could not be read, then railwright drift inv
