@@ -5,12 +5,12 @@ mod look;
 
 use self::look::{again_seen, read};
 use super::context::Event;
-use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, reads, see};
+use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
 use super::trouble;
 use crate::base::{Address, Diagnostic, Digest};
 use crate::plan::{Applied, Member, Node, NodeKind};
-use crate::resource::{Action, Answers, Read};
+use crate::resource::{Action, Answers};
 use crate::state::journal::MemberIntent;
 use crate::state::journal_writer::JournalError;
 use crate::state::run_status::Intent;
@@ -256,7 +256,7 @@ impl<'a> Step<'a> {
 
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.
     async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent) -> Result<Finish, Halt> {
-        let wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
+        let wanted = self.wanted();
         let interrupts =
             matches!(&self.node.kind, NodeKind::Change { interrupts_netdevs, .. } if !interrupts_netdevs.is_empty()) || interrupts(seen);
         if interrupts && let Err(error) = self.reconnect().await {

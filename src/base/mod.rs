@@ -10,6 +10,7 @@ pub mod quote;
 pub mod redaction;
 pub mod seal;
 pub mod secret;
+pub mod shared;
 pub mod suggest;
 pub mod text;
 pub mod units;

@@ -2,6 +2,7 @@
 //! written out once and not ten thousand times.
 
 use super::model::{Member, Node, NodeKind, Plan};
+use crate::base::shared::place_of;
 use crate::base::{Address, Digest, Target};
 use crate::resource::Wish;
 use rustc_hash::FxHashMap;
@@ -98,7 +99,7 @@ impl Content {
 
     /// Written out where it is met first; then its number stands for it.
     fn shared<T: Serialize + ?Sized>(&mut self, value: &Arc<T>) {
-        let place = Arc::as_ptr(value).cast::<u8>() as usize;
+        let place = place_of(value);
         if let Some(number) = self.places.get(&place) {
             return self.number(*number);
         }

@@ -5,7 +5,7 @@
 use super::look::{again_seen, read};
 use super::{Acted, Halt, Step, over};
 use crate::apply::context::Event;
-use crate::apply::precondition::{Seen, Verdict, go_on, reads};
+use crate::apply::precondition::{Seen, Verdict, go_on};
 use crate::apply::trouble::{self, complaint_of};
 use crate::base::Digest;
 use crate::base::text::one_line;
@@ -307,10 +307,6 @@ impl<'a> Step<'a> {
             }
             clock::pause(self.shared.context.patience.settle_poll).await;
         }
-    }
-
-    fn wanted(&self) -> BTreeSet<Read> {
-        self.node.members().iter().flat_map(reads).collect()
     }
 
     /// An earlier part of the run died with its guard still armed. What is as wished is confirmed over this connection, which

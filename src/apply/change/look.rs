@@ -22,7 +22,7 @@ impl<'a> Step<'a> {
             return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
         }
         let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
-        let mut wanted: BTreeSet<Read> = self.node.members().iter().flat_map(reads).collect();
+        let mut wanted = self.wanted();
         wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
         let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
         self.writer = Some(writer);
@@ -33,6 +33,11 @@ impl<'a> Step<'a> {
             }
         }
         Ok(answers)
+    }
+
+    /// What has to be read to judge the step.
+    pub(super) fn wanted(&self) -> BTreeSet<Read> {
+        self.node.members().iter().flat_map(reads).collect()
     }
 
     /// The resources of the host's other steps that nothing of ours has touched or will touch before.
@@ -71,7 +76,7 @@ impl<'a> Step<'a> {
 
     /// What the host looks like after the connection was lost. What this attempt began and still runs is waited for.
     pub(super) async fn look_again(&mut self, reason: &str, limit: Duration, token: &str) -> Result<Answers, Halt> {
-        let wanted = self.node.members().iter().flat_map(reads).collect();
+        let wanted = self.wanted();
         if self.reconnect().await.is_ok() {
             self.until_idle(limit, token).await?;
             if let Some(writer) = &self.writer
@@ -106,7 +111,7 @@ impl<'a> Step<'a> {
 
     /// After a failure: reads once more, so that the one on call knows whether the step is half done.
     pub(super) async fn is_untouched(&self, before: &[Seen<'a>]) -> bool {
-        let wanted = self.node.members().iter().flat_map(reads).collect();
+        let wanted = self.wanted();
         let Some(writer) = &self.writer else { return false };
         let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
         now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))

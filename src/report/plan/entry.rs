@@ -1,5 +1,6 @@
 //! One entry of the plan's screen: the change, its differences, why, what it interrupts.
 
+use crate::base::shared::place_of;
 use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind};
 use crate::plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
@@ -10,7 +11,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::mem::Discriminant;
-use std::sync::Arc;
 
 /// Stands for the node-set until entries are folded; no name can hold a control character.
 pub const WHO: &str = "\u{1}";
@@ -38,19 +38,19 @@ pub struct Parts<'a> {
 pub fn parts(node: &Node) -> Option<Parts<'_>> {
     let NodeKind::Change { members, guard, .. } = &node.kind else { return None };
     let one = |member: &Member| {
-        use Reason::{Drifted, New, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
-        let is_plain = matches!(member.reason, New | Takeover | Drifted | OwedRestart | WillBeLostAtReboot | RemovedFromSpec);
         let Wish { address, want, .. } = &member.wish;
         let places = [place_of(&address.path), place_of(want), place_of(&member.found)];
-        is_plain.then(|| (places, std::mem::discriminant(&member.reason)))
+        is_plain(&member.reason).then(|| (places, std::mem::discriminant(&member.reason)))
     };
     let members = members.iter().map(one).collect::<Option<Vec<_>>>()?;
     let interrupts = place_of(&node.interrupts);
     node.held.is_none().then_some(Parts { disruption: node.disruption, interrupts, guard: guard.as_ref(), members })
 }
 
-fn place_of<T: ?Sized>(shared: &Arc<T>) -> usize {
-    Arc::as_ptr(shared).cast::<u8>() as usize
+/// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
+pub fn is_plain(reason: &Reason) -> bool {
+    use Reason::{Drifted, New, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
+    matches!(reason, New | Takeover | Drifted | OwedRestart | WillBeLostAtReboot | RemovedFromSpec)
 }
 
 /// Nodes of the same shape are folded: same resources, reasons and attributes, the same to interrupt and to watch over;

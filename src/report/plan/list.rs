@@ -39,12 +39,10 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
     let NodeKind::Change { members, guard: None, .. } = &node.kind else { return None };
     let [member] = &members[..] else { return None };
     let is_plain = node.held.is_none() && node.interrupts.is_empty() && member.since.is_empty() && member.residue.is_empty();
-    let reason = match &member.reason {
-        Reason::New | Reason::Takeover | Reason::Drifted | Reason::OwedRestart | Reason::WillBeLostAtReboot | Reason::RemovedFromSpec => {
-            entry::reason(&member.reason, "", None)
-        }
-        _ => return None,
-    };
+    if !entry::is_plain(&member.reason) {
+        return None;
+    }
+    let reason = entry::reason(&member.reason, "", None);
     let [kind, name @ ..] = &member.wish.address.path[..] else { return None };
     let (name, text) = (clean_line(&name.join(" ")), text(nodes));
     if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {

@@ -109,7 +109,7 @@ impl Guard {
 
     /// True when the SSH server's own configuration is touched: it counts once the server has read it.
     pub fn is_of_server(&self) -> bool {
-        self.keeps.iter().any(|keep| matches!(keep, Keep::File { path } if path.starts_with("/etc/ssh/")))
+        self.keeps.iter().any(|keep| matches!(keep, Keep::File { path } if path.starts_with(path::SERVER_FOLDER)))
     }
 
     /// True when it also keeps all that the other one would.

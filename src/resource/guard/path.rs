@@ -10,11 +10,14 @@ const FILTER: &str = "a packet filter can shut us out";
 const NETWORK: &str = "the host's network is configured by it";
 const LOGIN: &str = "our login becomes root by it";
 
+/// The configuration that the SSH server reads when it is told to.
+pub const SERVER_FOLDER: &str = "/etc/ssh/";
+
 /// Files, by how their paths begin: those of OpenSSH, of the four network managers that `link` knows, of the packet filters
 /// that distributions start at boot, and of what decides about a login (sshd_config(5), netplan(5), systemd.network(5),
 /// NetworkManager.conf(5), interfaces(5), nft(8), firewalld(1), ufw(8), pam.conf(5), sudoers(5)).
 const FILES: &[(&str, &str)] = &[
-    ("/etc/ssh/", SERVER),
+    (SERVER_FOLDER, SERVER),
     ("/etc/default/ssh", SERVER),
     ("/etc/sysconfig/sshd", SERVER),
     ("/etc/hosts.allow", SERVER),
