@@ -61,10 +61,12 @@ impl Keeper {
         format!("/etc/udev/rules.d/90-railwright-{}-{}.rules", self.kind, self.name)
     }
 
+    /// Without a limit of starts: a driver that is loaded again brings ten devices within a second, and systemd refuses the sixth
+    /// start in ten (systemd.unit(5), StartLimitIntervalSec).
     fn unit(&self) -> String {
         format!(
             "# Written by railwright; changes made here are overwritten.\n[Unit]\nDescription=railwright {} {} (the kernel forgets it)\n\
-             [Service]\nType=oneshot\nExecStart=/bin/sh {}\n",
+             StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart=/bin/sh {}\n",
             self.kind,
             self.name,
             self.script_path()
@@ -202,6 +204,7 @@ mod tests {
         # Written by railwright; changes made here are overwritten.
         [Unit]
         Description=railwright link-qos ens1 (the kernel forgets it)
+        StartLimitIntervalSec=0
         [Service]
         Type=oneshot
         ExecStart=/bin/sh /etc/railwright/link-qos/ens1.sh

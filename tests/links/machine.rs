@@ -68,6 +68,18 @@ pub fn differences(assessment: &Assessment) -> Value {
     json!({ "attributes": list, "refusal": assessment.refusal, "known_after": assessment.known_after })
 }
 
+/// What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
+pub fn comes_back(machine: &Machine, kind: &dyn Kind, wish: &Wish) -> Assessment {
+    for _ in 0..30 {
+        let found = machine.assess(kind, wish);
+        if found.is_met() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_secs(2));
+    }
+    machine.assess(kind, wish)
+}
+
 /// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it back leaves the machine as
 /// `shot` saw it before. `boot` in the middle proves the persisted plane.
 pub fn loop_law(machine: &Machine, kind: &dyn Kind, body: Value, shot: &str, boot: Option<&str>) {
@@ -81,15 +93,7 @@ pub fn loop_law(machine: &Machine, kind: &dyn Kind, body: Value, shot: &str, boo
     assert!(done.is_met() && done.actions.is_empty(), "{}\n{:?}", differences(&done), done.actions);
     if let Some(boot) = boot {
         machine.sh(boot);
-        // What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
-        let mut booted = machine.assess(kind, &wish);
-        for _ in 0..30 {
-            if booted.is_met() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_secs(2));
-            booted = machine.assess(kind, &wish);
-        }
+        let booted = comes_back(machine, kind, &wish);
         assert!(booted.is_met(), "after a boot: {}", differences(&booted));
     }
     machine.perform(&fresh.actions);
