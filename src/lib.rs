@@ -38,6 +38,7 @@
 
 pub mod apply;
 pub mod base;
+pub mod catalog;
 pub mod cli;
 pub mod drift;
 pub mod graph;

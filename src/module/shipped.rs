@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules");
 
 /// Folders below `modules/` that are no modules.
-const RESERVED: [&str; 1] = ["catalog"];
+const RESERVED: [&str; 2] = ["catalog", "rules"];
 
 /// The files of all shipped modules.
 pub fn shipped() -> Vec<ModuleFiles> {

@@ -7,8 +7,9 @@ use crate::{files, is_test, none, product_lines};
 const FLOORS: &[&[&str]] = &[
     &["base"],
     &["system"],
-    &["graph", "resource", "catalog"],
+    &["graph", "resource"],
     &["spec"],
+    &["catalog"],
     &["module"],
     &["rules"],
     &["plan"],

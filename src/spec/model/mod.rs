@@ -1,0 +1,109 @@
+//! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a path).
+//! Field docs become the JSON Schema's descriptions, so they are written for the user.
+
+mod fabric;
+mod jobs;
+mod node;
+mod operation;
+
+pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
+pub use jobs::{AcsPod, Jobs};
+pub use node::{Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Nics, NodeGroup, RdmaFlavour, RdmaStack, Ssh, Tuning};
+pub use operation::{Acceptance, Drift, Rollout, Rules, Verify, Waiver};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A cluster as it should be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The cluster's name: letters, digits, `-`.
+    pub cluster: String,
+    /// What the RDMA fabric is.
+    #[serde(default)]
+    pub fabric: Fabric,
+    /// How hosts are reached, unless a node says otherwise.
+    #[serde(default)]
+    pub ssh: Ssh,
+    /// The hosts.
+    #[serde(default)]
+    pub nodes: Vec<NodeGroup>,
+    /// Package repositories that every host gets.
+    #[serde(default)]
+    pub repositories: Vec<Repository>,
+    /// The switches of the fabric: what rules compare the hosts with.
+    #[serde(default)]
+    pub switches: Vec<Switch>,
+    /// What jobs are run with: what rules compare the fabric with.
+    #[serde(default)]
+    pub jobs: Jobs,
+    /// Rules that are waived for a while.
+    #[serde(default)]
+    pub rules: Rules,
+    /// How changes are rolled out.
+    #[serde(default)]
+    pub rollout: Rollout,
+    /// What the fabric must deliver.
+    #[serde(default)]
+    pub verify: Verify,
+    /// How drift is judged.
+    #[serde(default)]
+    pub drift: Drift,
+    /// Secrets by name: only references, never the secret itself.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretReference>,
+    /// Overrides of modules, by module name. Normally modules are chosen from the facts above.
+    #[serde(default)]
+    pub modules: BTreeMap<String, ModuleOverride>,
+}
+
+/// A package repository.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repository {
+    /// A name for its files on the host: letters, digits, `-`.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// apt: the suite. A suite that ends in `/` needs no components. dnf: leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// apt: the components.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<String>,
+    /// The signing key's file, armoured, relative to the inventory. Unsigned repositories are refused.
+    pub key: String,
+    /// apt: pin priority for its packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+}
+
+/// Where a secret is found; exactly one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretReference {
+    /// The name of an environment variable of railwright.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<String>,
+    /// A file, relative to the inventory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// A command of this machine and its arguments; what it prints is the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+}
+
+/// An override of one module.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModuleOverride {
+    /// `false` leaves the module out, `true` takes it although its condition does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Values for its parameters.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Value>,
+}

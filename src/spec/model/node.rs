@@ -1,0 +1,243 @@
+//! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs. Field docs become the JSON Schema's descriptions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How hosts are reached over SSH.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ssh {
+    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`, unless they are `read_only`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The TCP port; 22 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// What to connect to; the node's name unless said otherwise. `{name}` is the node's name, `{index}` its place in the
+    /// cluster from 1. `local` is this machine itself, without SSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The known_hosts file with the pinned host keys, relative to the inventory. Host keys are always checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_keys: Option<String>,
+    /// Private key files, relative to the inventory or from `~/`; the agent is asked first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<String>,
+    /// Jump hosts, first hop first, each `[user@]host[:port]`; their keys are checked like any other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jump: Vec<String>,
+    /// Ask `ssh -G` for what is left open here (`~/.ssh/config`); what this file says wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<bool>,
+    /// The user has no rights but those that `railwright sudoers` prints: `plan`, `drift` and `facts` read what the world may
+    /// read and what those lines allow, the rest is unknown; whatever would change a host is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+}
+
+/// Hosts that are alike.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeGroup {
+    /// A node-set: `gpu[001-064]`, `n1,n2`, `r[1-4]n[1-16/2]`.
+    pub name: String,
+    /// The GPUs of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// The RDMA NICs of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nics: Option<Nics>,
+    /// The operating system, such as `debian-12` or `ubuntu-22.04`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// The cloud's instance type or family, such as `ecs.ebmgn8v.48xlarge`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// The kernel that must run, as `uname -r` prints it: checked, never installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Whether Secure Boot is on: checked, never changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secure_boot: Option<bool>,
+    /// Where the RDMA drivers and libraries come from; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<RdmaStack>,
+    /// Alibaba Cloud's eRDMA driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erdma: Option<Erdma>,
+    /// Settings for steady speed; each is left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+    /// IOMMU mode of the kernel command line; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Iommu>,
+    /// How these hosts are reached, where it differs from the cluster's `ssh`.
+    #[serde(default)]
+    pub ssh: Ssh,
+    /// Failure domains and anything else to select by: `rack: r1`, `leaf: leaf1`.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// IOMMU mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Iommu {
+    /// Passthrough (`iommu=pt`): what GPUDirect RDMA wants on bare metal.
+    Pt,
+    /// Off (`iommu=off`).
+    Off,
+    /// Every access is translated (`iommu=nopt`): for virtual machines; it slows GPUDirect RDMA down or breaks it.
+    Nopt,
+}
+
+/// Where the RDMA drivers and libraries come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RdmaStack {
+    /// The sort.
+    pub flavour: RdmaFlavour,
+    /// The release: of DOCA such as `2.9.1`, of MLNX_OFED such as `24.10`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// DOCA: the profile, `doca-ofed` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+}
+
+/// Sorts of RDMA stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RdmaFlavour {
+    /// What the operating system brings.
+    Inbox,
+    /// NVIDIA's DOCA for hosts, the successor of MLNX_OFED.
+    Doca,
+    /// NVIDIA's MLNX_OFED, up to 24.10.
+    MlnxOfed,
+}
+
+/// Alibaba Cloud's eRDMA driver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Erdma {
+    /// How connections are made; `compat` and `ofed` cannot talk to `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ErdmaMode>,
+    /// The metric of the routes over its netdevs; the controller uses 200 and more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route_metric: Option<u32>,
+}
+
+/// Modes of the eRDMA driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ErdmaMode {
+    /// Connections are made by the kernel's RDMA connection manager.
+    Default,
+    /// Out-of-band connections too, as NCCL makes them.
+    Compat,
+    /// The same with MLNX_OFED installed.
+    Ofed,
+}
+
+/// Settings for steady speed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tuning {
+    /// The CPU frequency governor, such as `performance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_governor: Option<String>,
+    /// Huge pages of 2 MiB, how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<u32>,
+    /// Whether irqbalance runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irqbalance: Option<bool>,
+    /// Whether the kernel moves memory between NUMA nodes by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa_balancing: Option<bool>,
+    /// True: lldpd runs, so that cabling can be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lldp: Option<bool>,
+}
+
+/// The GPUs of a host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// The model, such as `A100-SXM4-80GB`.
+    pub model: String,
+    /// How many.
+    pub count: u32,
+    /// The driver branch or version, such as `535`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Which of NVIDIA's kernel modules; `proprietary` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modules: Option<GpuModules>,
+    /// The CUDA toolkit, such as `12.4`; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// How GPU memory is reached by the NIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<GpuDirect>,
+}
+
+/// NVIDIA's kernel modules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuModules {
+    /// The open ones.
+    Open,
+    /// The proprietary ones.
+    Proprietary,
+}
+
+/// How GPU memory is reached by the NIC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GpuDirect {
+    /// The path.
+    pub path: GpuDirectPath,
+    /// For `nv-peer-mem`: the source, a git URL with revision (`https://...git#1.0-9`), or a tarball by its URL or its path
+    /// on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// For a tarball: its SHA-256, 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// The version of the source, such as `1.0-9`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Paths of GPUDirect RDMA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuDirectPath {
+    /// DMA-BUF: nothing to install.
+    Dmabuf,
+    /// `nvidia-peermem` of the driver.
+    Peermem,
+    /// The legacy out-of-tree module.
+    NvPeerMem,
+}
+
+/// The RDMA NICs of a host: one per rail.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nics {
+    /// The model, such as `ConnectX-6`; `soft-roce` makes RDMA devices of plain Ethernet ones.
+    pub model: String,
+    /// How many rails; 1 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rails: Option<u32>,
+    /// The netdev of each rail; `{rail}` counts from 0.
+    pub netdev: String,
+    /// The address of each rail in CIDR form; `{rail}` counts from 0, `{index}` is the host's place in the cluster from 1.
+    /// Left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}

@@ -1,0 +1,123 @@
+//! How changes are rolled out, what must be proven, what is accepted for a while. Field docs become the JSON Schema's descriptions.
+
+use crate::resource::{Disruption, Plane};
+use crate::spec::window::Window;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How changes are rolled out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rollout {
+    /// Hosts of each hardware class (GPU model, NIC model, operating system) in the first wave; 1 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<u32>,
+    /// Hosts that may be out of service at the same time: a number, or text like `10%`; 1 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::spec::schema::count_or_percent")]
+    pub max_unavailable: Option<Value>,
+    /// How many hosts each wave after the first has, the last repeated: numbers, or shares of all hosts like `10%`.
+    /// As many as `max_unavailable` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::spec::schema::counts_or_percents")]
+    pub batches: Vec<Value>,
+    /// The label of the nodes that names their failure domain, such as `rack` or `leaf`: a wave after the first has hosts
+    /// of one domain only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
+    /// How many hosts may be lost (failed, unknown, unreachable) before nothing new is begun: a number, or a share of all
+    /// hosts like `5%`; `max_unavailable` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::spec::schema::count_or_percent")]
+    pub failure_budget: Option<Value>,
+    /// Changes that disturb more are held; `reboot` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_disruption: Option<Disruption>,
+    /// Maintenance windows: what disturbs much begins only inside one of them. At any time unless said otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+    /// What disturbs at least so much waits for a window; `link_blip` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows_for: Option<Disruption>,
+    /// How long a run may go on, such as `4h`; then nothing new is begun, and the rest is left to `resume`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+    /// After how long a host takes a change back by itself that can cut our own connection and was not confirmed over a new
+    /// one: from `20s` to `1h`; `3m` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<String>,
+}
+
+/// What the fabric must deliver; checks without an expectation only report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// The least `ib_write_bw` average of a pair, in Gb/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth_gbps: Option<f64>,
+    /// The greatest typical `ib_read_lat` of a pair, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_latency_us: Option<f64>,
+    /// Seconds of each bandwidth run; 2 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<u32>,
+}
+
+/// How drift is judged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Drift that is known and accepted for a while: it is told apart, and is no reason for exit code 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<Acceptance>,
+}
+
+/// Drift that is accepted, of an `address` or of `nodes`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Acceptance {
+    /// The resources: `host/gpu[001-004]/link/ens4`; node-set, kind and name may each be `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// All resources of these nodes: a node-set, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<String>,
+    /// The attribute, such as `mtu`.
+    pub attribute: String,
+    /// In this plane alone; in all of them unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<Plane>,
+    /// Why it is accepted.
+    pub reason: String,
+    /// Who accepted it.
+    pub owner: String,
+    /// The last day on which it is accepted, in UTC: `2026-12-31`. After it the drift counts again.
+    pub until: String,
+}
+
+/// Rules that are waived for a while.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// Findings that are known and accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waive: Vec<Waiver>,
+}
+
+/// A finding of a rule that is known and accepted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Waiver {
+    /// The rule's code, such as `RW2101`.
+    pub code: String,
+    /// For these nodes alone; for all of them unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<String>,
+    /// Why it is accepted.
+    pub reason: String,
+    /// Who accepted it.
+    pub owner: String,
+    /// The last day on which it is accepted, in UTC: `2026-12-31`. After it the rule counts again.
+    pub until: String,
+}
