@@ -148,6 +148,7 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         spec_digest: Digest::of_bytes(b"spec"),
         modules: BTreeMap::new(),
         proof: Default::default(),
+        waived: Vec::new(),
     };
     let rollout = RolloutPolicy {
         canary: 1,

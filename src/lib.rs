@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! inventories/*.yaml ─► spec ─► module ─► desired resources (wishes) ─┐
+//!            catalog ──────┴────► rules ─► findings, waivers ──────────┤
 //!                                                                      ├─► plan ─► apply ─► journal, state
 //! hosts ─► transport ─► observe ─► observation (answers) ──────────────┘             │
 //!                                           last applied (state) ──┘                 ▼
@@ -12,7 +13,7 @@
 //!
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `resource`, `graph`, `module` and `plan` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `spec`, `catalog`, `template`, `resource`, `graph`, `module`, `rules` and `plan` are pure: bytes and values in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
@@ -25,7 +26,10 @@
 //! - `graph`: directed graphs, with no word of the domain.
 //! - `resource`: one file a resource kind: what to read, how to judge it in three planes, which typed action mends it.
 //! - `spec`: a folder of YAML with a span for every value, decoded strictly.
+//! - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
+//! - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
 //! - `module`: manifests and templates, which make wishes of the spec's facts.
+//! - `rules`: static checks across layers, as data: what breaks which, what is waived.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
 //! - `transport`: SSH and this machine, behind `Reader`, `Prober` and `Writer`.
@@ -48,8 +52,10 @@ pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod resource;
+pub mod rules;
 pub mod spec;
 pub mod state;
 pub mod system;
+pub mod template;
 pub mod transport;
 pub mod verify;

@@ -2,6 +2,7 @@
 //! the state that things are in now, and what to run next. One value, many renderings (text, JSON).
 
 use serde::Serialize;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// How bad it is.
@@ -29,7 +30,7 @@ pub struct Label {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// A stable code of `docs/codes`, such as `RW0101`; `railwright explain CODE` tells the rest.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// Error or warning.
     pub severity: Severity,
     /// One sentence in lower case, without a full stop.
@@ -44,13 +45,15 @@ pub struct Diagnostic {
     pub state: Option<String>,
     /// Edits or commands that go on from here.
     pub next: Vec<String>,
+    /// Where the fact behind it is said: a page, a thread, a file of somebody's repository.
+    pub source: Option<String>,
 }
 
 impl Diagnostic {
     /// An error with nothing but its code and message yet.
-    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn error(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Diagnostic {
-            code,
+            code: code.into(),
             severity: Severity::Error,
             message: message.into(),
             labels: Vec::new(),
@@ -58,11 +61,12 @@ impl Diagnostic {
             effect: None,
             state: None,
             next: Vec::new(),
+            source: None,
         }
     }
 
     /// The same as a warning.
-    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 

@@ -14,6 +14,7 @@ pub mod shared;
 pub mod suggest;
 pub mod text;
 pub mod units;
+pub mod version;
 
 pub use address::{Address, Target, TargetKind};
 pub use diagnostic::{Diagnostic, Label, Severity};

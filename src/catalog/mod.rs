@@ -1,4 +1,18 @@
 //! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances, operating systems, and what
-//! Alibaba Container Compute Service offers.
+//! Alibaba Container Compute Service offers. The rows are in `modules/catalog/*.yaml`; a user's own in
+//! `<inventory>/modules/catalog` stand over them.
+//!
+//! `rows` says what a row holds, `table` finds one by its name, `load` reads the files, `unknown` tells of a spec that names
+//! what no row is about.
 
+mod load;
 pub mod rows;
+mod table;
+mod unknown;
+
+pub use load::{CATALOG_FOLDER, Catalog, CatalogProblems, Override, load};
+pub use table::{Entry, Row, Table};
+pub use unknown::unknown_models;
+
+/// The NIC model that makes RDMA devices of plain Ethernet ones.
+pub const SOFT_ROCE: &str = "soft-roce";

@@ -90,6 +90,7 @@ fn question(left: Option<String>) -> String {
 async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     if arguments.plan.is_dir() {
         let prepared = pipeline::prepare_to_act(&arguments.plan)?;
+        prepared.lawful()?;
         let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
         return Ok((prepared, plan));

@@ -71,6 +71,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let format = if arguments.json { Format::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
     let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
+    prepared.tell_rules();
     let mut report = look::look(&prepared).await?;
     look::accepted(&prepared, &mut report);
     if source == Source::Live {

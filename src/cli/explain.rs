@@ -1,40 +1,56 @@
-//! `railwright explain CODE`: what an error means, why it matters for the fabric, what to do.
+//! `railwright explain WHAT`: what a code means and what to do; or why a host gets what it gets.
 
-use super::Exit;
+use super::knowledge::Knowledge;
+use super::{Exit, Failure, explain_host};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
-use crate::report::diagnostic;
-use crate::report::out::{self, Look};
-use crate::report::wrap;
-use crate::spec::Sources;
+use crate::report::{knowledge, out, wrap};
 use include_dir::{Dir, include_dir};
+use std::path::{Path, PathBuf};
 
 static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
 
-/// Explain a code such as RW0112
+/// Explain a code such as RW0112, or why a host gets what it gets: host/gpu01
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// The code, as it stands after `error` or `warning`
-    #[arg(value_name = "CODE")]
+    /// The code, as it stands after `error` or `warning`; or host/NAME, or host/NAME/KIND/RESOURCE
     what: String,
+    /// The folder that holds the spec; this one unless said otherwise
+    inventory: Option<PathBuf>,
+    /// Only this: KIND/RESOURCE, or KIND/RESOURCE/FIELD such as link/ens4/mtu
+    #[arg(long, value_name = "PATH")]
+    attribute: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// Prints the code's page.
-pub fn run(arguments: &Explain) -> Exit {
+/// Explains.
+pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
+    if arguments.what.starts_with("host/") {
+        let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
+        return explain_host::run(&arguments.what, arguments.attribute.as_deref(), inventory, arguments.json);
+    }
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = pages().find(|(name, _)| *name == code) {
         out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
-    let near = nearest(&code, pages().map(|(name, _)| name));
+    // An inventory may hold rules of its own.
+    let known = match &arguments.inventory {
+        Some(inventory) => super::inventory::read(inventory)?.knowledge,
+        None => Knowledge::read("", &[])?,
+    };
+    if let Some(rule) = known.rules.rules.get(&code) {
+        out::print(&knowledge::rule(rule));
+        return Ok(Exit::Done);
+    }
+    let near = nearest(&code, pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)));
     let next = match near {
         Some(near) => format!("did you mean `railwright explain {near}`?"),
-        None => "codes look like RW0112".to_owned(),
+        None => "codes look like RW0112; a host is named host/NAME".to_owned(),
     };
-    let unknown =
-        Diagnostic::error("RW1008", format!("there is no code `{}`", crate::base::text::one_line(&arguments.what, 40))).next(next);
-    out::note(&diagnostic::text(&[unknown], &Sources::default(), Look::of_stderr()));
-    Exit::Failed
+    Err(Diagnostic::error("RW1008", format!("there is no code `{}`", crate::base::text::one_line(&arguments.what, 40))).next(next).into())
 }
 
 /// Every code with its page, by code.

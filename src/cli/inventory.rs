@@ -1,6 +1,7 @@
 //! Reads an inventory folder into what every command needs: the checked spec, the user's modules as raw files, where
 //! it all came from, and absolute paths.
 
+use super::knowledge::Knowledge;
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources};
@@ -28,6 +29,8 @@ pub struct Inventory {
     pub loaded: Loaded,
     /// Files of the user's modules below `modules/`: path (`NAME/module.yaml`) and text, by path.
     pub modules: Vec<(String, String)>,
+    /// The catalogue and the rules, the user's own among them.
+    pub knowledge: Knowledge,
     /// Where the spec came from.
     pub origin: InventoryOrigin,
     /// What is allowed but looks wrong, the spec's own warnings among it.
@@ -77,11 +80,12 @@ pub fn read(path: &Path) -> Result<Inventory, Problems> {
     }
     let mut loaded = spec::load(files)?;
     let modules = modules(path, &folder).map_err(alone)?;
+    let knowledge = Knowledge::read(&shown, &modules)?;
     // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
     let origin = InventoryOrigin { path: shown.clone(), commit: git::commit(&folder), dirty: git::is_dirty(&folder) };
-    Ok(Inventory { path: shown, folder, loaded, modules, origin, warnings, read_as: None })
+    Ok(Inventory { path: shown, folder, loaded, modules, knowledge, origin, warnings, read_as: None })
 }
 
 fn folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {

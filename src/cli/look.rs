@@ -34,6 +34,7 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
         checked_at: observation.recorded_at.clone(),
     };
     let mut report = findings(&occasion, wishes, &silent, &assess, &state.last_applied);
+    report.waived = prepared.judgement.waived.clone();
     report.outliers = odd_ones(prepared, observation, wishes, &assess);
     report
 }

@@ -2,14 +2,17 @@
 //! and its one function. Nothing else parses arguments or decides an exit code.
 
 pub mod apply;
+pub mod catalog;
 pub mod drift;
 pub mod exit;
 pub mod explain;
+pub mod explain_host;
 pub mod facts;
 pub mod failure;
 pub mod gate;
 pub mod graph;
 pub mod inventory;
+pub mod knowledge;
 pub mod lab;
 pub mod lock;
 pub mod look;
@@ -18,6 +21,7 @@ pub mod plan;
 pub mod recording;
 pub mod resume;
 pub mod rollout;
+pub mod rules;
 pub mod schema;
 pub mod secrets;
 pub mod show;
@@ -61,6 +65,8 @@ pub enum Command {
     Sudoers(sudoers::Sudoers),
     Graph(graph::Graph),
     Explain(explain::Explain),
+    Catalog(catalog::Arguments),
+    Rules(rules::Rules),
     Schema(schema::Schema),
     Lab(lab::Lab),
 }
@@ -91,7 +97,9 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::State(arguments) => state::run(&arguments),
         Command::Sudoers(arguments) => sudoers::run(&arguments),
         Command::Graph(arguments) => graph::run(&arguments),
-        Command::Explain(arguments) => Ok(explain::run(&arguments)),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Catalog(arguments) => catalog::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Lab(arguments) => Ok(lab::run(arguments)),
     }

@@ -3,7 +3,7 @@
 
 use super::inventory::{self, Inventory};
 use super::subject::{self, Known};
-use super::{Failure, recording, secrets};
+use super::{Failure, knowledge, recording, secrets};
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Target, nodeset};
 use crate::module::{self, Desired, ModuleFiles, Texts};
@@ -12,9 +12,10 @@ use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy,
 use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish, kind_named};
+use crate::rules::Judgement;
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
-use crate::system::files;
+use crate::system::{clock, files};
 use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub struct Prepared {
     pub folder: StateFolder,
     /// Every target, in the spec's order.
     pub targets: Vec<Target>,
+    /// What the rules say of the spec.
+    pub judgement: Judgement,
     /// Texts of files that the spec refers to, as they were used.
     pub texts: Texts,
     /// What was recorded, if it was.
@@ -62,6 +65,11 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
         report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
     }
     of_inventory(inventory, source)
+}
+
+/// The same for a command that asks no host and changes nothing: files that are not there yet are no hindrance.
+pub fn prepare_alone(path: &Path) -> Result<Prepared, Failure> {
+    of_inventory(inventory::read(path)?, &Source::Live)
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
@@ -89,8 +97,15 @@ fn of_inventory(inventory: Inventory, source: &Source) -> Result<Prepared, Failu
     texts.extend(referenced(&inventory)?);
     let desired = desired(&inventory, &texts)?;
     let folder = StateFolder::beside(&inventory.folder);
+    let judgement = inventory.knowledge.judge(&inventory.loaded, &today(recorded.as_ref()));
     let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
-    Ok(Prepared { inventory, desired, folder, targets, texts, recorded, secrets: Mutex::default() })
+    Ok(Prepared { inventory, desired, folder, targets, judgement, texts, recorded, secrets: Mutex::default() })
+}
+
+/// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
+fn today(recorded: Option<&Observation>) -> String {
+    let now = recorded.map_or_else(clock::now, |recorded| recorded.recorded_at.clone());
+    now.get(..10).unwrap_or_default().to_owned()
 }
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
@@ -127,6 +142,24 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
 }
 
 impl Prepared {
+    /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
+    pub fn lawful(&self) -> Result<(), Failure> {
+        let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
+        let errors = knowledge::errors(&self.judgement);
+        if !errors.is_empty() {
+            return Err(Failure::of_input(errors, &sources));
+        }
+        self.tell_rules();
+        Ok(())
+    }
+
+    /// A line on stderr about what the rules find.
+    pub fn tell_rules(&self) {
+        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.path) {
+            report::out::note(&line);
+        }
+    }
+
     /// Hosts are read as this user, if one is named.
     pub fn read_as(mut self, user: Option<String>) -> Self {
         self.inventory.read_as = user;
@@ -335,6 +368,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
             spec_digest: loaded.digest.clone(),
             modules: prepared.desired.digests.clone(),
             proof: prepared.proof(),
+            waived: prepared.judgement.waived.clone(),
         },
         wishes: &wishes,
         last: &state.last_applied,

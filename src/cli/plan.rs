@@ -44,6 +44,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         None => Source::Live,
     };
     let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
+    prepared.lawful()?;
     let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
     let (plan, _) = pipeline::plan(&prepared, selection).await?;
     if let Some(file) = &arguments.output {

@@ -118,7 +118,7 @@ mod tests {
         };
         match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
             Ok(addresses) => addresses.join(" "),
-            Err(failure) => failure.diagnostics[0].code.to_owned(),
+            Err(failure) => failure.diagnostics[0].code.to_string(),
         }
     }
 

@@ -6,8 +6,10 @@ use crate::base::text::counted;
 use crate::base::{Diagnostic, Severity};
 use crate::report::diagnostic;
 use crate::report::document::{self, SpecSummary, ValidationDocument};
+use crate::report::knowledge;
 use crate::report::out::{self, Look};
 use crate::spec::Sources;
+use crate::system::clock;
 use std::path::PathBuf;
 
 /// Check an inventory: one line, or every error of its files
@@ -30,14 +32,23 @@ pub fn run(arguments: &Validate) -> Exit {
     if let Err(failure) = pipeline::check(&read) {
         return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
     }
-    let sources = &read.loaded.sources;
+    let judgement = read.knowledge.judge(&read.loaded, clock::now().get(..10).unwrap_or_default());
+    let sources = read.knowledge.sources(&read.loaded.sources);
+    let found: Vec<Diagnostic> =
+        judgement.diagnostics().into_iter().chain(read.warnings.iter().cloned()).chain(read.knowledge.overrides()).collect();
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return invalid(&shown, &found, &sources, arguments.json);
+    }
     if arguments.json {
-        out::print(&document::text(&ValidationDocument::of(&shown, &read.warnings, sources, Some(short(&read)))));
+        let document = ValidationDocument::of(&shown, &found, &sources, Some(short(&read))).with_waived(judgement.waived);
+        out::print(&document::text(&document));
     } else {
-        if !read.warnings.is_empty() {
-            out::note(&diagnostic::text(&read.warnings, sources, Look::of_stderr()));
+        if !found.is_empty() {
+            out::note(&diagnostic::text(&found, &sources, Look::of_stderr()));
         }
-        out::print(&format!("{}: valid. {}", read.path, summary(&read)));
+        out::print(knowledge::waived(&judgement.waived).trim_start());
+        let warned = if found.is_empty() { String::new() } else { format!(" {}.", counted(found.len(), "warning")) };
+        out::print(&format!("{}: valid. {}{warned}", read.path, summary(&read)));
     }
     Exit::Done
 }

@@ -30,6 +30,7 @@ pub fn findings(
         findings: Vec::new(),
         last_known: Vec::new(),
         outliers: Vec::new(),
+        waived: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),

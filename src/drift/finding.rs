@@ -4,6 +4,7 @@ use super::outliers::Outlier;
 use crate::base::{Address, Place, Target};
 use crate::plan::{InventoryOrigin, UnknownFinding};
 use crate::resource::{Plane, Reading};
+use crate::rules::Waived;
 use serde::Serialize;
 
 /// The format of the JSON report.
@@ -138,6 +139,8 @@ pub struct DriftReport {
     pub no_longer_wished: Vec<Address>,
     /// A few hosts of a class that differ in what nobody manages; no drift.
     pub outliers: Vec<Outlier>,
+    /// Findings of rules that are accepted for a while.
+    pub waived: Vec<Waived>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// How many resources were judged.

@@ -1,11 +1,11 @@
 //! The body of a resource: YAML in which every text may be a template.
 
-use super::engine::{Engine, Makes, Origin, Rendered, Snippet};
-use super::token;
 use crate::base::Diagnostic;
 use crate::spec::decode::decode;
 use crate::spec::source::Source;
 use crate::spec::yaml::{Document, Kind, NodeId};
+use crate::template::engine::{Engine, Makes, Origin, Rendered, Snippet};
+use crate::template::token;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Range;

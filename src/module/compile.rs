@@ -1,15 +1,15 @@
 //! From the files of modules to compiled modules: every template read, every name checked, before any host is looked at.
 
 use super::body::{Body, Compiler, TemplateFiles};
-use super::engine::{Engine, Makes, Origin, Snippet};
 use super::manifest::{self, CheckEntry, Manifest, Noted, Parameter, ResourceEntry};
-use super::names::{self, Local};
-use super::shape::{EACH, Shape};
 use super::{context, order, shell_quoting};
 use crate::base::{Diagnostic, Digest, secret, suggest};
 use crate::resource::{kind_named, kinds};
 use crate::spec::source::{Source, SourceFile, Sources};
 use crate::spec::yaml::{Document, NodeId};
+use crate::template::engine::{Engine, Makes, Origin, Snippet};
+use crate::template::names::{self, Local};
+use crate::template::shape::{EACH, Shape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,13 +22,16 @@ pub struct ModuleFiles {
     pub files: BTreeMap<String, String>,
 }
 
+/// Folders below a folder of modules that are no modules: the catalogue and the rules.
+pub(super) const RESERVED: [&str; 2] = ["catalog", "rules"];
+
 impl ModuleFiles {
     /// The modules among the files of a folder, given as `NAME/module.yaml` and text; `folder` is what messages call it.
     pub fn below(folder: &str, files: impl IntoIterator<Item = (String, String)>) -> Vec<ModuleFiles> {
         let mut modules: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for (path, text) in files {
             // A file beside the module folders, such as a README, is no module's.
-            if let Some((name, below)) = path.split_once('/') {
+            if let Some((name, below)) = path.split_once('/').filter(|(name, _)| !RESERVED.contains(name)) {
                 modules.entry(name.to_owned()).or_default().insert(below.to_owned(), text);
             }
         }

@@ -1,11 +1,12 @@
 //! What the templates of a module can name, for one host. The type is the language: its JSON Schema is what names are
 //! checked against, and its field docs are the user's reference.
 
-use super::shape::{EACH, Shape};
 use crate::base::{Diagnostic, Place, secret};
+use crate::catalog::SOFT_ROCE;
 use crate::resource::action::PackageManager;
 use crate::spec::model::{Fabric, Gpu, Iommu};
 use crate::spec::{Host, Loaded};
+use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -107,9 +108,6 @@ pub struct RepositoryNames {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
 }
-
-/// The NIC model that makes RDMA devices of plain Ethernet ones.
-pub const SOFT_ROCE: &str = "soft-roce";
 
 /// The shape of `Names`.
 pub fn shape() -> Shape {

@@ -3,14 +3,14 @@
 use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
-use super::engine::{self, Rendered};
 use super::merge;
-use super::names::Use;
 use super::order::{Made, MadeWish};
 use super::{parameters, secrets};
 use crate::base::{Address, Diagnostic, Digest, Place, Target, secret};
 use crate::resource::{Want, Wish, kind_named};
 use crate::spec::{Host, Loaded};
+use crate::template::engine::{self, Rendered};
+use crate::template::names::Use;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -230,7 +230,7 @@ impl OfHost<'_> {
     fn turns(
         &mut self,
         module: &Module,
-        each: Option<&(String, super::engine::Snippet)>,
+        each: Option<&(String, crate::template::engine::Snippet)>,
         scope: &Scope,
     ) -> Option<Vec<(Option<usize>, Context)>> {
         let Some((variable, list)) = each else { return Some(vec![(None, scope.context.clone())]) };

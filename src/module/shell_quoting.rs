@@ -1,7 +1,7 @@
 //! Where a value may stand in a shell template. Autoescape writes every value as one single-quoted word; inside quotes,
 //! a here-document, backticks or a comment those quotes would mean something else, and the value could be run.
 
-use super::token::{Piece, pieces};
+use crate::template::token::{Piece, pieces};
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! The modules that come with railwright: compiled into the binary, so that one file is the whole tool.
 
-use super::compile::ModuleFiles;
+use super::compile::{ModuleFiles, RESERVED};
 use include_dir::{Dir, include_dir};
 use std::collections::BTreeMap;
 
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules");
-
-/// Folders below `modules/` that are no modules.
-const RESERVED: [&str; 2] = ["catalog", "rules"];
 
 /// The files of all shipped modules.
 pub fn shipped() -> Vec<ModuleFiles> {

@@ -28,12 +28,13 @@ pub fn digest(plan: &Plan) -> Digest {
         unchanged,
         unknown,
         dropped,
+        waived,
         digest: _,
     } = plan;
     let mut content = Content::default();
     content.json(&(format_version, made_by, cluster, inventory, spec_digest, modules));
     content.json(&(state_digest, observed_at, narrowed, rollout, proof));
-    content.json(&(unchanged, unknown, dropped));
+    content.json(&(unchanged, unknown, dropped, waived));
     content.number(nodes.len());
     nodes.iter().for_each(|node| content.node(node));
     content.end()

@@ -8,6 +8,7 @@ use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, par
 use crate::base::{Diagnostic, Digest, Target};
 use crate::graph::Graph;
 use crate::resource::{Answers, Observation, Wish};
+use crate::rules::Waived;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a plan says about its own making.
@@ -25,6 +26,8 @@ pub struct Header {
     pub modules: BTreeMap<String, Digest>,
     /// What the gates will prove.
     pub proof: Proof,
+    /// Findings of rules that are accepted for a while.
+    pub waived: Vec<Waived>,
 }
 
 /// Everything that a plan depends on.
@@ -84,6 +87,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         nodes: in_order(parts, gates, tied)?,
         unknown: unknown_of(unknown, inputs),
         dropped,
+        waived: inputs.header.waived.clone(),
         digest: String::new(),
     };
     plan.digest = content::digest(&plan).to_string();

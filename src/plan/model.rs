@@ -3,6 +3,7 @@
 use super::policy::RolloutPolicy;
 use crate::base::{Address, Digest, Place, Target};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
+use crate::rules::Waived;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -303,6 +304,9 @@ pub struct Plan {
     /// What was applied, is no longer wished, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,
+    /// Findings of rules that are accepted for a while.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waived: Vec<Waived>,
     /// Digest over everything else; empty while it is computed.
     pub digest: String,
 }

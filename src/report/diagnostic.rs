@@ -31,7 +31,7 @@ pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Finding {
     /// A code of `docs/codes`.
-    code: &'static str,
+    code: String,
     severity: Severity,
     /// One sentence.
     message: String,
@@ -51,6 +51,8 @@ pub struct Finding {
     state: Option<String>,
     /// Edits or commands that go on from here.
     next: Vec<String>,
+    /// Where the fact behind it is said.
+    source: Option<String>,
 }
 
 /// A place in a file.
@@ -74,7 +76,7 @@ fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
     let labels: Vec<FindingLabel> = diagnostic.labels.iter().map(|label| finding_label(label, sources)).collect();
     let first = labels.first();
     Finding {
-        code: diagnostic.code,
+        code: diagnostic.code.to_string(),
         severity: diagnostic.severity,
         message: diagnostic.message.clone(),
         file: first.map(|label| label.file.clone()),
@@ -84,6 +86,7 @@ fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
         effect: diagnostic.effect.clone(),
         state: diagnostic.state.clone(),
         next: diagnostic.next.clone(),
+        source: diagnostic.source.clone(),
         labels,
     }
 }
@@ -117,7 +120,8 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
         .chain(diagnostic.subject.iter().map(|text| ("on", text.clone())))
         .chain(diagnostic.effect.iter().map(|text| ("effect", text.clone())))
         .chain(diagnostic.state.iter().map(|text| ("state", text.clone())))
-        .chain(diagnostic.next.iter().map(|text| ("next", text.clone())));
+        .chain(diagnostic.next.iter().map(|text| ("next", text.clone())))
+        .chain(diagnostic.source.iter().map(|text| ("source", text.clone())));
     for (label, text) in lines {
         out.push_str(&labelled_line(label, &clean(&text), look));
     }

@@ -6,13 +6,16 @@ use crate::apply::{ApplyOutcome, Counts, Ending};
 use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::diagnostic::{self, Finding};
+use crate::report::explanation::Explanation;
 use crate::resource::Observation;
+use crate::rules::{Rule, RuleSet, Waived};
 use crate::spec::Sources;
 use crate::spec::schema::named;
 use crate::state::Outcome;
 use crate::verify::{Verdict, VerifyReport};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The version of the documents that are defined here.
@@ -135,6 +138,8 @@ pub struct ValidationDocument {
     spec: Option<SpecSummary>,
     /// What was found.
     diagnostics: Vec<Finding>,
+    /// Findings of rules that are accepted for a while.
+    waived: Vec<Waived>,
 }
 
 /// A valid spec in short.
@@ -159,7 +164,94 @@ impl ValidationDocument {
             valid: spec.is_some(),
             spec,
             diagnostics: diagnostic::findings(diagnostics, sources),
+            waived: Vec::new(),
         }
+    }
+
+    /// With what is accepted for a while.
+    pub fn with_waived(mut self, waived: Vec<Waived>) -> Self {
+        self.waived = waived;
+        self
+    }
+}
+
+/// `catalog --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CatalogDocument<R> {
+    format_version: &'static str,
+    /// `gpu`, `nic`, `instance`, `os` or `acs`.
+    sort: &'static str,
+    /// The rows, in the fields of the catalogue's files.
+    rows: Vec<R>,
+}
+
+impl<R: Serialize> CatalogDocument<R> {
+    /// Of rows of one sort.
+    pub fn of(sort: &'static str, rows: impl IntoIterator<Item = R>) -> Self {
+        CatalogDocument { format_version: FORMAT_VERSION, sort, rows: rows.into_iter().collect() }
+    }
+}
+
+/// `rules --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RulesDocument<'a> {
+    format_version: &'static str,
+    /// All rules, by code.
+    rules: Vec<RuleDocument<'a>>,
+}
+
+/// A rule.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RuleDocument<'a> {
+    code: &'a str,
+    title: &'a str,
+    family: &'a str,
+    severity: crate::base::Severity,
+    /// The path in the spec that it is about.
+    looks_at: &'a str,
+    /// The condition, as it is written.
+    breaks_when: &'a str,
+    /// What it does to the fabric.
+    effect: &'a str,
+    /// What to write instead, with its templates.
+    mend: &'a str,
+    /// Where the fact behind it is said.
+    source: &'a str,
+    /// True for a rule of the inventory's own.
+    own: bool,
+}
+
+impl<'a> RulesDocument<'a> {
+    /// Of a set.
+    pub fn of(set: &'a RuleSet) -> Self {
+        let rule = |rule: &'a Rule| RuleDocument {
+            code: &rule.code,
+            title: &rule.title,
+            family: &rule.family,
+            severity: rule.severity,
+            looks_at: &rule.path,
+            breaks_when: &rule.condition,
+            effect: &rule.means,
+            mend: &rule.mending,
+            source: &rule.source,
+            own: rule.own,
+        };
+        RulesDocument { format_version: FORMAT_VERSION, rules: set.rules.values().map(rule).collect() }
+    }
+}
+
+/// `explain host/NAME --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExplanationDocument {
+    format_version: &'static str,
+    #[serde(flatten)]
+    explanation: Explanation,
+}
+
+impl ExplanationDocument {
+    /// Of a host.
+    pub fn of(explanation: Explanation) -> Self {
+        ExplanationDocument { format_version: FORMAT_VERSION, explanation }
     }
 }
 
@@ -174,7 +266,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 8] = [
+const DOCUMENTS: [(&str, Make); 11] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -183,6 +275,9 @@ const DOCUMENTS: [(&str, Make); 8] = [
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),
     ("validation", || schemars::schema_for!(ValidationDocument)),
+    ("catalog", || schemars::schema_for!(CatalogDocument<Value>)),
+    ("rules", || schemars::schema_for!(RulesDocument<'_>)),
+    ("explanation", || schemars::schema_for!(ExplanationDocument)),
 ];
 
 /// Their names.

@@ -12,6 +12,7 @@ mod hardware;
 mod nodes;
 mod operation;
 mod supply;
+mod waivers;
 
 pub use nodes::{bad_node_set, too_many_hosts};
 
@@ -39,6 +40,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         // An entry that did not decode would shift the places of those after it.
         acceptance::check(&mut checker, spec);
         acceptance::unknown_hosts(&mut checker, spec, hosts);
+        waivers::check(&mut checker, spec, hosts);
         operation::check_budget(&mut checker, spec, hosts.len());
         operation::check_domain(&mut checker, spec);
     }

@@ -44,7 +44,7 @@ impl TransportError {
             TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
-        Trouble { code: diagnostic.code.to_owned(), message: diagnostic.message, alike, next: diagnostic.next }
+        Trouble { code: diagnostic.code.into_owned(), message: diagnostic.message, alike, next: diagnostic.next }
     }
 
     /// As a diagnostic of a command that only reads: nothing was changed, and the same command goes on. An action whose

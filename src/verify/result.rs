@@ -288,7 +288,7 @@ mod tests {
         let all = report(vec![warning, unknown, failed]);
         assert_eq!(all.verdict(), Verdict::Failed);
         let diagnostics = all.diagnostics();
-        let codes: Vec<_> = diagnostics.iter().map(|d| (d.code, d.severity)).collect();
+        let codes: Vec<_> = diagnostics.iter().map(|d| (&*d.code, d.severity)).collect();
         assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
         assert_eq!(diagnostics[0].next, ["railwright plan inventories/lab"]);
         assert_eq!(diagnostics[0].subject.as_deref(), Some("host n1, rail 0"));

@@ -48,7 +48,7 @@ async fn an_action_that_no_resource_needs_is_not_carried_out() {
         *actions = actions.iter().cloned().chain([more]).collect();
     })
     .await;
-    assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Incomplete, "RW0611"), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Incomplete, "RW0611"), "{:?}", outcome.problems);
     told_nothing(&room);
 }
 
@@ -57,7 +57,7 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
     let one = |edit: fn(&mut Plan)| async move {
         let room = room();
         let outcome = edited(&room, edit).await;
-        assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
+        assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
         told_nothing(&room);
     };
     one(|plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["content"] = json!("2\n")).await;
@@ -103,8 +103,13 @@ async fn a_plan_that_lost_what_holds_it_together_is_refused() {
     let one = |what: &'static str, edit: fn(&mut Plan)| async move {
         let room = fleet();
         let outcome = edited(&room, edit).await;
-        let codes: Vec<_> = outcome.problems.iter().map(|problem| problem.code).collect();
-        assert_eq!((outcome.ending, codes.first().copied()), (Ending::Refused, Some("RW0640")), "{what}: {:?}", outcome.problems);
+        let codes: Vec<_> = outcome.problems.iter().map(|problem| problem.code.clone()).collect();
+        assert_eq!(
+            (outcome.ending, codes.first().map(|code| &**code)),
+            (Ending::Refused, Some("RW0640")),
+            "{what}: {:?}",
+            outcome.problems
+        );
         assert!(outcome.problems[0].message.contains(what), "{what}: {:?}", outcome.problems);
         told_nothing(&room);
     };
@@ -157,7 +162,7 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
     room.wishes.clear();
     room.context.wished = Some(Arc::new(Wished { wishes: Vec::new(), rollout: room.rollout.clone() }));
     let outcome = edited(&room, |plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["path"] = json!("/etc/passwd")).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
     room.host("a", |host| assert!(!host.disk.files.contains_key("/etc/one")));
 }

@@ -54,7 +54,7 @@ async fn go_on(room: &Room) -> ApplyOutcome {
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome.problems.iter().map(|problem| problem.code).collect()
+    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
 }
 
 /// How each guard of the journal ended; nothing for one that was armed and has no end.

@@ -82,8 +82,8 @@ async fn run(room: &Room) -> ApplyOutcome {
     apply(&room.plan().await, &room.context, room.sink()).await
 }
 
-fn codes(outcome: &ApplyOutcome) -> Vec<&'static str> {
-    outcome.problems.iter().map(|problem| problem.code).collect()
+fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
+    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
 }
 
 fn skipped(outcome: &ApplyOutcome, because: &Skip) -> usize {

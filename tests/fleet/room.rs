@@ -161,6 +161,7 @@ impl Room {
             spec_digest: Digest::of_bytes(b"spec"),
             modules: BTreeMap::new(),
             proof: Default::default(),
+            waived: Vec::new(),
         };
         let rollout = self.rollout.clone();
         make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).unwrap()

@@ -12,8 +12,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn codes(outcome: &ApplyOutcome) -> Vec<&'static str> {
-    outcome.problems.iter().map(|problem| problem.code).collect()
+fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
+    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
@@ -327,7 +327,7 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let refused = async |plan: &Plan, context: &Context| {
         let outcome = apply(plan, context, room.sink()).await;
         assert_eq!(outcome.ending, Ending::Refused);
-        codes(&outcome)[0]
+        codes(&outcome)[0].to_owned()
     };
     let sealed = |change: &dyn Fn(&mut Plan)| {
         let mut changed = plan.clone();

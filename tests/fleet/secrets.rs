@@ -156,7 +156,7 @@ async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planne
     let plan = room.plan().await;
     room.secrets(&[]);
     let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code), (Ending::Refused, "RW1016"));
+    assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW1016"));
     room.host("a", |host| assert!(host.told.is_empty()));
     let without = room.plan().await;
     let held: Vec<bool> = without.nodes.iter().filter(|n| !n.members().is_empty()).map(|n| n.held.is_some()).collect();

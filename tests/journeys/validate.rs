@@ -31,7 +31,7 @@ fn a_missing_file_is_only_a_warning() {
     place.write("lab/cluster.yaml", GOOD);
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
-    lab: valid. Cluster lab, fabric rocev2, 2 hosts (node[1-2]), 2 rails.
+    lab: valid. Cluster lab, fabric rocev2, 2 hosts (node[1-2]), 2 rails. 1 warning.
     --- stderr ---
     warning RW1005: there is no file known_hosts
        ╭─[lab/cluster.yaml:4:31]
@@ -73,7 +73,8 @@ fn every_error_of_every_file_has_its_caret() {
        ·       ╰── did you mean `nics`?
      8 │     os: debian-12
        ╰────
-      next:   keys that can stand here: name, gpu, nics, os, iommu, ssh, labels
+      next:   keys that can stand here: name, gpu, nics, os, instance, kernel, secure_boot, rdma_stack,
+              erdma, tuning, iommu, ssh, labels
 
     error RW0110: this is no node-set
        ╭─[lab/b.yml:2:25]
@@ -143,7 +144,7 @@ fn what_is_no_yaml_is_told_in_words_with_its_caret() {
     place.write("lab/cluster.yaml", "cluster: lab\nnodes:\n  - name: gpu01-16\n");
     insta::assert_snapshot!(place.run(&["validate", "lab"]), @r#"
     $ railwright validate lab
-    lab: valid. Cluster lab, fabric none, 1 host (gpu01-16), 0 rails.
+    lab: valid. Cluster lab, fabric none, 1 host (gpu01-16), 0 rails. 1 warning.
     --- stderr ---
     warning RW0135: `gpu01-16` is one host of that name
        ╭─[lab/cluster.yaml:3:11]
@@ -203,9 +204,11 @@ fn the_same_as_json() {
           "state": null,
           "next": [
             "write a number from 68 to 9978; 9000 is common"
-          ]
+          ],
+          "source": null
         }
-      ]
+      ],
+      "waived": []
     }
     --- exit 1 ---
     "#);
@@ -229,7 +232,8 @@ fn the_same_as_json() {
           "dirty": false
         }
       },
-      "diagnostics": []
+      "diagnostics": [],
+      "waived": []
     }
     --- exit 0 ---
     "#);

@@ -50,6 +50,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
             spec_digest: Digest::of_bytes(b""),
             modules: BTreeMap::new(),
             proof: Proof::Rdma,
+            waived: Vec::new(),
         },
         wishes,
         last,

@@ -9,7 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["system"],
     &["graph", "resource"],
     &["spec"],
-    &["catalog"],
+    &["catalog", "template"],
     &["module"],
     &["rules"],
     &["plan"],
@@ -22,7 +22,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "module", "rules", "plan"];
+const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "template", "module", "rules", "plan"];
 
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",

@@ -171,6 +171,7 @@ impl World {
                 spec_digest: Digest::of_bytes(b"spec"),
                 modules: BTreeMap::new(),
                 proof: Default::default(),
+                waived: Vec::new(),
             },
             wishes: &self.wishes,
             last: &self.last,

@@ -149,6 +149,7 @@ fn json_has_lines_and_columns() {
           "write 9000"
         ],
         "severity": "error",
+        "source": null,
         "state": null,
         "subject": "host/n1"
       }

@@ -39,6 +39,7 @@ pub fn report() -> DriftReport {
         inventory: InventoryOrigin { path: "inventories/lab".into(), ..InventoryOrigin::default() },
         last_known: vec![],
         outliers: vec![],
+        waived: vec![],
         no_longer_wished: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
             .iter()

@@ -6,6 +6,7 @@ use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
 use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
+use crate::report::knowledge::waived;
 use crate::report::unread;
 use crate::report::value::{differ_unseen, reading};
 use crate::report::wrap::{labelled, rule};
@@ -48,6 +49,7 @@ pub fn screen(report: &DriftReport) -> String {
         out.push_str(&rule("OUTLIERS: a few hosts of a class differ in what is not managed; no drift"));
         out.extend(report.outliers.iter().map(|one| labelled(" . ", &outlier(one), 100)));
     }
+    out.push_str(&waived(&report.waived));
     out.push_str(&conclusion(report, inventory));
     out
 }

@@ -7,6 +7,7 @@ mod fold;
 mod list;
 mod waves;
 
+use super::knowledge::waived;
 use super::unread;
 use super::wrap::rule;
 use crate::base::text::{self, clean, clean_line, counted};
@@ -41,6 +42,7 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&not_recorded(plan, next));
         out.push_str(&unknown(plan));
         out.push_str(&dropped(plan));
+        out.push_str(&waived(&plan.waived));
         if !plan.unknown.is_empty() {
             let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
             out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {inventory}{}\n", closing::narrowed(plan)));
@@ -62,6 +64,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     }
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
+    out.push_str(&waived(&plan.waived));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));
     out.push_str(&waves::waves(plan));

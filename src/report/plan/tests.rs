@@ -58,6 +58,7 @@ fn plan(text: &str) -> Plan {
         nodes: vec![node],
         unchanged: BTreeMap::new(),
         unknown: Vec::new(),
+        waived: vec![],
         dropped: Default::default(),
         digest: String::new(),
     }

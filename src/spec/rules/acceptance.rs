@@ -45,7 +45,7 @@ fn check_one(checker: &mut Checker<'_>, at: &str, acceptance: &Acceptance) {
 }
 
 /// A day as ISO 8601 writes it, and only so: days are compared as text.
-fn is_date(text: &str) -> bool {
+pub(super) fn is_date(text: &str) -> bool {
     text.parse::<jiff::civil::Date>().is_ok_and(|date| date.to_string() == text)
 }
 

@@ -15,7 +15,7 @@ fn problems(text: &str) -> (Vec<Diagnostic>, String) {
 /// `CODE caret` of each finding.
 fn check(text: &str, expected: &[(&str, &str)]) {
     let (found, text) = problems(text);
-    let found: Vec<(&str, &str)> = found.iter().map(|d| (d.code, d.labels.first().map_or("", |l| &text[l.span.clone()]))).collect();
+    let found: Vec<(&str, &str)> = found.iter().map(|d| (&*d.code, d.labels.first().map_or("", |l| &text[l.span.clone()]))).collect();
     assert_eq!(found, expected, "{text}");
     // Whoever reads this at night must learn what to do.
     assert!(problems(text.strip_prefix("cluster: lab\n").unwrap()).0.iter().all(|d| !d.next.is_empty() || d.code == "RW0106"), "{text}");
@@ -45,7 +45,7 @@ fn names() {
     check("nodes: [{ name: 'r1-1,r1-16' }, { name: 'gpu[01-16]' }]", &[]);
     let (found, text) =
         (load(vec![SourceFile { name: "c.yaml".into(), text: "cluster: a b".into() }]).unwrap_err().diagnostics, "cluster: a b");
-    assert_eq!((found[0].code, &text[found[0].labels[0].span.clone()]), ("RW0121", "a b"));
+    assert_eq!((&*found[0].code, &text[found[0].labels[0].span.clone()]), ("RW0121", "a b"));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn addresses() {
         ("10.0.0.{index}/24", Some("RW0115")),
     ] {
         let (found, _) = problems(&group(address));
-        assert_eq!(found.iter().map(|d| d.code).collect::<Vec<_>>(), code.into_iter().collect::<Vec<_>>(), "{address}");
+        assert_eq!(found.iter().map(|d| &*d.code).collect::<Vec<_>>(), code.into_iter().collect::<Vec<_>>(), "{address}");
     }
     let message = |address: &str| problems(&group(address)).0[0].message.clone();
     assert_eq!(message("10.{rail}.0.7/24"), "n1 and n2 both get 10.0.0.7 on rail 0");

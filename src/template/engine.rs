@@ -170,6 +170,7 @@ impl Engine {
         tera.register_filter("replace", bounded::replace);
         tera.register_filter("join", bounded::join);
         tera.register_filter("indent", bounded::indent);
+        tera.register_test("version_before", version_before);
         let errors: Vec<Diagnostic> = snippets
             .iter()
             .filter(|snippet| !snippet.faulty)
@@ -255,6 +256,14 @@ fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
 fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     defined(&value)?;
     bounded::within(secret::shell_word(&value.to_string()))
+}
+
+/// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a part (`5.15-generic`) is
+/// left out.
+fn version_before(value: tera::Value, more: Kwargs, _: &State) -> TeraResult<bool> {
+    defined(&value)?;
+    let than: String = more.must_get("than")?;
+    Ok(crate::base::version::parts(&value.to_string()) < crate::base::version::parts(&than))
 }
 
 /// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.

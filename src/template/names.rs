@@ -76,7 +76,7 @@ pub const FILTERS: [&str; 34] = [
     "upper",
     "values",
 ];
-const TESTS: [&str; 17] = [
+const TESTS: [&str; 18] = [
     "array",
     "bool",
     "containing",
@@ -94,6 +94,7 @@ const TESTS: [&str; 17] = [
     "starting_with",
     "string",
     "undefined",
+    "version_before",
 ];
 const FUNCTIONS: [&str; 2] = ["range", "throw"];
 const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];

@@ -1,0 +1,28 @@
+//! Dotted versions, compared part by part as numbers: 5.4 is before 5.12, 24.10-1.1.4 after 24.07.
+
+/// The numbers of a version, up to the first part that does not start with one.
+pub fn parts(version: &str) -> Vec<u64> {
+    let number = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+    let mut parts: Vec<u64> = version.split(['.', '-', '_', '+', '~']).map_while(number).collect();
+    while parts.last() == Some(&0) {
+        parts.pop();
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        for (before, after) in
+            [("5.4", "5.12"), ("24.07", "24.10-1.1.4"), ("535", "550.54"), ("2.9", "2.9.1"), ("", "1"), ("5.15-rt", "5.15.1")]
+        {
+            assert!(parts(before) < parts(after), "{before} {after}");
+        }
+        assert_eq!(parts("9.0"), parts("9"));
+        assert_eq!(parts("5.15.0-105-generic"), [5, 15, 0, 105]);
+        assert!(parts("99999999999999999999999").is_empty());
+    }
+}

@@ -1,0 +1,272 @@
+//! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
+//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`).
+
+use super::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
+use super::table::{Entry, Row, Table};
+use crate::base::suggest::nearest;
+use crate::base::{Diagnostic, Label, Severity};
+use crate::spec::decode::{Failure, decode};
+use crate::spec::source::{Source, SourceFile, Sources};
+use crate::spec::yaml::{Document, Kind, NodeId};
+use include_dir::{Dir, include_dir};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The folder below a folder of modules that holds the catalogue.
+pub const CATALOG_FOLDER: &str = "catalog";
+
+static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules/catalog");
+
+const SORTS: [&str; 5] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY];
+
+/// All tables.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// GPU models.
+    pub gpu: Table<GpuRow>,
+    /// RDMA NICs.
+    pub nic: Table<NicRow>,
+    /// Instances of clouds.
+    pub instance: Table<InstanceRow>,
+    /// Operating systems.
+    pub os: Table<OsRow>,
+    /// What Alibaba Container Compute Service offers.
+    pub acs: Table<AcsRow>,
+    /// The user's rows that stand over shipped ones.
+    pub overrides: Vec<Override>,
+    /// The files, for diagnostics that point into them.
+    pub sources: Sources,
+}
+
+/// A user's row in the place of a shipped one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// Which: `gpu A100-SXM4-80GB`.
+    pub what: String,
+    /// The user's.
+    pub own: Label,
+    /// The shipped one.
+    pub shipped: Label,
+}
+
+impl Override {
+    /// As a warning with both places.
+    pub fn diagnostic(&self) -> Diagnostic {
+        Diagnostic::warning("RW0223", format!("a row of your own stands in the place of the shipped {}", self.what))
+            .labelled(self.own.clone())
+            .labelled(self.shipped.clone())
+            .effect("modules and rules use your row")
+            .next("remove it when the shipped row says what you need")
+    }
+}
+
+/// Why there is no catalogue.
+#[derive(Debug, Clone)]
+pub struct CatalogProblems {
+    /// All that is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files that it points into.
+    pub sources: Sources,
+}
+
+impl Catalog {
+    /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no row of its own.
+    pub fn system(&self, name: &str) -> Option<&OsRow> {
+        self.os.get(name).or_else(|| self.os.get(name.rsplit_once('.')?.0))
+    }
+
+    /// The instance of a spec; a type (`ecs.ebmgn8v.48xlarge`) is found by its family.
+    pub fn instance_of(&self, name: &str) -> Option<&InstanceRow> {
+        let bare = name.strip_prefix("ecs.").unwrap_or(name);
+        let family = bare.split('.').next().unwrap_or_default();
+        [name, bare, family].into_iter().find_map(|name| self.instance.get(name))
+    }
+
+    /// What is offered of a GPU model in a compute class.
+    pub fn acs_of(&self, model: &str, compute_class: &str) -> Option<&AcsRow> {
+        self.acs.entries().map(|entry| &entry.row).find(|row| row.name == model && row.compute_class == compute_class)
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.gpu.len() + self.nic.len() + self.instance.len() + self.os.len() + self.acs.len()
+    }
+}
+
+/// The shipped catalogue with the user's files (`gpu.yaml` and text) over it; `folder` is what messages call theirs.
+pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Catalog, CatalogProblems> {
+    let mut reading = Reading::default();
+    for file in SHIPPED.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "yaml")) {
+        let name = format!("modules/{CATALOG_FOLDER}/{}", file.path().display());
+        reading.file(name, file.contents_utf8().unwrap_or_default().to_owned(), false);
+    }
+    for (path, text) in own.into_iter().filter(|(path, _)| path.ends_with(".yaml")) {
+        reading.file(format!("{folder}/{path}"), text, true);
+    }
+    reading.finish()
+}
+
+#[derive(Default)]
+struct Reading {
+    catalog: Catalog,
+    problems: Vec<Diagnostic>,
+    /// By sort and name: who has it.
+    names: HashMap<(&'static str, String), (String, Label, bool)>,
+}
+
+impl Reading {
+    fn file(&mut self, name: String, text: String, own: bool) {
+        let source = Arc::new(Source::new(SourceFile { name, text }));
+        self.catalog.sources.add(Arc::clone(&source));
+        let Some(document) = Document::parse(source, &mut self.problems) else { return };
+        let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
+        if document.kind(root) != Kind::Mapping {
+            self.problems.push(wrong(&document, root, "a file of the catalogue is a mapping", "this is none"));
+            return;
+        }
+        for entry in document.entries(root) {
+            match document.text(entry.key) {
+                GpuRow::KEY => self.rows::<GpuRow>(&document, entry.value, own, |catalog| &mut catalog.gpu),
+                NicRow::KEY => self.rows::<NicRow>(&document, entry.value, own, |catalog| &mut catalog.nic),
+                InstanceRow::KEY => self.rows::<InstanceRow>(&document, entry.value, own, |catalog| &mut catalog.instance),
+                OsRow::KEY => self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os),
+                AcsRow::KEY => self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs),
+                other => {
+                    let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
+                    let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
+                    self.problems.push(problem.next(format!("write one of {}", SORTS.join(", "))));
+                }
+            }
+        }
+    }
+
+    fn rows<R: Row + serde::de::DeserializeOwned>(
+        &mut self,
+        document: &Document,
+        list: NodeId,
+        own: bool,
+        table: impl Fn(&mut Catalog) -> &mut Table<R>,
+    ) {
+        if document.kind(list) != Kind::Sequence {
+            self.problems.push(wrong(document, list, "the rows of a sort are a list", "this is none"));
+            return;
+        }
+        for item in document.items(list) {
+            let mut failures: Vec<Failure> = Vec::new();
+            let row: Option<R> = decode(document, None, item, &mut failures);
+            let sound = failures.is_empty();
+            self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
+            let Some(row) = row.filter(|_| sound) else { continue };
+            let said = document.entry(item, "name").map_or(item, |entry| entry.value);
+            let label = Label {
+                file: document.source().name().to_owned(),
+                span: document.caret(said),
+                text: if own { "yours" } else { "shipped" }.to_owned(),
+            };
+            if let Some(problem) = lacking(&row, &label) {
+                self.problems.push(problem);
+                continue;
+            }
+            self.note_names(&row, &label, own);
+            let what = format!("{} {}", R::KEY, row.identity());
+            if let Some(old) = table(&mut self.catalog).put(Entry { row, label: label.clone(), own })
+                && own
+                && !old.own
+            {
+                self.catalog.overrides.push(Override { what, own: label, shipped: old.label });
+            }
+        }
+    }
+
+    /// A name or alias stands for one row; a user's row may take a shipped one's.
+    fn note_names<R: Row>(&mut self, row: &R, label: &Label, own: bool) {
+        let identity = row.identity();
+        for name in std::iter::once(&identity).chain(row.aliases()) {
+            let before = self.names.insert((R::KEY, name.clone()), (identity.clone(), label.clone(), own));
+            if let Some((_, first, first_own)) = before
+                && first_own == own
+            {
+                let message = format!("two rows of `{}` are called `{}`", R::KEY, crate::base::text::one_line(name, 60));
+                let again = Label { text: "again here".to_owned(), ..label.clone() };
+                let problem =
+                    Diagnostic::error("RW0221", message).labelled(again).labelled(Label { text: "first here".to_owned(), ..first });
+                self.problems.push(problem.next("keep one of them"));
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Catalog, CatalogProblems> {
+        let Reading { catalog, problems, .. } = self;
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err(CatalogProblems { diagnostics: problems, sources: catalog.sources });
+        }
+        Ok(catalog)
+    }
+}
+
+/// A row without a name or a source is none: what nobody can look up is not known.
+fn lacking<R: Row>(row: &R, label: &Label) -> Option<Diagnostic> {
+    let lacking = [("name", row.name()), ("source", row.source())].into_iter().find(|(_, text)| text.trim().is_empty())?;
+    let message = format!("a row of `{}` has an empty `{}`", R::KEY, lacking.0);
+    Some(Diagnostic::error("RW0220", message).labelled(label.clone()).next("every row has a name, and says where it was taken from"))
+}
+
+fn wrong(document: &Document, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("RW0220", message).at(document.source().name(), document.caret(node), label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(text: &str) -> Result<Catalog, Vec<String>> {
+        let files = [("gpu.yaml".to_owned(), text.to_owned())];
+        load("own", files)
+            .map_err(|problems| problems.diagnostics.iter().map(|problem| format!("{} {}", problem.code, problem.message)).collect())
+    }
+
+    #[test]
+    fn the_shipped_rows_are_sound() {
+        let catalog = load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        assert!(catalog.gpu.len() > 5 && catalog.nic.len() > 5 && catalog.os.len() > 5 && !catalog.acs.is_empty());
+        // what an instance says of its GPU is a GPU of the catalogue; fabrics are those of the spec
+        for entry in catalog.instance.entries() {
+            assert!(entry.row.gpu.as_deref().is_none_or(|gpu| catalog.gpu.get(gpu).is_some()), "{:?}", entry.row);
+        }
+        for entry in catalog.nic.entries() {
+            for fabric in &entry.row.fabrics {
+                let known: Result<crate::spec::model::FabricKind, _> = serde_json::from_value(serde_json::json!(fabric));
+                assert!(known.is_ok(), "{:?}", entry.row);
+            }
+        }
+        assert_eq!(catalog.system("rocky-9.4").map(|row| row.name.as_str()), Some("rocky-9"));
+        assert_eq!(catalog.instance_of("ecs.ebmgn8v.48xlarge").map(|row| row.name.as_str()), Some("ebmgn8v"));
+    }
+
+    #[test]
+    fn a_row_of_ones_own_stands_over_the_shipped_one() {
+        let row = |name: &str, more: &str| format!("gpu: [{{ name: {name}, vendor: nvidia, architecture: mine, source: me{more} }}]\n");
+        let catalog = own(&row("A100-SXM4-80GB", "")).unwrap();
+        assert_eq!(catalog.gpu.get("A100-SXM4-80GB").unwrap().architecture, "mine");
+        assert_eq!(catalog.overrides.len(), 1);
+        assert!(own(&row("X1", ", aliases: [Y1]")).unwrap().gpu.get("Y1").is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, said) in [
+            ("gpus: []", "RW0220 the catalogue has no rows of this sort"),
+            ("[]", "RW0220 a file of the catalogue is a mapping"),
+            ("gpu: {}", "RW0220 the rows of a sort are a list"),
+            ("gpu: [{ name: A, vendor: v, architecture: a, source: '' }]", "RW0220 a row of `gpu` has an empty `source`"),
+            ("gpu: [{ name: A, vendor: v, architecture: a, source: s, speed: 3 }]", "RW0105 unknown key `speed`"),
+            ("gpu: [{ name: A, vendor: v, architecture: a }]", "RW0107 the key `source` is missing"),
+            (
+                "gpu: [{ name: A, vendor: v, architecture: a, source: s }, { name: A, vendor: v, architecture: a, source: s }]",
+                "RW0221 two rows of `gpu` are called `A`",
+            ),
+        ] {
+            assert_eq!(own(text).map(|_| ()).unwrap_err(), [said], "{text}");
+        }
+    }
+}

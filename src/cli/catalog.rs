@@ -1,0 +1,113 @@
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances and operating systems, with its sources.
+
+use super::{Exit, Failure, inventory, knowledge::Knowledge};
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::catalog::{Catalog, Entry, Row, Table};
+use crate::report::knowledge::{row, rows};
+use crate::report::{document, out};
+use crate::spec::Sources;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What is known of GPUs, NICs, instances and operating systems, with sources
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The sort
+    #[arg(value_enum)]
+    sort: Sort,
+    /// One row in full, by its name or alias
+    name: Option<String>,
+    /// With the rows of this inventory over the shipped ones
+    #[arg(long, value_name = "FOLDER")]
+    inventory: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The sorts of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sort {
+    /// GPU models
+    Gpu,
+    /// RDMA NICs
+    Nic,
+    /// Instances of clouds
+    Instance,
+    /// Operating systems
+    Os,
+    /// What Alibaba Container Compute Service offers
+    Acs,
+}
+
+/// Shows the rows.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let knowledge = match &arguments.inventory {
+        Some(path) => inventory::read(path)?.knowledge,
+        None => Knowledge::read("", &[])?,
+    };
+    let catalog = &*knowledge.catalog;
+    let (name, json) = (arguments.name.as_deref(), arguments.json);
+    match arguments.sort {
+        Sort::Gpu => {
+            show(catalog, &catalog.gpu, name, json, &["architecture", "memory_gb", "nvswitch", "modules", "driver_branch_min"], |name| {
+                catalog.gpu.entry(name)
+            })
+        }
+        Sort::Nic => show(catalog, &catalog.nic, name, json, &["driver", "speeds_gbps", "fabrics", "not_provisioned"], |name| {
+            catalog.nic.entry(name)
+        }),
+        Sort::Instance => show(catalog, &catalog.instance, name, json, &["cloud", "gpu", "virtual", "erdma"], |name| {
+            catalog.instance_of(name).and_then(|row| catalog.instance.entry(&row.name))
+        }),
+        Sort::Os => show(
+            catalog,
+            &catalog.os,
+            name,
+            json,
+            &["package_manager", "kernel", "rdma_core", "mlnx_ofed_max", "doca_min", "doca_max"],
+            |name| catalog.system(name).and_then(|row| catalog.os.entry(&row.name)),
+        ),
+        Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
+            catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
+        }),
+    }
+}
+
+fn show<'a, R: Row + Serialize>(
+    catalog: &Catalog,
+    table: &'a Table<R>,
+    name: Option<&str>,
+    json: bool,
+    columns: &[&str],
+    find: impl Fn(&str) -> Option<&'a Entry<R>>,
+) -> Result<Exit, Failure> {
+    let chosen = match name {
+        None => None,
+        Some(name) => Some(find(name).ok_or_else(|| unknown(table, name))?),
+    };
+    match (chosen, json) {
+        (None, false) => out::print(&rows(table, columns)),
+        (None, true) => out::print(&document::text(&document::CatalogDocument::of(R::KEY, table.entries().map(|entry| &entry.row)))),
+        (Some(entry), false) => out::print(&row(&entry.row, &place(catalog, entry))),
+        (Some(entry), true) => out::print(&document::text(&document::CatalogDocument::of(R::KEY, [&entry.row]))),
+    }
+    Ok(Exit::Done)
+}
+
+/// `modules/catalog/gpu.yaml:12`.
+fn place<R>(catalog: &Catalog, entry: &Entry<R>) -> String {
+    let sources: &Sources = &catalog.sources;
+    let line = sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
+    format!("{}{}", entry.label.file, line.map_or(String::new(), |line| format!(":{line}")))
+}
+
+fn unknown<R: Row>(table: &Table<R>, name: &str) -> Diagnostic {
+    let near: Vec<String> = table.near(name).iter().map(|name| format!("`{name}`")).collect();
+    let diagnostic = Diagnostic::error("RW1031", format!("the catalogue has no {} `{}`", R::KEY, one_line(name, 60)));
+    if near.is_empty() {
+        return diagnostic.next(format!("see what is known: railwright catalog {}", R::KEY));
+    }
+    diagnostic.next(format!("did you mean {}?", near.join(" or ")))
+}

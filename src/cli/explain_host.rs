@@ -1,0 +1,126 @@
+//! `railwright explain host/NAME`: why a host gets what it gets.
+
+use super::pipeline::{self, Prepared};
+use super::{Exit, Failure};
+use crate::base::suggest::nearest;
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
+use crate::catalog::{Catalog, Row, Table};
+use crate::report::explanation::{Because, Explanation, ResourceExplained, RowExplained, RuleExplained, screen};
+use crate::report::{document, knowledge, out};
+use crate::spec::Host;
+use serde::Serialize;
+use std::path::Path;
+
+/// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name also as `attribute`.
+pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) -> Result<Exit, Failure> {
+    let prepared = pipeline::prepare_alone(inventory)?;
+    let named = what.strip_prefix("host/").unwrap_or(what);
+    let (name, below) = named.split_once('/').map_or((named, None), |(name, below)| (name, Some(below)));
+    let Some(host) = prepared.inventory.loaded.host(name) else { return Err(no_host(&prepared, name).into()) };
+    let path: Vec<&str> = below.into_iter().chain(attribute).flat_map(|path| path.split('/')).filter(|word| !word.is_empty()).collect();
+    let mut resources = resources(&prepared, name);
+    let field = narrow(&mut resources, &path).map_err(|near| nothing_wished(&prepared, name, &path, near))?;
+    let explanation = Explanation { host: name.to_owned(), catalogue: rows(&prepared, host), resources, rules: rules(&prepared, name) };
+    match json {
+        true => out::print(&document::text(&document::ExplanationDocument::of(explanation))),
+        false => out::print(&screen(&explanation, field.as_deref())),
+    }
+    Ok(Exit::Done)
+}
+
+fn no_host(prepared: &Prepared, name: &str) -> Diagnostic {
+    let inventory = &prepared.inventory;
+    let near = nearest(name, inventory.loaded.hosts.iter().map(|host| host.name.as_str()));
+    let next = near.map_or_else(
+        || "name a host of the inventory, and the inventory after it".to_owned(),
+        |near| format!("did you mean `host/{near}`?"),
+    );
+    Diagnostic::error("RW1032", format!("the inventory {} has no host `{}`", inventory.path, one_line(name, 60))).next(next)
+}
+
+fn nothing_wished(prepared: &Prepared, name: &str, path: &[&str], near: Option<String>) -> Failure {
+    let all = || format!("all of them: railwright explain host/{name} {}", prepared.inventory.path);
+    let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
+    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {name}", one_line(&path.join("/"), 80))).next(next).into()
+}
+
+/// All resources of a host.
+fn resources(prepared: &Prepared, name: &str) -> Vec<ResourceExplained> {
+    let target = Target::host(name);
+    let desired = &prepared.desired;
+    let explained = |wish: &crate::resource::Wish| ResourceExplained {
+        address: wish.address.clone(),
+        wanted: wish.body.clone(),
+        because: desired.why.get(&wish.address).into_iter().flatten().map(Because::of).collect(),
+        places: wish.places.clone(),
+    };
+    desired.wishes.iter().filter(|wish| wish.address.target == target).map(explained).collect()
+}
+
+/// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing is left, the nearest name.
+fn narrow(resources: &mut Vec<ResourceExplained>, path: &[&str]) -> Result<Option<String>, Option<String>> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let starts = |resource: &ResourceExplained, words: &[&str]| {
+        let own: Vec<&str> = resource.address.path.iter().map(String::as_str).collect();
+        own.starts_with(words)
+    };
+    let field = (path.len() > 2 && resources.iter().any(|resource| starts(resource, &path[..2]))).then(|| path[2..].join("."));
+    let wanted = if field.is_some() { &path[..2] } else { path };
+    let names: Vec<String> = resources.iter().map(|resource| resource.address.path.join("/")).collect();
+    resources.retain(|resource| starts(resource, wanted));
+    match resources.is_empty() {
+        true => Err(nearest(&path.join("/"), names.iter().map(String::as_str)).map(str::to_owned)),
+        false => Ok(field),
+    }
+}
+
+/// The rows of the catalogue that are about a host.
+fn rows(prepared: &Prepared, host: &Host) -> Vec<RowExplained> {
+    let catalog = &prepared.inventory.knowledge.catalog;
+    let group = prepared.inventory.loaded.group_of(host);
+    let mut rows = Vec::new();
+    if let Some(gpu) = &group.gpu {
+        rows.push(explained(catalog, &catalog.gpu, &gpu.model, catalog.gpu.get(&gpu.model)));
+    }
+    if let Some(nics) = &group.nics {
+        rows.push(explained(catalog, &catalog.nic, &nics.model, catalog.nic.get(&nics.model)));
+    }
+    if let Some(name) = &group.instance {
+        rows.push(explained(catalog, &catalog.instance, name, catalog.instance_of(name)));
+    }
+    if let Some(os) = &group.os {
+        rows.push(explained(catalog, &catalog.os, os, catalog.system(os)));
+    }
+    rows
+}
+
+fn explained<R: Row + Serialize>(catalog: &Catalog, table: &Table<R>, named: &str, row: Option<&R>) -> RowExplained {
+    let entry = row.and_then(|row| table.entry(&row.identity()));
+    let line = |entry: &crate::catalog::Entry<R>| {
+        let line = catalog.sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
+        format!("{}:{}", entry.label.file, line.unwrap_or_default())
+    };
+    RowExplained {
+        sort: R::KEY,
+        named: named.to_owned(),
+        row: row.map(knowledge::row_in_short),
+        place: entry.map(line),
+        source: row.map(|row| row.source().to_owned()),
+    }
+}
+
+fn rules(prepared: &Prepared, name: &str) -> Vec<RuleExplained> {
+    let judgement = &prepared.judgement;
+    let found = judgement.findings.iter().filter(|finding| finding.hosts.iter().any(|host| host == name)).map(|finding| RuleExplained {
+        code: finding.diagnostic.code.to_string(),
+        message: finding.diagnostic.message.clone(),
+        waived: false,
+    });
+    let names = |nodes: &Option<String>| nodes.as_deref().and_then(|nodes| crate::base::nodeset::expand(nodes).ok()).unwrap_or_default();
+    let waived = judgement.waived.iter().filter(|waived| names(&waived.nodes).iter().any(|host| host == name));
+    let waived = waived.map(|one| RuleExplained { code: one.code.clone(), message: one.message.clone(), waived: true });
+    found.chain(waived).collect()
+}

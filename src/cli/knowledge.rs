@@ -1,0 +1,70 @@
+//! What is known beside the spec: the catalogue and the rules, the shipped ones with the inventory's own over them; and what
+//! both say of a spec.
+
+use crate::base::{Diagnostic, Severity};
+use crate::catalog::{self, CATALOG_FOLDER, Catalog};
+use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
+use crate::spec::{Loaded, Problems, Sources};
+use std::sync::Arc;
+
+/// The catalogue and the rules.
+#[derive(Debug, Clone)]
+pub struct Knowledge {
+    /// GPUs, NICs, instances, operating systems.
+    pub catalog: Arc<Catalog>,
+    /// By code.
+    pub rules: Arc<RuleSet>,
+}
+
+impl Knowledge {
+    /// The shipped ones with the inventory's over them; `modules` are the files below its `modules/`.
+    pub fn read(inventory: &str, modules: &[(String, String)]) -> Result<Self, Problems> {
+        let folder = |name: &str| format!("{}/modules/{name}", inventory.trim_end_matches('/'));
+        let own = |name: &str| {
+            let prefix = format!("{name}/");
+            modules.iter().filter_map(|(path, text)| Some((path.strip_prefix(&prefix)?.to_owned(), text.clone()))).collect::<Vec<_>>()
+        };
+        let catalog = catalog::load(&folder(CATALOG_FOLDER), own(CATALOG_FOLDER));
+        let rules = rules::load(&folder(RULES_FOLDER), own(RULES_FOLDER));
+        let mut diagnostics = Vec::new();
+        let mut sources = Sources::default();
+        let catalog = catalog.map_err(|problems| {
+            diagnostics.extend(problems.diagnostics);
+            sources.join(&problems.sources);
+        });
+        let rules = rules.map_err(|problems| {
+            diagnostics.extend(problems.diagnostics);
+            sources.join(&problems.sources);
+        });
+        match (catalog, rules) {
+            (Ok(catalog), Ok(rules)) => Ok(Knowledge { catalog: Arc::new(catalog), rules: Arc::new(rules) }),
+            _ => Err(Problems { diagnostics, sources }),
+        }
+    }
+
+    /// Models that nobody knows, and what the rules find.
+    pub fn judge(&self, loaded: &Loaded, today: &str) -> Judgement {
+        let mut judgement = rules::judge(loaded, &self.catalog, &self.rules, today);
+        let unknown = catalog::unknown_models(loaded, &self.catalog).into_iter();
+        judgement.findings.splice(0..0, unknown.map(|diagnostic| Finding { diagnostic, hosts: Vec::new() }));
+        judgement
+    }
+
+    /// The inventory's own rows and rules that stand over shipped ones.
+    pub fn overrides(&self) -> Vec<Diagnostic> {
+        self.catalog.overrides.iter().map(catalog::Override::diagnostic).chain(self.rules.overrides.iter().cloned()).collect()
+    }
+
+    /// The files that carets of findings and overrides point into, those of a spec among them.
+    pub fn sources(&self, spec: &Sources) -> Sources {
+        let mut sources = spec.clone();
+        sources.join(&self.catalog.sources);
+        sources.join(&self.rules.sources);
+        sources
+    }
+}
+
+/// What stops a plan: errors, those of the spec's waivers among them.
+pub fn errors(judgement: &Judgement) -> Vec<Diagnostic> {
+    judgement.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect()
+}

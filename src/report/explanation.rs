@@ -1,0 +1,164 @@
+//! Why a host gets what it gets: the rows of the catalogue that are about it, and for each resource the module, the
+//! conditions with the facts that they looked at, and the lines of the spec that its values come from.
+
+use super::wrap::{COLUMNS, labelled, rule};
+use crate::base::text::{clean, counted, one_line};
+use crate::base::{Address, Place};
+use crate::module::Why;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The most names of resources that are alike in a line.
+const NAMES_SHOWN: usize = 4;
+
+/// Why a host gets what it gets.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// The host.
+    pub host: String,
+    /// The rows of the catalogue that are about it.
+    pub catalogue: Vec<RowExplained>,
+    /// Its resources, by address.
+    pub resources: Vec<ResourceExplained>,
+    /// Findings of rules about it: code and message, those that are waived too.
+    pub rules: Vec<RuleExplained>,
+}
+
+/// A row that is about a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RowExplained {
+    /// `gpu`, `nic`, `instance` or `os`.
+    pub sort: &'static str,
+    /// What the spec says.
+    pub named: String,
+    /// The row in short; nothing where there is none.
+    pub row: Option<String>,
+    /// Where the row is: file and line.
+    pub place: Option<String>,
+    /// Where it was taken from.
+    pub source: Option<String>,
+}
+
+/// A finding about a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RuleExplained {
+    /// The rule.
+    pub code: String,
+    /// What it says.
+    pub message: String,
+    /// True where it is waived.
+    pub waived: bool,
+}
+
+/// One resource of a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResourceExplained {
+    /// Its address.
+    pub address: Address,
+    /// What is wanted, in the fields of its kind.
+    pub wanted: Value,
+    /// The modules that want it.
+    pub because: Vec<Because>,
+    /// The values of the spec that it was made from.
+    pub places: Vec<Place>,
+}
+
+/// Why a module wants a resource.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Because {
+    /// The module and the id of the resource in its manifest.
+    pub module: String,
+    /// What the module is for.
+    pub summary: String,
+    /// The conditions that hold.
+    pub conditions: Vec<String>,
+    /// The facts that they look at.
+    pub facts: BTreeMap<String, Value>,
+}
+
+impl Because {
+    /// Of what the modules said.
+    pub fn of(why: &Why) -> Self {
+        let Why { module, summary, conditions, facts } = why.clone();
+        Because { module, summary, conditions, facts }
+    }
+}
+
+/// The screen. With an `attribute` (`mtu`) only what is wanted of it is shown, of each resource.
+pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
+    let mut out = format!("host {}   {}\n", explanation.host, counted(explanation.resources.len(), "resource"));
+    if attribute.is_none() && !explanation.catalogue.is_empty() {
+        out.push_str(&rule("CATALOGUE: what is known of its parts"));
+        out.extend(explanation.catalogue.iter().map(row));
+    }
+    if attribute.is_none() && !explanation.rules.is_empty() {
+        out.push_str(&rule("RULES"));
+        for one in &explanation.rules {
+            let waived = if one.waived { " (waived)" } else { "" };
+            out.push_str(&labelled(&format!(" ! {} ", one.code), &format!("{}{waived}", one.message), COLUMNS));
+        }
+    }
+    let mut modules: IndexMap<String, Vec<&ResourceExplained>> = IndexMap::new();
+    for resource in &explanation.resources {
+        let names = resource.because.iter().map(|why| format!("{} {}", why.module, why.conditions.join(" and "))).collect::<Vec<_>>();
+        modules.entry(names.join(", ")).or_default().push(resource);
+    }
+    for resources in modules.values() {
+        out.push_str(&alike(resources, attribute));
+    }
+    clean(&out)
+}
+
+fn row(one: &RowExplained) -> String {
+    let label = format!(" . {:<9} ", one.sort);
+    let Some(row) = &one.row else { return labelled(&label, &format!("{}: no row is about it", one.named), COLUMNS) };
+    let source = one.source.as_deref().map_or(String::new(), |source| labelled("             source  ", source, COLUMNS));
+    let place = one.place.as_deref().map_or(String::new(), |place| labelled("             row     ", place, COLUMNS));
+    format!("{}{place}{source}", labelled(&label, &format!("{}: {row}", one.named), COLUMNS))
+}
+
+/// Resources that the same part of a module wants for the same reasons.
+fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
+    let Some(first) = resources.first() else { return String::new() };
+    let modules: Vec<&str> = first.because.iter().map(|why| why.module.as_str()).collect();
+    let summary = first.because.first().map_or("", |why| why.summary.as_str());
+    let mut out = rule(&modules.join(", "));
+    out.push_str(&labelled("   ", summary, COLUMNS));
+    let names: Vec<String> = resources.iter().map(|resource| named(&resource.address)).collect();
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    let shown = names.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    out.push_str(&labelled("   wants    ", &format!("{shown}{more}"), COLUMNS));
+    let wanted = &first.wanted;
+    let body = match attribute {
+        Some(attribute) => {
+            format!("{attribute}: {}", wanted.get(attribute).map_or("not said; it is left alone".to_owned(), Value::to_string))
+        }
+        None => one_line(&wanted.to_string(), 300),
+    };
+    let of = if resources.len() > 1 { format!(" (of {})", names[0]) } else { String::new() };
+    out.push_str(&labelled("   as       ", &format!("{body}{of}"), COLUMNS));
+    for why in &first.because {
+        let facts: Vec<String> = why.facts.iter().map(|(name, value)| format!("{name} is {}", plain(value))).collect();
+        let facts = if facts.is_empty() { String::new() } else { format!("; {}", facts.join(", ")) };
+        let conditions = if why.conditions.is_empty() { "always".to_owned() } else { why.conditions.join(" and ") };
+        out.push_str(&labelled("   because  ", &format!("{conditions}{facts}"), COLUMNS));
+    }
+    let places: Vec<String> = first.places.iter().map(|place| format!("{}:{} {}", place.file, place.line, place.path)).collect();
+    if !places.is_empty() {
+        out.push_str(&labelled("   from     ", &places.join(", "), COLUMNS));
+    }
+    out
+}
+
+/// Kind and name: `link ens4`, `file /etc/hosts`.
+fn named(address: &Address) -> String {
+    address.path.join(" ")
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

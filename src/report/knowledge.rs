@@ -1,0 +1,157 @@
+//! The screens of what is known: the catalogue's rows, the rules, and the long text of a rule.
+
+use super::wrap::{COLUMNS, labelled, rule as heading};
+use crate::base::Severity;
+use crate::base::text::{clean, counted, one_line};
+use crate::catalog::{Row, Table};
+use crate::rules::{Judgement, Rule, RuleSet, Waived};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// All rows of a sort: a line each, the name and what tells it from the others.
+pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
+    let cells = |row: &R| {
+        let value = serde_json::to_value(row).unwrap_or_default();
+        columns.iter().map(|column| value.get(*column).map_or(String::new(), words)).collect::<Vec<String>>()
+    };
+    let mut lines: Vec<(String, Vec<String>)> = table.entries().map(|entry| (entry.row.identity(), cells(&entry.row))).collect();
+    lines.sort();
+    let head = columns.iter().map(|column| column.replace('_', " ")).collect::<Vec<_>>();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| lines.iter().map(|(_, cells)| cells[at].chars().count()).chain([head[at].chars().count()]).max().unwrap_or(0).min(34))
+        .collect();
+    let name_width = lines.iter().map(|(name, _)| name.chars().count()).chain([4]).max().unwrap_or(4);
+    let line = |name: &str, cells: &[String]| {
+        let cells: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{:<width$}", one_line(cell, *width))).collect();
+        format!("{name:<name_width$}  {}", cells.join("  ")).trim_end().to_owned() + "\n"
+    };
+    let mut out = line(R::KEY, &head);
+    out.extend(lines.iter().map(|(name, cells)| line(name, cells)));
+    clean(&format!("{out}\n{}. One in full: railwright catalog {} NAME\n", counted(lines.len(), "row"), R::KEY))
+}
+
+/// One row in full.
+pub fn row<R: Row + Serialize>(row: &R, place: &str) -> String {
+    let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
+    if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
+        for (key, value) in fields.iter().filter(|(key, _)| key.as_str() != "name") {
+            out.push_str(&labelled(&format!("  {:<18} ", key.replace('_', " ")), &words(value), COLUMNS));
+        }
+    }
+    clean(&out)
+}
+
+/// One row in a line: what tells it from others.
+pub fn row_in_short<R: Row + Serialize>(row: &R) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return String::new() };
+    let left_out = ["name", "aliases", "source", "note", "pci_ids"];
+    let shown = fields.iter().filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
+    shown.map(|(key, value)| format!("{} {}", key.replace('_', " "), words(value))).collect::<Vec<_>>().join("; ")
+}
+
+/// A value in words: lists without brackets, `yes` and `no`.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => fields.iter().map(|(key, value)| format!("{key}={}", words(value))).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// All rules, family by family, a line each.
+pub fn rules(set: &RuleSet) -> String {
+    let mut families: BTreeMap<&str, Vec<&Rule>> = BTreeMap::new();
+    for rule in set.rules.values() {
+        families.entry(&rule.family).or_default().push(rule);
+    }
+    let mut groups: Vec<_> = families.into_iter().collect();
+    groups.sort_by(|(_, one), (_, other)| one.first().map(|rule| &rule.code).cmp(&other.first().map(|rule| &rule.code)));
+    let mut out = String::new();
+    for (family, rules) in groups {
+        let summary = set.families.get(family).map_or("", String::as_str);
+        out.push_str(&heading(&format!("{family}: {summary}")));
+        for rule in rules {
+            let own = if rule.own { " (yours)" } else { "" };
+            out.push_str(&labelled(&format!("{} {:<7} ", rule.code, level(rule.severity)), &format!("{}{own}", rule.title), COLUMNS));
+        }
+    }
+    clean(&format!(
+        "{}\n{}. The long text of one: railwright explain CODE\n",
+        out.trim_start_matches('\n'),
+        counted(set.rules.len(), "rule")
+    ))
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// The long text of a rule.
+pub fn rule(rule: &Rule) -> String {
+    let mut out = labelled(&format!("{}: ", rule.code), &rule.title, COLUMNS);
+    out.push('\n');
+    let what = match rule.severity {
+        Severity::Error => "error: nothing is planned while it stands, unless it is waived",
+        Severity::Warning => "warning: told, and planned all the same",
+    };
+    for (label, text) in [
+        ("family", rule.family.as_str()),
+        ("counts as", what),
+        ("looks at", &rule.path),
+        ("breaks when", &rule.condition),
+        ("effect", rule.means.trim()),
+        ("mend", &rule.mending),
+        ("source", &rule.source),
+    ] {
+        out.push_str(&labelled(&format!("  {label:<12} "), text, COLUMNS));
+    }
+    if let Some(more) = &rule.more {
+        out.push('\n');
+        for paragraph in more.trim().split("\n\n") {
+            out.push_str(&labelled("  ", &paragraph.split_whitespace().collect::<Vec<_>>().join(" "), COLUMNS));
+        }
+    }
+    out.push_str("\n  Accepted for a while, in the spec:\n");
+    out.push_str(&format!("    rules: {{ waive: [{{ code: {}, reason: ..., owner: ..., until: 2026-12-31 }}] }}\n", rule.code));
+    clean(&out)
+}
+
+/// What the rules find in a line, for commands that do something else; nothing where there is nothing.
+pub fn in_short(judgement: &Judgement, inventory: &str) -> Option<String> {
+    let mut codes: BTreeMap<(Severity, String), usize> = BTreeMap::new();
+    for diagnostic in judgement.diagnostics() {
+        *codes.entry((diagnostic.severity, diagnostic.code.to_string())).or_default() += 1;
+    }
+    let of = |severity: Severity| {
+        let found: Vec<_> = codes.iter().filter(|((level, _), _)| *level == severity).collect();
+        let count = found.iter().map(|(_, count)| **count).sum::<usize>();
+        let names = found.iter().map(|((_, code), _)| code.as_str()).collect::<Vec<_>>().join(", ");
+        (count > 0).then(|| format!("{} ({names})", counted(count, level(severity))))
+    };
+    let found: Vec<String> = [Severity::Error, Severity::Warning].into_iter().filter_map(of).collect();
+    (!found.is_empty()).then(|| {
+        let text = format!("{}; railwright validate {inventory} tells more.", found.join(" and "));
+        clean(labelled("rules: ", &text, COLUMNS).trim_end())
+    })
+}
+
+/// What is accepted for a while, as a group of a screen; nothing where there is none.
+pub fn waived(waived: &[Waived]) -> String {
+    if waived.is_empty() {
+        return String::new();
+    }
+    let mut out = heading("WAIVED: rules that the spec breaks and accepts until the day is over");
+    for one in waived {
+        let nodes = one.nodes.as_deref().map_or(String::new(), |nodes| format!("{nodes}: "));
+        out.push_str(&labelled(&format!(" . {} ", one.code), &format!("{nodes}{}", one.message), COLUMNS));
+        out.push_str(&labelled("          ", &format!("accepted by {} until {}: {}", one.owner, one.until, one.reason), COLUMNS));
+    }
+    out
+}

@@ -1,0 +1,146 @@
+//! Every shipped rule by its own two cases, waivers, and rules of a user's own.
+
+use super::*;
+use crate::catalog;
+use crate::rules::{self, RuleSet};
+use crate::spec::SourceFile;
+use serde_json::Value;
+
+fn spec(value: &Value) -> Loaded {
+    let mut value = value.clone();
+    value["cluster"] = "case".into();
+    // JSON is YAML, and our own reader is the stricter of the two
+    let text = serde_json::to_string(&value).unwrap();
+    crate::spec::load(vec![SourceFile { name: "case.yaml".into(), text: text.clone() }])
+        .unwrap_or_else(|problems| panic!("{text}\n{:#?}", problems.diagnostics))
+}
+
+fn shipped() -> (Catalog, RuleSet) {
+    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    (catalog, rules::load("", []).map_err(|problems| problems.diagnostics).unwrap())
+}
+
+fn codes(judgement: &Judgement) -> Vec<&str> {
+    judgement.findings.iter().map(|finding| &*finding.diagnostic.code).collect()
+}
+
+#[test]
+fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
+    let (catalog, rules) = shipped();
+    let mut wrong = Vec::new();
+    for (code, rule) in &rules.rules {
+        for (name, case, broken) in [("fails", &rule.fails, true), ("passes", &rule.passes, false)] {
+            let loaded = spec(case);
+            let judgement = judge(&loaded, &catalog, &rules, "2026-01-01");
+            if codes(&judgement).contains(&code.as_str()) != broken {
+                wrong.push(format!("{code} {name}: found {:?}", codes(&judgement)));
+            }
+            let unknown = catalog::unknown_models(&loaded, &catalog);
+            wrong.extend(unknown.iter().map(|one| format!("{code} {name}: {}", one.message)));
+            wrong.extend(
+                judgement
+                    .findings
+                    .iter()
+                    .filter(|f| !rules.rules.contains_key(&*f.diagnostic.code))
+                    .map(|f| format!("{code} {name}: {:?}", f.diagnostic)),
+            );
+            // what is found has its place, its effect, a mend and a source
+            for finding in &judgement.findings {
+                let d = &finding.diagnostic;
+                let whole = !d.labels.is_empty() && d.effect.is_some() && d.next.iter().all(|next| !next.is_empty()) && d.source.is_some();
+                if !whole || d.message.contains("{{") || d.message.is_empty() {
+                    wrong.push(format!("{code} {name}: {d:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const ERDMA: &str = r#"{ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": [
+    { "name": "a[1-2]", "os": "alinux-3", "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": "compat", "route_metric": 250 } },
+    { "name": "b[1-3]", "os": "alinux-3", "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": "compat", "route_metric": 250 } } ] }"#;
+
+fn with_waiver(waiver: &str) -> Judgement {
+    let (catalog, rules) = shipped();
+    let mut value: Value = serde_json::from_str(ERDMA).unwrap();
+    value["rules"] = serde_json::from_str(&format!("{{ \"waive\": [{waiver}] }}")).unwrap();
+    judge(&spec(&value), &catalog, &rules, "2026-06-15")
+}
+
+fn waiver(code: &str, more: &str) -> String {
+    format!("{{ \"code\": \"{code}\", \"reason\": \"r\", \"owner\": \"o\"{more} }}")
+}
+
+#[test]
+fn hosts_that_are_alike_are_one_finding() {
+    let (catalog, rules) = shipped();
+    let judgement = judge(&spec(&serde_json::from_str(ERDMA).unwrap()), &catalog, &rules, "2026-06-15");
+    assert_eq!(codes(&judgement), ["RW2204"]);
+    assert_eq!(judgement.findings[0].diagnostic.subject.as_deref(), Some("a[1-2],b[1-3]"));
+}
+
+#[test]
+fn a_waiver_covers_what_it_names_until_its_last_day() {
+    let told = |judgement: &Judgement| {
+        let waived: Vec<_> = judgement.waived.iter().map(|one| format!("{} {:?}", one.code, one.nodes)).collect();
+        let found: Vec<_> = judgement.findings.iter().map(|f| format!("{} {:?}", f.diagnostic.code, f.diagnostic.subject)).collect();
+        let notes: Vec<_> = judgement.notes.iter().map(|note| note.message.clone()).collect();
+        format!("waived {waived:?} found {found:?} notes {notes:?}")
+    };
+    let cases = [
+        (waiver("RW2204", ", \"until\": \"2026-06-15\""), r#"waived ["RW2204 Some(\"a[1-2],b[1-3]\")"] found [] notes []"#),
+        (
+            waiver("RW2204", ", \"until\": \"2026-12-31\", \"nodes\": \"b[1-2]\""),
+            r#"waived ["RW2204 Some(\"b[1-2]\")"] found ["RW2204 Some(\"a[1-2],b3\")"] notes []"#,
+        ),
+        (
+            waiver("RW2204", ", \"until\": \"2026-06-14\", \"nodes\": \"b[1-2]\""),
+            r#"waived [] found ["RW2204 Some(\"a[1-2],b[1-3]\")"] notes ["the waiver of RW2204 ended on 2026-06-14"]"#,
+        ),
+        (
+            waiver("RW2201", ", \"until\": \"2026-12-31\""),
+            r#"waived [] found ["RW2204 Some(\"a[1-2],b[1-3]\")"] notes ["the waiver of RW2201 waives nothing"]"#,
+        ),
+        (
+            waiver("RW2999", ", \"until\": \"2026-12-31\""),
+            r#"waived [] found ["RW2204 Some(\"a[1-2],b[1-3]\")"] notes ["there is no rule `RW2999` to waive"]"#,
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(told(&with_waiver(&text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn rules_of_ones_own_are_checked_like_shipped_ones() {
+    let rule = |more: &str| {
+        format!(
+            "family: site\nsummary: ours\nrules:\n- {{ code: ZZ0001, title: t, severity: error, when: 'fabric.mtu is defined and fabric.mtu < 4200', at: fabric.mtu, \
+             says: 'mtu {{{{ fabric.mtu }}}}', means: m, mend: n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
+        )
+    };
+    let load = |text: String| {
+        rules::load("own", [("site.yaml".to_owned(), text)])
+            .map(|set| set.rules.contains_key("ZZ0001"))
+            .map_err(|problems| problems.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect::<Vec<_>>())
+    };
+    assert_eq!(load(rule("")), Ok(true));
+    for (from, to, said) in [
+        ("fabric.mtu <", "fabric.mtuu <", "RW0203"),
+        ("at: fabric.mtu", "at: fabric.mtuu", "RW0224 the spec has no `fabric.mtuu`"),
+        ("ZZ0001", "ZZ1", "RW0224 `ZZ1` is no code of a rule"),
+        ("ZZ0001", "RW9999", "RW0224 there is no shipped rule RW9999 to stand over"),
+        ("means: m", "means: ''", "RW0224 the rule ZZ0001 says nothing for `means`"),
+        ("severity: error", "severity: fatal", "RW0108 `fatal` is no value for `severity`"),
+        ("says: 'mtu", "says: 'mtu {{ host.os }}", "RW0203"),
+    ] {
+        let problems = load(rule("").replace(from, to)).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.starts_with(said)), "{from} -> {to}: {problems:?}");
+    }
+    // a shipped rule is stood over with both places
+    let over = rules::load("own", [("site.yaml".to_owned(), rule("").replace("ZZ0001", "RW2201"))])
+        .map_err(|problems| problems.diagnostics)
+        .unwrap();
+    assert!(over.rules["RW2201"].own && over.overrides[0].labels.len() == 2, "{:?}", over.overrides);
+}
