@@ -171,6 +171,7 @@ impl Engine {
         tera.register_filter("join", bounded::join);
         tera.register_filter("indent", bounded::indent);
         tera.register_test("version_before", version_before);
+        tera.register_test("whole_number", whole_number);
         let errors: Vec<Diagnostic> = snippets
             .iter()
             .filter(|snippet| !snippet.faulty)
@@ -264,6 +265,12 @@ fn version_before(value: tera::Value, more: Kwargs, _: &State) -> TeraResult<boo
     defined(&value)?;
     let than: String = more.must_get("than")?;
     Ok(crate::base::version::parts(&value.to_string()) < crate::base::version::parts(&than))
+}
+
+/// `"22" is whole_number`: what `int` can turn into a number.
+fn whole_number(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<bool> {
+    defined(&value)?;
+    Ok(value.to_string().trim().parse::<i64>().is_ok())
 }
 
 /// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.

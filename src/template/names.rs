@@ -76,7 +76,7 @@ pub const FILTERS: [&str; 34] = [
     "upper",
     "values",
 ];
-const TESTS: [&str; 18] = [
+const TESTS: [&str; 19] = [
     "array",
     "bool",
     "containing",
@@ -95,6 +95,7 @@ const TESTS: [&str; 18] = [
     "string",
     "undefined",
     "version_before",
+    "whole_number",
 ];
 const FUNCTIONS: [&str; 2] = ["range", "throw"];
 const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];
