@@ -4,7 +4,7 @@
 use crate::base::{Diagnostic, Place, secret};
 use crate::catalog::SOFT_ROCE;
 use crate::resource::action::PackageManager;
-use crate::spec::model::{Fabric, Gpu, Iommu};
+use crate::spec::model::{Erdma, Fabric, Gpu, Iommu, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
@@ -43,6 +43,24 @@ pub struct HostNames {
     /// `apt` or `dnf`, by the operating system; not there when the spec does not name one of a known family.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package_manager: Option<Manager>,
+    /// The cloud's instance type or family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// The kernel that must run, as `uname -r` prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Whether Secure Boot is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secure_boot: Option<bool>,
+    /// Where the RDMA drivers and libraries come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<RdmaStack>,
+    /// Alibaba Cloud's eRDMA driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erdma: Option<Erdma>,
+    /// Settings for steady speed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
     /// The GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
@@ -172,6 +190,12 @@ pub fn names(loaded: &Loaded, host: &Host, repositories: &[RepositoryNames]) -> 
             index: host.index,
             os: group.os.clone(),
             package_manager: group.os.as_deref().and_then(manager),
+            instance: group.instance.clone(),
+            kernel: group.kernel.clone(),
+            secure_boot: group.secure_boot,
+            rdma_stack: group.rdma_stack.clone(),
+            erdma: group.erdma.clone(),
+            tuning: group.tuning.clone(),
             gpu: group.gpu.clone(),
             iommu: group.iommu,
             labels: group.labels.clone(),

@@ -1,9 +1,10 @@
 //! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned: the probe says what is
-//! there, `expect` what should be; only when they differ does `run` run. What it did cannot be undone by us.
+//! there, `expect` what should be; only when they differ does `run` run. What it did cannot be undone by us. With `reboot`
+//! in the place of `run`, a reboot mends what the probe finds: the driver that runs is not the one that is installed.
 
 pub mod script;
 
-use super::body::{Shape, check_fields, demand, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
+use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::base::secret;
 use serde_json::Value;
@@ -14,8 +15,9 @@ pub struct Command;
 
 const FIELDS: &[super::body::Field] = &[
     required("name", Shape::Text),
-    required("run", Shape::Text),
+    optional("run", Shape::Text),
     required("read", Shape::Fields),
+    optional("reboot", Shape::Flag),
     optional("limit_s", Shape::Number),
     optional("creates", Shape::Text),
     optional("convergent", Shape::Flag),
@@ -59,6 +61,20 @@ fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
 fn environment(body: &Value) -> BTreeMap<String, String> {
     let fields = body.get("environment").and_then(Value::as_object);
     fields.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), scalar_text(value)?))).collect()
+}
+
+fn needs_reboot(wish: &Wish) -> bool {
+    flag(&wish.body, "reboot") == Some(true)
+}
+
+/// A command runs something, or waits for a reboot, which is a step of its own and runs nothing for us.
+fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
+    let (runs, reboots) = (body.get("run").is_some(), flag(body, "reboot") == Some(true));
+    demand(errors, runs || reboots || !body.is_object(), "", "`run` is missing", "a script, or `reboot: true` where a reboot mends it");
+    let idle = ["run", "creates", "environment", "input", "limit_s"].into_iter().filter(|field| body.get(*field).is_some());
+    for field in idle.filter(|_| reboots) {
+        errors.push(error(&format!("/{field}"), "nothing is run where a reboot mends it", Some("leave it out, or leave out `reboot`")));
+    }
 }
 
 fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
@@ -114,6 +130,7 @@ impl Kind for Command {
         if let Some(path) = body.get("creates").and_then(Value::as_str) {
             demand(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
         }
+        check_means(body, &mut errors);
         check_environment(body, &mut errors);
         errors
     }
@@ -138,6 +155,10 @@ impl Kind for Command {
             };
             assessment.attributes.insert("creates".to_owned(), Attribute::in_plane(Plane::Persisted, Reading::is(path), found));
         }
+        if needs_reboot(wish) {
+            assessment.needs_reboot = !assessment.is_met() && !assessment.has_unknown();
+            return assessment;
+        }
         if !assessment.is_met() {
             let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
             let (script, input) = (wish.text("run").unwrap_or_default().to_owned(), wish.text("input").map(str::to_owned));
@@ -148,6 +169,9 @@ impl Kind for Command {
     }
 
     fn undo(&self, last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+        if needs_reboot(last_applied) {
+            return Assessment::default();
+        }
         let name = last_applied.text("name").unwrap_or_default();
         Assessment { residue: vec![format!("what the command `{name}` did stays; take it back by hand")], ..Assessment::default() }
     }
@@ -157,7 +181,7 @@ impl Kind for Command {
     }
 
     fn is_convergent(&self, wish: &Wish) -> bool {
-        flag(&wish.body, "convergent") == Some(true)
+        flag(&wish.body, "convergent") == Some(true) || needs_reboot(wish)
     }
 }
 
@@ -170,6 +194,9 @@ mod tests {
     #[test]
     fn only_a_command_with_a_probe_is_taken() {
         assert_eq!(Command.check(&json!({ "name": "a", "run": "true" }))[0].message, "`read` is missing");
+        assert_eq!(Command.check(&json!({ "name": "a", "read": { "probe": "x" } }))[0].message, "`run` is missing");
+        let both = Command.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "reboot": true, "limit_s": 5 }));
+        assert_eq!(both.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/run", "/limit_s"]);
         let empty = Command.check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
         assert_eq!(empty.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/read/expct", "/read/probe"]);
     }
@@ -189,5 +216,18 @@ mod tests {
             assert_eq!(assessment.actions.is_empty(), found == Reading::is("9000"));
         }
         assert!(!Command.is_convergent(&wish));
+    }
+
+    #[test]
+    fn what_a_reboot_mends_runs_nothing_and_asks_for_one() {
+        let wish = wish(&Command, json!({ "name": "a", "read": { "probe": "x" }, "reboot": true }));
+        let read = &Command.reads(&wish)[0];
+        for (code, reboot) in [(1, true), (0, false)] {
+            let assessment = Command.assess(&wish, &answered(&[(read, code, "")]));
+            assert_eq!((assessment.needs_reboot, assessment.is_met(), assessment.actions.len()), (reboot, !reboot, 0));
+        }
+        let unread = Command.assess(&wish, &Answers::default());
+        assert!(!unread.needs_reboot && unread.has_unknown());
+        assert!(Command.undo(&wish, &Value::Null, &Answers::default()).residue.is_empty());
     }
 }
