@@ -2,7 +2,8 @@
 //! checked against, and its field docs are the user's reference.
 
 use crate::base::{Diagnostic, Place, secret};
-use crate::catalog::SOFT_ROCE;
+use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
+use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
 use crate::spec::model::{Erdma, Fabric, Gpu, Iommu, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
@@ -61,6 +62,8 @@ pub struct HostNames {
     /// Settings for steady speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tuning: Option<Tuning>,
+    /// What the catalogue says of its parts.
+    pub catalogue: CatalogueNames,
     /// The GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
@@ -73,6 +76,23 @@ pub struct HostNames {
     pub rails: Vec<RailNames>,
     /// True when the RDMA devices are made of plain Ethernet ones by software.
     pub soft_roce: bool,
+}
+
+/// The rows of the catalogue about a host; one that nobody knows is not there.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CatalogueNames {
+    /// The GPU model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuRow>,
+    /// The NIC model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<NicRow>,
+    /// The instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceRow>,
+    /// The operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<OsRow>,
 }
 
 /// The program that keeps packages, as templates name it.
@@ -174,7 +194,7 @@ fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
 }
 
 /// What templates can name for one host.
-pub fn names(loaded: &Loaded, host: &Host, repositories: &[RepositoryNames]) -> Names {
+pub fn names(loaded: &Loaded, catalog: &Catalog, host: &Host, repositories: &[RepositoryNames]) -> Names {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -196,6 +216,12 @@ pub fn names(loaded: &Loaded, host: &Host, repositories: &[RepositoryNames]) -> 
             rdma_stack: group.rdma_stack.clone(),
             erdma: group.erdma.clone(),
             tuning: group.tuning.clone(),
+            catalogue: CatalogueNames {
+                gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
+                nic: group.nics.as_ref().and_then(|nics| catalog.nic.get(&nics.model)).cloned(),
+                instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
+                os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
+            },
             gpu: group.gpu.clone(),
             iommu: group.iommu,
             labels: group.labels.clone(),
@@ -229,6 +255,9 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
     let join = |base: &str, rest: &[&str]| rest.iter().fold(base.to_owned(), |path, word| format!("{path}.{word}"));
     match words.as_slice() {
         ["host", "os" | "package_manager", ..] => format!("{group}.os"),
+        ["host", "catalogue", "gpu", ..] => format!("{group}.gpu.model"),
+        ["host", "catalogue", "nic", ..] => format!("{group}.nics.model"),
+        ["host", "catalogue", sort, ..] => format!("{group}.{sort}"),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
         ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),

@@ -7,6 +7,7 @@ use super::merge;
 use super::order::{Made, MadeWish};
 use super::{parameters, secrets};
 use crate::base::{Address, Diagnostic, Digest, Place, Target, secret};
+use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::spec::{Host, Loaded};
 use crate::template::engine::{self, Rendered};
@@ -68,7 +69,7 @@ pub(super) struct Draft {
 }
 
 /// The wishes of all hosts. `texts` holds the files of `context::files`.
-pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desired, Vec<Diagnostic>> {
+pub fn desired(loaded: &Loaded, catalog: &Catalog, modules: &Modules, texts: &Texts) -> Result<Desired, Vec<Diagnostic>> {
     let mut errors = parameters::check_overrides(modules, loaded);
     let repositories = context::repositories(loaded, texts).map_err(|more| errors.extend(more)).unwrap_or_default();
     if !errors.is_empty() {
@@ -77,7 +78,7 @@ pub fn desired(loaded: &Loaded, modules: &Modules, texts: &Texts) -> Result<Desi
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let mut out = Desired::default();
     for host in &loaded.hosts {
-        let names = context::names(loaded, host, &repositories);
+        let names = context::names(loaded, catalog, host, &repositories);
         let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
         else {
             continue;

@@ -1,6 +1,6 @@
 //! The inventories that come with railwright: sound, and with the editor's line.
 
-use crate::{modules, say};
+use crate::{catalog, modules, say};
 use railwright::module;
 use railwright::spec::{self, SourceFile};
 use std::fs;
@@ -21,7 +21,7 @@ fn every_inventory_gives_wishes_for_all_its_hosts() {
         // The lab's key is made when it comes up; any will do here.
         let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
         let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-        let desired = module::desired(&loaded, &modules, &texts);
+        let desired = module::desired(&loaded, &catalog(), &modules, &texts);
         let desired = desired.unwrap_or_else(|errors| panic!("{}", say::all(&errors, &[&loaded.sources, &modules.sources])));
         for host in &loaded.hosts {
             assert!(desired.wishes.iter().any(|wish| *wish.address.target.name == *host.name), "{}", host.name);
