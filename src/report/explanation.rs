@@ -137,7 +137,7 @@ fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
         Some(attribute) => {
             format!("{attribute}: {}", wanted.get(attribute).map_or("not said; it is left alone".to_owned(), Value::to_string))
         }
-        None => one_line(&wanted.to_string(), 300),
+        None => fields(wanted),
     };
     let of = if resources.len() > 1 { format!(" (of {})", names[0]) } else { String::new() };
     out.push_str(&labelled("   as       ", &format!("{body}{of}"), COLUMNS));
@@ -157,6 +157,16 @@ fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
 /// Kind and name: `link ens4`, `file /etc/hosts`.
 fn named(address: &Address) -> String {
     address.path.join(" ")
+}
+
+/// The fields of a body, long texts by their lines.
+fn fields(body: &Value) -> String {
+    let shown = |value: &Value| match value {
+        Value::String(text) if text.lines().count() > 1 => counted(text.lines().count(), "line") + " of text",
+        other => one_line(&plain(other), 80),
+    };
+    let fields = body.as_object().into_iter().flatten();
+    fields.map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
 fn plain(value: &Value) -> String {

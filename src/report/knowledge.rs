@@ -9,6 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The most columns of a cell in a list of rows.
+const CELL: usize = 26;
+
 /// All rows of a sort: a line each, the name and what tells it from the others.
 pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
     let cells = |row: &R| {
@@ -18,10 +21,15 @@ pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
     let mut lines: Vec<(String, Vec<String>)> = table.entries().map(|entry| (entry.row.identity(), cells(&entry.row))).collect();
     lines.sort();
     let head = columns.iter().map(|column| column.replace('_', " ")).collect::<Vec<_>>();
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|at| lines.iter().map(|(_, cells)| cells[at].chars().count()).chain([head[at].chars().count()]).max().unwrap_or(0).min(34))
-        .collect();
     let name_width = lines.iter().map(|(name, _)| name.chars().count()).chain([4]).max().unwrap_or(4);
+    let mut left = COLUMNS.saturating_sub(name_width);
+    let mut widths = Vec::new();
+    for at in 0..columns.len() {
+        let widest = lines.iter().map(|(_, cells)| cells[at].chars().count()).chain([head[at].chars().count()]).max().unwrap_or(0);
+        let width = widest.min(CELL).min(left.saturating_sub(2));
+        widths.push(width);
+        left = left.saturating_sub(width + 2);
+    }
     let line = |name: &str, cells: &[String]| {
         let cells: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{:<width$}", one_line(cell, *width))).collect();
         format!("{name:<name_width$}  {}", cells.join("  ")).trim_end().to_owned() + "\n"

@@ -8,6 +8,7 @@ mod documents;
 mod drift;
 mod hosts;
 mod interrupted;
+mod knowledge;
 mod machine;
 mod moved;
 mod plans;

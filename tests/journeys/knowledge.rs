@@ -1,0 +1,260 @@
+//! The catalogue, the rules and waivers, and why a host gets what it gets, as a user sees them.
+
+use crate::support::Place;
+
+const ERDMA: &str = "cluster: jobs
+fabric: { kind: erdma, mtu: 9000 }
+ssh: { user: root, host_keys: known_hosts }
+nodes:
+  - name: gpu[1-4]
+    os: alinux-3
+    nics: { model: eRDMA, netdev: eth1 }
+    erdma: { mode: compat }
+";
+const NOBODY: &str = r#"{ "format_version": "1.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": {} }"#;
+
+fn place(spec: &str) -> Place {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", spec).write("inv/known_hosts", "").write("nobody.json", NOBODY);
+    place
+}
+
+#[test]
+fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
+    let place = Place::new();
+    let all = place.run(&["catalog", "gpu"]);
+    assert!(all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"), "{all}");
+    assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
+    for sort in ["nic", "instance", "os", "acs"] {
+        let all = place.run(&["catalog", sort]);
+        assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");
+    }
+    insta::assert_snapshot!(place.run(&["catalog", "acs", "GU8TF"]), @r#"
+    $ railwright catalog acs GU8TF
+    acs GU8TF in class gpu   modules/catalog/acs.yaml:5
+      compute class      gpu
+      environment        NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5 NCCL_SOCKET_IFNAME=eth0
+      nic type           1
+      rdma gpus          8
+      source             Alibaba Cloud Container Compute Service documentation, 24 July 2025: use the
+                         high-performance RDMA network to run applications
+    --- exit 0 ---
+    "#);
+    insta::assert_snapshot!(place.run(&["catalog", "gpu", "A100-SXM-80GB"]), @r#"
+    $ railwright catalog gpu A100-SXM-80GB
+    --- stderr ---
+    error RW1031: the catalogue has no gpu `A100-SXM-80GB`
+      next:   did you mean `A100-SXM4-80GB` or `A100` or `A10`?
+    --- exit 1 ---
+    "#);
+}
+
+#[test]
+fn a_model_that_nobody_knows_is_an_error_until_it_is_added() {
+    let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500").replace("eRDMA", "eRDMA-9"));
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
+    $ railwright validate inv
+    error RW0127: the catalogue knows no NIC `eRDMA-9`
+       ╭─[inv/cluster.yaml:7:20]
+     6 │     os: alinux-3
+     7 │     nics: { model: eRDMA-9, netdev: eth1 }
+       ·                    ───┬───
+       ·                       ╰── not in the catalogue
+     8 │     erdma: { mode: compat }
+       ╰────
+      effect: no module would be chosen for it and no rule could check it
+      next:   did you mean `eRDMA` or `erdma`?
+      next:   see what is known: railwright catalog nic
+      next:   or add it, in modules/catalog/nic.yaml of the inventory: nic: [{ name: eRDMA-9, vendor:
+              ..., driver: ..., fabrics: [rocev2], source: ... }]
+
+    inv: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+    place.write("inv/modules/catalog/site.yaml", "nic: [{ name: eRDMA-9, vendor: alibaba, driver: erdma, fabrics: [erdma], source: us }]\n");
+    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"), "{}", place.run(&["validate", "inv"]));
+    // a row that takes a shipped one's place is shown with both places
+    place.write("inv/modules/catalog/more.yaml", "nic: [{ name: ConnectX-6, vendor: us, driver: mlx5_core, fabrics: [rocev2], source: us }]\n");
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW0223") && said.contains("inv/modules/catalog/more.yaml:1") && said.contains("modules/catalog/nic.yaml:"), "{said}");
+    place.write("inv/modules/catalog/more.yaml", "nics: []\n");
+    let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
+    assert!(said.contains("RW0220") && said.contains("did you mean `nic`?") && said.ends_with("--- exit 1 ---\n"), "{said}");
+}
+
+#[test]
+fn a_spec_that_breaks_a_rule_is_not_planned() {
+    let place = place(ERDMA);
+    insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
+    $ railwright plan inv --observations nobody.json
+    --- stderr ---
+    error RW2201: the MTU is 9000 bytes, eRDMA carries at most 8500
+       ╭─[inv/cluster.yaml:2:29]
+     1 │ cluster: jobs
+     2 │ fabric: { kind: erdma, mtu: 9000 }
+       ·                             ──┬─
+       ·                               ╰── MTU above what eRDMA carries
+     3 │ ssh: { user: root, host_keys: known_hosts }
+       ╰────
+      effect: packets above 8500 bytes are fragmented or dropped inside the cloud, so large messages
+              stall while small ones and every ping get through
+      next:   set `mtu: 8500`, or 1400 where jumbo frames are off for the instances
+      source: https://www.alibabacloud.com/help/en/ecs/user-guide/mtus/
+
+    No host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.
+    --- exit 1 ---
+    "#);
+    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 1 ---\n"));
+    let drift = place.run(&["drift", "inv", "--observations", "nobody.json"]);
+    assert!(drift.contains("rules: 1 error (RW2201); railwright validate inv tells more."), "{drift}");
+}
+
+#[test]
+fn a_waiver_is_shown_until_it_ends() {
+    let waived = |until: &str| {
+        format!("{ERDMA}rules: {{ waive: [{{ code: RW2201, reason: jumbo frames are on trial, owner: ada, until: {until} }}] }}\n")
+    };
+    let place = place(&waived("2026-03-31"));
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
+    $ railwright validate inv
+    WAIVED: rules that the spec breaks and accepts until the day is over ----------------------------
+     . RW2201 the MTU is 9000 bytes, eRDMA carries at most 8500
+              accepted by ada until 2026-03-31: jumbo frames are on trial
+    inv: valid. Cluster jobs, fabric erdma, 4 hosts (gpu[1-4]), 4 rails.
+    --- exit 0 ---
+    "#);
+    for command in ["plan", "drift"] {
+        let said = place.run(&[command, "inv", "--observations", "nobody.json"]);
+        assert!(said.contains("WAIVED") && said.contains("accepted by ada until 2026-03-31: jumbo frames are on trial"), "{said}");
+        let json = place.run(&[command, "inv", "--observations", "nobody.json", "--json"]);
+        assert!(json.contains("\"waived\": [\n") && json.contains("\"until\": \"2026-03-31\""), "{json}");
+    }
+    place.write("inv/cluster.yaml", waived("2025-12-31"));
+    let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
+    assert!(said.contains("error RW2201") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("warning RW0131: the waiver of RW2201 ended on 2025-12-31"), "{said}");
+    place.write("inv/cluster.yaml", waived("soon"));
+    assert!(place.run(&["validate", "inv"]).contains("RW0131: `soon` is no date"));
+}
+
+#[test]
+fn rules_are_listed_and_each_is_explained() {
+    let place = Place::new();
+    let all = place.run(&["rules"]);
+    assert!(all.contains("RW2201 error   MTU above what eRDMA carries") && all.contains("railwright explain CODE"), "{all}");
+    assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
+    insta::assert_snapshot!(place.run(&["explain", "rw2201"]), @r#"
+    $ railwright explain rw2201
+    RW2201: MTU above what eRDMA carries
+
+      family       erdma
+      counts as    error: nothing is planned while it stands, unless it is waived
+      looks at     fabric.mtu
+      breaks when  fabric.kind == "erdma" and fabric.mtu is defined and fabric.mtu > 8500
+      effect       packets above 8500 bytes are fragmented or dropped inside the cloud, so large
+                   messages stall while small ones and every ping get through
+      mend         set `mtu: 8500`, or 1400 where jumbo frames are off for the instances
+      source       https://www.alibabacloud.com/help/en/ecs/user-guide/mtus/
+
+      A jumbo frame of Alibaba Cloud has 8500 bytes, not the 9000 that is common in data centres. The
+      eRDMA controller for Kubernetes writes 8500 as well, and only where the instance has jumbo frames
+      switched on.
+
+      Accepted for a while, in the spec:
+        rules: { waive: [{ code: RW2201, reason: ..., owner: ..., until: 2026-12-31 }] }
+    --- exit 0 ---
+    "#);
+    let said = place.run(&["explain", "RW2299"]);
+    assert!(said.contains("RW1008") && said.contains("did you mean"), "{said}");
+}
+
+#[test]
+fn a_rule_of_ones_own_counts_like_a_shipped_one() {
+    let place = place(&ERDMA.replace("mtu: 9000", "mtu: 1400"));
+    let rule = "family: site
+summary: What we agreed on
+rules:
+  - code: OP0001
+    title: fabric without jumbo frames
+    severity: warning
+    each: host
+    when: fabric.mtu is defined and fabric.mtu < 8500
+    at: fabric.mtu
+    says: \"{{ host.nodes }} keep {{ fabric.mtu }} bytes\"
+    means: half of the speed
+    mend: set 8500
+    source: our handbook
+    passes: { fabric: { mtu: 8500 }, nodes: [{ name: n1 }] }
+    fails: { fabric: { mtu: 1400 }, nodes: [{ name: n1 }] }
+";
+    place.write("inv/modules/rules/site.yaml", rule);
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
+    $ railwright validate inv
+    inv: valid. Cluster jobs, fabric erdma, 4 hosts (gpu[1-4]), 4 rails. 1 warning.
+    --- stderr ---
+    warning OP0001: gpu[1-4] keep 1400 bytes
+       ╭─[inv/cluster.yaml:2:29]
+     1 │ cluster: jobs
+     2 │ fabric: { kind: erdma, mtu: 1400 }
+       ·                             ──┬─
+       ·                               ╰── fabric without jumbo frames
+     3 │ ssh: { user: root, host_keys: known_hosts }
+       ╰────
+      on:     gpu[1-4]
+      effect: half of the speed
+      next:   set 8500
+      source: our handbook
+    --- exit 0 ---
+    "#);
+    assert!(place.run(&["explain", "OP0001", "inv"]).contains("our handbook"));
+    assert!(place.run(&["rules", "inv"]).contains("OP0001 warning fabric without jumbo frames (yours)"));
+    place.write("inv/modules/rules/site.yaml", rule.replace("fabric.mtu <", "fabric.mtuu <"));
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
+    $ railwright validate inv
+    error RW0203: `fabric` has no `mtuu`
+       ╭─[inv/modules/rules/site.yaml:8:44]
+     7 │     each: host
+     8 │     when: fabric.mtu is defined and fabric.mtuu < 8500
+       ·                                            ──┬─
+       ·                                              ╰── did you mean `mtu`?
+     9 │     at: fabric.mtu
+       ╰────
+      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a
+              word
+
+    inv: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+}
+
+#[test]
+fn why_a_host_gets_what_it_gets() {
+    let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500"));
+    insta::assert_snapshot!(place.run(&["explain", "host/gpu2/link/eth1/mtu", "inv"]), @r#"
+    $ railwright explain host/gpu2/link/eth1/mtu inv
+    host gpu2   1 resource
+
+    jumbo-mtu/link ----------------------------------------------------------------------------------
+       Every rail up, with the fabric's MTU and the rail's address, now and after a reboot
+       wants    link eth1
+       as       mtu: 8500
+       because  fabric.kind != "none" and host.rails; fabric.kind is erdma, host.rails is 1 of them
+       from     inv/cluster.yaml:2 fabric.mtu, inv/cluster.yaml:7 nodes[0].nics.netdev
+    --- exit 0 ---
+    "#);
+    let all = place.run(&["explain", "host/gpu2", "inv"]);
+    assert!(all.contains("modules/catalog/nic.yaml:") && all.contains("kernel_module erdma"), "{all}");
+    // a source is one word, however long
+    assert!(all.lines().all(|line| line.chars().count() <= 100 || line.contains("http")), "{all}");
+    let same = place.run(&["explain", "host/gpu2", "inv", "--attribute", "link/eth1/mtu"]);
+    assert!(same.contains("mtu: 8500"), "{same}");
+    insta::assert_snapshot!(place.run(&["explain", "host/gpu9", "inv"]), @r#"
+    $ railwright explain host/gpu9 inv
+    --- stderr ---
+    error RW1032: the inventory inv has no host `gpu9`
+      next:   did you mean `host/gpu1`?
+    --- exit 1 ---
+    "#);
+    assert!(place.run(&["explain", "host/gpu2/link/eth9", "inv"]).contains("did you mean `link/eth1`?"));
+}
