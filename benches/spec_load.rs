@@ -11,12 +11,38 @@ const NODES: usize = 10_000;
 const ROUNDS: usize = 5;
 const TIME_RATIO_MAX: f64 = 1.5;
 const MEMORY_MIB_MAX: f64 = 100.0;
+const RULES_SECONDS_MAX: f64 = 1.0;
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("--read-with-serde_yaml") => measure(|text| assert_eq!(with_serde_yaml(&text).nodes.len(), NODES)),
         Some("--read-with-railwright") => measure(|text| assert_eq!(with_railwright(text).hosts.len(), NODES)),
+        Some("--judge") => judge(),
         _ => compare(),
+    }
+}
+
+/// The rules over a spec of 10,000 hosts: all alike, and each of a sort of its own.
+fn judge() {
+    let catalog = railwright::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let rules = railwright::rules::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let mut each = String::new();
+    for (n, line) in generated().lines().enumerate() {
+        each.push_str(&if line == "    iommu: pt" {
+            format!("    iommu: pt\n    kernel: 5.15.0-{n}-generic\n")
+        } else {
+            format!("{line}\n")
+        });
+    }
+    for (what, text) in [("alike", generated()), ("each its own sort", each)] {
+        let loaded = with_railwright(text);
+        let times = (0..ROUNDS).map(|_| {
+            let start = Instant::now();
+            railwright::rules::judge(&loaded, &catalog, &rules, "2026-01-01");
+            start.elapsed().as_secs_f64()
+        });
+        let best = times.fold(f64::INFINITY, f64::min);
+        say(&format!("{} rules, {NODES} hosts, {what}: {best:.3} s (at most {RULES_SECONDS_MAX})", rules.rules.len()));
     }
 }
 
@@ -71,6 +97,7 @@ fn peak_mib() -> f64 {
 }
 
 fn compare() {
+    judge();
     let child = |reader: &str| {
         let program = std::env::current_exe().expect("this program has a path");
         let output = Command::new(program).arg(format!("--read-with-{reader}")).output().expect("it can be started again");

@@ -54,7 +54,7 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
 }
 
 /// Every code with its page, by code.
-fn pages() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn pages() -> impl Iterator<Item = (&'static str, &'static str)> {
     let page = |file: &'static include_dir::File<'static>| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?));
     CODES.files().filter_map(page)
 }

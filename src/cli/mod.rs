@@ -31,6 +31,7 @@ pub mod sudoers;
 pub mod validate;
 pub mod verification;
 pub mod verify;
+pub mod version;
 pub mod watch;
 
 use crate::base::Diagnostic;
@@ -69,6 +70,7 @@ pub enum Command {
     Rules(rules::Rules),
     Schema(schema::Schema),
     Lab(lab::Lab),
+    Version(version::Version),
 }
 
 /// Runs a command to its exit code.
@@ -102,6 +104,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Lab(arguments) => Ok(lab::run(arguments)),
+        Command::Version(arguments) => version::run(&arguments),
     }
 }
 

@@ -138,7 +138,8 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
     let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
     let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
-    module::desired(&inventory.loaded, &inventory.knowledge.catalog, &modules, texts).map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
+    module::desired(&inventory.loaded, &inventory.knowledge.catalog, &modules, texts)
+        .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
 }
 
 impl Prepared {

@@ -21,4 +21,4 @@ pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load};
 pub use context::Texts;
 pub use desired::{Check, Desired, Why, desired};
 pub use manifest::{Parameter, ParameterType};
-pub use shipped::shipped;
+pub use shipped::{shipped, shipped_cases};

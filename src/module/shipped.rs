@@ -19,6 +19,12 @@ pub fn shipped() -> Vec<ModuleFiles> {
         .collect()
 }
 
+/// How many cases the shipped modules have: a spec and what must come of it.
+pub fn shipped_cases() -> usize {
+    let of = |folder: &Dir<'static>| folder.get_dir(folder.path().join("tests")).map_or(0, |tests| tests.dirs().count());
+    SHIPPED.dirs().map(of).sum()
+}
+
 fn collect(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {
     for file in folder.files() {
         let path = file.path().strip_prefix(top.path()).unwrap_or(file.path());

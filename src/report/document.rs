@@ -255,6 +255,24 @@ impl ExplanationDocument {
     }
 }
 
+/// `version --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VersionDocument {
+    format_version: &'static str,
+    /// The version of railwright.
+    version: String,
+    /// How many there are of what.
+    counts: BTreeMap<String, usize>,
+}
+
+impl VersionDocument {
+    /// Of this program.
+    pub fn of<'a>(version: &str, counts: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
+        let counts = counts.into_iter().map(|(what, count)| (what.to_owned(), count)).collect();
+        VersionDocument { format_version: FORMAT_VERSION, version: version.to_owned(), counts }
+    }
+}
+
 /// A document with a line break at its end.
 pub fn text(document: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
@@ -266,7 +284,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 11] = [
+const DOCUMENTS: [(&str, Make); 12] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -277,6 +295,7 @@ const DOCUMENTS: [(&str, Make); 11] = [
     ("validation", || schemars::schema_for!(ValidationDocument)),
     ("catalog", || schemars::schema_for!(CatalogDocument<Value>)),
     ("rules", || schemars::schema_for!(RulesDocument<'_>)),
+    ("version", || schemars::schema_for!(VersionDocument)),
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
 ];
 

@@ -39,6 +39,11 @@ pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
     clean(&format!("{out}\n{}. One in full: railwright catalog {} NAME\n", counted(lines.len(), "row"), R::KEY))
 }
 
+/// How much there is of what.
+pub fn counts(counts: &[(&str, usize)]) -> String {
+    counts.iter().map(|(what, count)| format!("  {what:<32} {count:>5}\n")).collect()
+}
+
 /// One row in full.
 pub fn row<R: Row + Serialize>(row: &R, place: &str) -> String {
     let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());

@@ -1,11 +1,14 @@
 //! Rules applied to a spec: what breaks which, where, on which hosts, and what of it is waived.
 
-use super::facts::{Class, classes, cluster_facts};
+use super::facts::{classes, cluster_facts};
 use super::load::{Rule, RuleSet, Scope};
+use super::sort::{Known, Sort, known, sorts};
 use super::waiver::{self, Waived};
 use crate::base::{Diagnostic, Label, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use tera::Context;
@@ -43,33 +46,36 @@ impl Judgement {
 /// Asks every rule; `today` is a day as `2026-12-31`, in UTC.
 pub fn judge(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str) -> Judgement {
     let cluster = context_of(&cluster_facts(loaded, catalog));
-    let classes = classes(loaded, catalog);
-    let mut judging = Judging { loaded, found: Vec::new() };
+    let classes = known(classes(loaded, catalog));
+    let mut judging = Judging { loaded, found: IndexMap::new() };
     for rule in rules.rules.values() {
         judging.rule(rule, &cluster, &classes);
     }
-    waiver::apply(loaded, rules, judging.found, today)
+    waiver::apply(loaded, rules, judging.findings(), today)
 }
 
 struct Judging<'a> {
     loaded: &'a Loaded,
-    found: Vec<Finding>,
+    /// By code, what is said, and the place of what is not about hosts: the finding and the groups of its hosts.
+    found: IndexMap<(String, String, String), (Diagnostic, BTreeSet<usize>)>,
 }
 
 impl Judging<'_> {
-    fn rule(&mut self, rule: &Rule, cluster: &Context, classes: &[Class]) {
+    fn rule(&mut self, rule: &Rule, cluster: &Context, classes: &[Known]) {
         match rule.scope {
             Scope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
             Scope::Host => {
-                for class in classes {
-                    let context = with(cluster, "host", &class.facts);
-                    self.ask(rule, &context, &path_of(rule, class), &class.groups);
+                let mut context = cluster.clone();
+                for sort in &sorts(rule, classes) {
+                    context.insert("host", &sort.host);
+                    self.ask(rule, &context, &path_of(rule, sort), &sort.groups);
                 }
             }
-            Scope::Pair => self.pairs(rule, cluster, classes),
+            Scope::Pair => self.pairs(rule, cluster, &sorts(rule, classes)),
             Scope::Switch => {
+                let mut context = cluster.clone();
                 for (index, switch) in self.loaded.spec.switches.iter().enumerate() {
-                    let context = with(cluster, "switch", switch);
+                    context.insert("switch", switch);
                     let path =
                         rule.path.strip_prefix("switch").map_or_else(|| rule.path.clone(), |rest| format!("switches[{index}]{rest}"));
                     self.ask(rule, &context, &path, &[]);
@@ -78,14 +84,20 @@ impl Judging<'_> {
         }
     }
 
-    /// Of each two classes once: the first pair is told, the others are alike.
-    fn pairs(&mut self, rule: &Rule, cluster: &Context, classes: &[Class]) {
-        for (at, class) in classes.iter().enumerate() {
-            let context = with(cluster, "host", &class.facts);
-            for other in &classes[at + 1..] {
+    /// Of each two sorts once: the first pair is told, the others are alike.
+    fn pairs(&mut self, rule: &Rule, cluster: &Context, sorts: &[Sort]) {
+        if sorts.len() > PAIRED_MAX {
+            let key = ("RW0225".to_owned(), rule.code.clone(), String::new());
+            self.found.insert(key, (too_many(rule, sorts.len()), BTreeSet::new()));
+        }
+        let sorts = &sorts[..sorts.len().min(PAIRED_MAX)];
+        let mut context = cluster.clone();
+        for (at, sort) in sorts.iter().enumerate() {
+            context.insert("host", &sort.host);
+            for other in &sorts[at + 1..] {
                 let before = self.found.len();
-                let context = with(&context, "other", &other.facts);
-                let groups: Vec<usize> = class.groups.iter().chain(&other.groups).copied().collect();
+                context.insert("other", &other.host);
+                let groups: Vec<usize> = sort.groups.iter().chain(&other.groups).copied().collect();
                 self.ask(rule, &context, &path_of(rule, other), &groups);
                 if self.found.len() > before {
                     return;
@@ -112,47 +124,61 @@ impl Judging<'_> {
             }
             Err(error) => *error,
         };
-        let hosts: Vec<String> = if groups.is_empty() {
-            Vec::new()
-        } else {
-            let groups: BTreeSet<usize> = groups.iter().copied().collect();
-            self.loaded.hosts.iter().filter(|host| groups.contains(&host.group)).map(|host| host.name.clone()).collect()
+        // What is said in the same words of several sorts of hosts is one finding, at the place of the first.
+        let place = if groups.is_empty() { path.to_owned() } else { String::new() };
+        let found = self.found.entry((diagnostic.code.to_string(), diagnostic.message.clone(), place));
+        let caret = match found {
+            Entry::Vacant(_) if diagnostic.labels.is_empty() => label(self.loaded, path, &rule.title),
+            _ => None,
         };
-        let diagnostic = match self.label(path, &rule.title) {
-            Some(label) if diagnostic.labels.is_empty() => diagnostic.labelled(label),
-            _ => diagnostic,
-        };
-        let diagnostic = if hosts.is_empty() { diagnostic } else { diagnostic.on(nodeset::fold(&hosts)) };
-        self.found.push(Finding { diagnostic, hosts });
+        let (_, known) = found.or_insert_with(|| (caret.into_iter().fold(diagnostic, Diagnostic::labelled), BTreeSet::new()));
+        known.extend(groups);
     }
 
-    /// A caret at the path, or at the nearest value around it that the files hold.
-    fn label(&self, path: &str, text: &str) -> Option<Label> {
-        let mut path = path;
-        loop {
-            if let Some(label) = self.loaded.label(path, text) {
-                return Some(label);
-            }
-            path = &path[..path.rfind(['.', '['])?];
+    fn findings(self) -> Vec<Finding> {
+        let mut of_group: Vec<Vec<&str>> = vec![Vec::new(); self.loaded.spec.nodes.len()];
+        for host in &self.loaded.hosts {
+            of_group[host.group].push(&host.name);
         }
+        let finding = |(diagnostic, groups): (Diagnostic, BTreeSet<usize>)| {
+            let hosts: Vec<String> = groups.into_iter().flat_map(|group| &of_group[group]).map(|host| (*host).to_owned()).collect();
+            let diagnostic = if hosts.is_empty() { diagnostic } else { diagnostic.on(nodeset::fold(&hosts)) };
+            Finding { diagnostic, hosts }
+        };
+        self.found.into_values().map(finding).collect()
     }
 }
 
-fn path_of(rule: &Rule, class: &Class) -> String {
+/// A caret at the path, or at the nearest value around it that the files hold.
+fn label(loaded: &Loaded, path: &str, text: &str) -> Option<Label> {
+    let mut path = path;
+    loop {
+        if let Some(label) = loaded.label(path, text) {
+            return Some(label);
+        }
+        path = &path[..path.rfind(['.', '['])?];
+    }
+}
+
+/// The most sorts of hosts of which each two are compared.
+const PAIRED_MAX: usize = 300;
+
+fn too_many(rule: &Rule, sorts: usize) -> Diagnostic {
+    Diagnostic::warning("RW0225", format!("{} was asked of the first {PAIRED_MAX} of {sorts} sorts of hosts only", rule.code))
+        .labelled(rule.label.clone())
+        .effect("hosts further down that do not go together are not found by this rule")
+        .next("write hosts that are alike in one way, so that there are fewer sorts of them")
+}
+
+fn path_of(rule: &Rule, sort: &Sort) -> String {
     match rule.path.strip_prefix("host") {
-        Some(rest) => format!("nodes[{}]{rest}", class.groups.first().copied().unwrap_or_default()),
+        Some(rest) => format!("nodes[{}]{rest}", sort.groups.first().copied().unwrap_or_default()),
         None => rule.path.clone(),
     }
 }
 
 fn context_of(value: &impl Serialize) -> Context {
     Context::from_serialize(value).unwrap_or_default()
-}
-
-fn with(context: &Context, name: &'static str, value: &impl Serialize) -> Context {
-    let mut context = context.clone();
-    context.insert(name, value);
-    context
 }
 
 #[cfg(test)]

@@ -71,12 +71,19 @@ fn a_model_that_nobody_knows_is_an_error_until_it_is_added() {
     inv: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
     "#);
-    place.write("inv/modules/catalog/site.yaml", "nic: [{ name: eRDMA-9, vendor: alibaba, driver: erdma, fabrics: [erdma], source: us }]\n");
+    place
+        .write("inv/modules/catalog/site.yaml", "nic: [{ name: eRDMA-9, vendor: alibaba, driver: erdma, fabrics: [erdma], source: us }]\n");
     assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"), "{}", place.run(&["validate", "inv"]));
     // a row that takes a shipped one's place is shown with both places
-    place.write("inv/modules/catalog/more.yaml", "nic: [{ name: ConnectX-6, vendor: us, driver: mlx5_core, fabrics: [rocev2], source: us }]\n");
+    place.write(
+        "inv/modules/catalog/more.yaml",
+        "nic: [{ name: ConnectX-6, vendor: us, driver: mlx5_core, fabrics: [rocev2], source: us }]\n",
+    );
     let said = place.run(&["validate", "inv"]);
-    assert!(said.contains("RW0223") && said.contains("inv/modules/catalog/more.yaml:1") && said.contains("modules/catalog/nic.yaml:"), "{said}");
+    assert!(
+        said.contains("RW0223") && said.contains("inv/modules/catalog/more.yaml:1") && said.contains("modules/catalog/nic.yaml:"),
+        "{said}"
+    );
     place.write("inv/modules/catalog/more.yaml", "nics: []\n");
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
     assert!(said.contains("RW0220") && said.contains("did you mean `nic`?") && said.ends_with("--- exit 1 ---\n"), "{said}");

@@ -15,7 +15,8 @@ fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<Desired, S
     let mut files: Vec<ModuleFiles> = if shipped { module::shipped() } else { Vec::new() };
     files.extend(ModuleFiles::below("inventory/modules", own));
     let modules = module::load(files).map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
-    module::desired(&loaded, &crate::catalog(), &modules, &BTreeMap::new()).map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
+    module::desired(&loaded, &crate::catalog(), &modules, &BTreeMap::new())
+        .map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
 }
 
 fn order(desired: &Desired) -> String {

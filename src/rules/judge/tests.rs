@@ -80,6 +80,27 @@ fn hosts_that_are_alike_are_one_finding() {
     assert_eq!(judgement.findings[0].diagnostic.subject.as_deref(), Some("a[1-2],b[1-3]"));
 }
 
+/// Many hosts that are alike in what a rule looks at are one finding, and more sorts than can be paired are told.
+#[test]
+fn a_large_spec_is_judged_by_sorts_of_hosts() {
+    let (catalog, rules) = shipped();
+    let node = |n: usize| {
+        let mode = if n == 0 { "default" } else { "compat" };
+        serde_json::json!({ "name": format!("n{n}"), "os": "alinux-3", "kernel": format!("5.10.{n}"), "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": mode } })
+    };
+    let nodes: Vec<Value> = (0..PAIRED_MAX + 2).map(node).collect();
+    let loaded = spec(&serde_json::json!({ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": nodes }));
+    let judgement = judge(&loaded, &catalog, &rules, "2026-06-15");
+    let islands = judgement.findings.iter().find(|finding| finding.diagnostic.code == "RW2205").unwrap();
+    assert_eq!(islands.diagnostic.subject, Some(format!("n[0-{}]", PAIRED_MAX + 1)));
+    assert!(!codes(&judgement).contains(&"RW0225"), "{:?}", codes(&judgement));
+    // a rule that looks at what differs everywhere cannot be asked of each two
+    let text = "family: site\nsummary: ours\nrules:\n- { code: ZZ0002, title: t, severity: error, each: pair, when: 'host.kernel == \"x\" and other.kernel == \"y\"', \
+                at: host.kernel, says: s, means: m, mend: n, source: s, passes: {}, fails: {} }\n";
+    let own = rules::load("own", [("site.yaml".to_owned(), text.to_owned())]).map_err(|problems| problems.diagnostics).unwrap();
+    assert!(codes(&judge(&loaded, &catalog, &own, "2026-06-15")).contains(&"RW0225"));
+}
+
 #[test]
 fn a_waiver_covers_what_it_names_until_its_last_day() {
     let told = |judgement: &Judgement| {

@@ -1,0 +1,48 @@
+//! `railwright version`: what this is, and how much it knows.
+
+use super::{Exit, Failure, explain, knowledge::Knowledge};
+use crate::module;
+use crate::report::document::{self, VersionDocument};
+use crate::report::{knowledge, out};
+use crate::resource::kinds;
+
+/// Print the version; with --verbose how many modules, rules and rows of the catalogue there are
+#[derive(Debug, clap::Args)]
+pub struct Version {
+    /// How many modules, rules, rows and cases there are
+    #[arg(long)]
+    verbose: bool,
+    /// Print JSON, numbers and all
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints it.
+pub fn run(arguments: &Version) -> Result<Exit, Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    if !arguments.verbose && !arguments.json {
+        out::print(&format!("railwright {version}\n"));
+        return Ok(Exit::Done);
+    }
+    let Knowledge { catalog, rules } = Knowledge::read("", &[])?;
+    let counts = [
+        ("modules", module::shipped().len()),
+        ("resource kinds", kinds().len()),
+        ("cases of modules", module::shipped_cases()),
+        ("rules", rules.rules.len()),
+        // each rule has a spec that keeps it and one that breaks it
+        ("cases of rules", 2 * rules.rules.len()),
+        ("rows: GPUs", catalog.gpu.len()),
+        ("rows: NICs", catalog.nic.len()),
+        ("rows: instances", catalog.instance.len()),
+        ("rows: operating systems", catalog.os.len()),
+        ("rows: container compute service", catalog.acs.len()),
+        ("explained codes", explain::pages().count() + rules.rules.len()),
+    ];
+    if arguments.json {
+        out::print(&document::text(&VersionDocument::of(version, counts)));
+    } else {
+        out::print(&format!("railwright {version}\n{}", knowledge::counts(&counts)));
+    }
+    Ok(Exit::Done)
+}
