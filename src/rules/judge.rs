@@ -2,7 +2,7 @@
 
 use super::facts::{classes, cluster_facts};
 use super::load::{Rule, RuleSet, Scope};
-use super::sort::{Known, Sort, known, sorts};
+use super::sort::{Known, Sort, sorts};
 use super::waiver::{self, Waived};
 use crate::base::{Diagnostic, Label, nodeset};
 use crate::catalog::Catalog;
@@ -46,10 +46,10 @@ impl Judgement {
 /// Asks every rule; `today` is a day as `2026-12-31`, in UTC.
 pub fn judge(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str) -> Judgement {
     let cluster = context_of(&cluster_facts(loaded, catalog));
-    let classes = known(classes(loaded, catalog));
+    let mut known = Known::of(classes(loaded, catalog));
     let mut judging = Judging { loaded, found: IndexMap::new() };
     for rule in rules.rules.values() {
-        judging.rule(rule, &cluster, &classes);
+        judging.rule(rule, &cluster, &mut known);
     }
     waiver::apply(loaded, rules, judging.findings(), today)
 }
@@ -61,17 +61,17 @@ struct Judging<'a> {
 }
 
 impl Judging<'_> {
-    fn rule(&mut self, rule: &Rule, cluster: &Context, classes: &[Known]) {
+    fn rule(&mut self, rule: &Rule, cluster: &Context, known: &mut Known) {
         match rule.scope {
             Scope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
             Scope::Host => {
                 let mut context = cluster.clone();
-                for sort in &sorts(rule, classes) {
+                for sort in &sorts(rule, known) {
                     context.insert("host", &sort.host);
                     self.ask(rule, &context, &path_of(rule, sort), &sort.groups);
                 }
             }
-            Scope::Pair => self.pairs(rule, cluster, &sorts(rule, classes)),
+            Scope::Pair => self.pairs(rule, cluster, &sorts(rule, known)),
             Scope::Switch => {
                 let mut context = cluster.clone();
                 for (index, switch) in self.loaded.spec.switches.iter().enumerate() {

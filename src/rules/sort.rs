@@ -5,17 +5,34 @@ use super::facts::Class;
 use super::load::Rule;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-/// A class with its facts as a value, for looking at some of them.
+/// The classes of hosts, ready to be looked at: of each path that some rule looks at, which classes have the same there.
 pub(super) struct Known {
-    class: Class,
-    value: Value,
+    classes: Vec<(Class, Value)>,
+    columns: HashMap<Vec<String>, Vec<usize>>,
 }
 
-/// The classes, ready to be looked at.
-pub(super) fn known(classes: Vec<Class>) -> Vec<Known> {
-    classes.into_iter().map(|class| Known { value: serde_json::to_value(&class.facts).unwrap_or_default(), class }).collect()
+impl Known {
+    /// Of all classes.
+    pub(super) fn of(classes: Vec<Class>) -> Known {
+        let classes = classes.into_iter().map(|class| (serde_json::to_value(&class.facts).unwrap_or_default(), class));
+        Known { classes: classes.map(|(value, class)| (class, value)).collect(), columns: HashMap::new() }
+    }
+
+    /// A number for each class, the same for those that have the same at this path.
+    fn column(&mut self, path: &[String]) {
+        if self.columns.contains_key(path) {
+            return;
+        }
+        let mut numbers: HashMap<Option<&Value>, usize> = HashMap::new();
+        let mut column = Vec::with_capacity(self.classes.len());
+        for (_, facts) in &self.classes {
+            let (seen, next) = (at(facts, path), numbers.len());
+            column.push(*numbers.entry(seen).or_insert(next));
+        }
+        self.columns.insert(path.to_vec(), column);
+    }
 }
 
 /// Hosts that a rule cannot tell apart.
@@ -26,23 +43,18 @@ pub(super) struct Sort {
     pub groups: Vec<usize>,
 }
 
-/// Classes that are of one sort: the facts of the first.
-struct Alike<'a> {
-    facts: &'a Value,
-    groups: Vec<usize>,
-    nodes: Vec<&'a str>,
-}
-
 /// The sorts of hosts, in the order of the spec.
-pub(super) fn sorts(rule: &Rule, classes: &[Known]) -> Vec<Sort> {
+pub(super) fn sorts(rule: &Rule, known: &mut Known) -> Vec<Sort> {
     let uses = [&rule.when, &rule.says, &rule.mend].into_iter().flat_map(|snippet| &snippet.uses);
     let of_hosts = uses.filter(|one| matches!(one.path.first().map(String::as_str), Some("host" | "other")));
     let paths: BTreeSet<&[String]> =
         of_hosts.map(|one| &one.path[1..]).filter(|path| path.first().is_none_or(|name| name != "nodes")).collect();
-    let mut sorts: IndexMap<Vec<Option<&Value>>, Alike> = IndexMap::new();
-    for Known { class, value } in classes {
-        let seen = paths.iter().map(|path| path.iter().try_fold(value, |value, name| value.get(name.as_str()))).collect();
-        let alike = sorts.entry(seen).or_insert_with(|| Alike { facts: value, groups: Vec::new(), nodes: Vec::new() });
+    paths.iter().for_each(|path| known.column(path));
+    let columns: Vec<&Vec<usize>> = paths.iter().filter_map(|path| known.columns.get(*path)).collect();
+    let mut sorts: IndexMap<Vec<usize>, Alike> = IndexMap::new();
+    for (at, (class, facts)) in known.classes.iter().enumerate() {
+        let seen = columns.iter().map(|column| column[at]).collect();
+        let alike = sorts.entry(seen).or_insert_with(|| Alike { facts, groups: Vec::new(), nodes: Vec::new() });
         alike.groups.extend(&class.groups);
         alike.nodes.push(&class.facts.nodes);
     }
@@ -54,6 +66,11 @@ pub(super) fn sorts(rule: &Rule, classes: &[Known]) -> Vec<Sort> {
         Sort { host: Value::Object(host), groups: of.groups }
     };
     sorts.into_values().map(sort).collect()
+}
+
+/// What stands at a path.
+fn at<'a>(facts: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(facts, |value, name| value.get(name.as_str()))
 }
 
 /// Puts what stands at a path of `from` at the same path, with the maps above it, as far as they are there.
@@ -72,4 +89,11 @@ fn put(into: &mut Map<String, Value>, path: &[String], from: &Value) {
         }
         _ => drop(into.insert(name.clone(), value.clone())),
     }
+}
+
+/// Classes that are of one sort: the facts of the first.
+struct Alike<'a> {
+    facts: &'a Value,
+    groups: Vec<usize>,
+    nodes: Vec<&'a str>,
 }
