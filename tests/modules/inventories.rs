@@ -110,10 +110,11 @@ fn of<'a>(desired: &'a Desired, host: &str, module: &str) -> Vec<&'a Address> {
 fn drivers_are_made_in_the_order_in_which_each_needs_the_one_before() {
     let desired = desired("roce-a100");
     let chain = ["package-repositories", "kernel-build", "doca-ofed", "openibd", "nvidia-driver", "nvidia-peermem"];
-    for pair in chain.windows(2) {
-        for later in of(&desired, "gpu01", pair[1]) {
+    let pairs = chain.windows(2).map(|pair| (pair[0], pair[1])).chain([("nvidia-driver", "fabric-manager")]);
+    for (first, then) in pairs {
+        for later in of(&desired, "gpu01", then) {
             let before = before(&desired, later);
-            for earlier in of(&desired, "gpu01", pair[0]) {
+            for earlier in of(&desired, "gpu01", first) {
                 assert!(before.contains(earlier), "{later} does not come after {earlier}");
             }
         }
