@@ -121,6 +121,19 @@ fn drivers_are_made_in_the_order_in_which_each_needs_the_one_before() {
     }
 }
 
+/// Else the one reboot of a host stands behind whatever comes between the two, such as the start of openibd.
+#[test]
+fn what_needs_a_reboot_for_the_gpus_and_for_the_rdma_stack_can_share_one() {
+    let desired = desired("roce-a100");
+    let reboot = |name: &str| Address::host("gpu01", "command", name);
+    for (one, other) in [("nouveau", "ofed-drivers"), ("ofed-drivers", "nouveau")] {
+        assert!(!before(&desired, &reboot(one)).contains(&reboot(other)), "{one} comes after {other}");
+    }
+    for name in ["nouveau", "ofed-drivers"] {
+        assert!(before(&desired, &Address::host("gpu01", "kernel_module", "nvidia")).contains(&reboot(name)), "{name}");
+    }
+}
+
 #[test]
 fn the_class_of_a_rail_comes_after_its_link() {
     for inventory in ["roce-a100", "roce-h100-rail", "mixed", "roce-ubuntu20", "roce-rhel86"] {
