@@ -96,7 +96,7 @@ fn beside<T>(name: &str, bytes: &[u8], work: impl FnOnce(&Path) -> T) -> T {
 }
 
 fn specs() -> Vec<Vec<u8>> {
-    let files = ["inventories/lab", "inventories/example-roce"].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = ["inventories/lab", "inventories/roce-a100"].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let yaml = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "yaml"));
     yaml.map(|path| std::fs::read(path).unwrap()).collect()
 }

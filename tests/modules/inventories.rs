@@ -1,30 +1,178 @@
-//! The inventories that come with railwright: sound, and with the editor's line.
+//! The inventories that come with railwright: sound, with the editor's line, and with the wishes that are kept for each in
+//! `plans/NAME/desired.txt`. With RAILWRIGHT_UPDATE=1 in the environment those are written anew; read the difference.
 
-use crate::{catalog, modules, say};
-use railwright::module;
-use railwright::spec::{self, SourceFile};
+use crate::{catalog, compare, folders, modules, name, say};
+use railwright::base::{Address, nodeset};
+use railwright::catalog::unknown_models;
+use railwright::module::{self, Desired};
+use railwright::rules;
+use railwright::spec::{self, Loaded, SourceFile};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-fn inventories() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("inventories")
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn loaded(inventory: &str) -> Loaded {
+    let file = repository().join("inventories").join(inventory).join("cluster.yaml");
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let loaded = spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]);
+    loaded.unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
+}
+
+fn desired(inventory: &str) -> Desired {
+    let (loaded, modules) = (loaded(inventory), modules());
+    // Signing keys are fetched by whoever takes an inventory as their own, and the lab's is made; any will do here.
+    let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
+    let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
+    let desired = module::desired(&loaded, &catalog(), &modules, &texts);
+    desired.unwrap_or_else(|errors| panic!("{inventory}: {}", say::all(&errors, &[&loaded.sources, &modules.sources])))
+}
+
+fn inventories() -> Vec<String> {
+    folders(&repository().join("inventories")).iter().map(|folder| name(folder)).collect()
 }
 
 #[test]
 fn every_inventory_gives_wishes_for_all_its_hosts() {
-    let modules = modules();
-    for folder in crate::folders(&inventories()) {
-        let text = fs::read_to_string(folder.join("cluster.yaml")).unwrap();
-        assert!(text.starts_with("# yaml-language-server: $schema=../../docs/schema/spec.schema.json\n"), "{}", folder.display());
-        let loaded = spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]);
-        let loaded = loaded.unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])));
-        // The lab's key is made when it comes up; any will do here.
-        let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
-        let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-        let desired = module::desired(&loaded, &catalog(), &modules, &texts);
-        let desired = desired.unwrap_or_else(|errors| panic!("{}", say::all(&errors, &[&loaded.sources, &modules.sources])));
+    for inventory in inventories() {
+        let (loaded, desired) = (loaded(&inventory), desired(&inventory));
         for host in &loaded.hosts {
-            assert!(desired.wishes.iter().any(|wish| *wish.address.target.name == *host.name), "{}", host.name);
+            assert!(desired.wishes.iter().any(|wish| *wish.address.target.name == *host.name), "{inventory}: {}", host.name);
         }
     }
+}
+
+#[test]
+fn every_inventory_has_the_editors_line_and_says_what_it_shows() {
+    for inventory in inventories() {
+        let text = fs::read_to_string(repository().join("inventories").join(&inventory).join("cluster.yaml")).unwrap();
+        assert!(text.starts_with("# yaml-language-server: $schema=../../docs/schema/spec.schema.json\n# "), "{inventory}");
+    }
+}
+
+/// Errors and warnings alike: an example has none but for key files, which are not a matter of rules.
+#[test]
+fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
+    let rules = rules::load("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])));
+    for inventory in inventories() {
+        let loaded = loaded(&inventory);
+        let unknown = unknown_models(&loaded, &catalog());
+        assert!(unknown.is_empty(), "{inventory}: {}", say::all(&unknown, &[&loaded.sources]));
+        let said = rules::judge(&loaded, &catalog(), &rules, "2026-11-22").diagnostics();
+        assert!(said.is_empty(), "{inventory}: {}", say::all(&said, &[&loaded.sources]));
+    }
+}
+
+#[test]
+fn infiniband_has_no_settings_of_roce() {
+    let desired = desired("ib-h800");
+    for wish in &desired.wishes {
+        assert_ne!(wish.kind, "link_qos", "{}", wish.address);
+        for why in &desired.why[&wish.address] {
+            assert!(!why.module.starts_with("roce-"), "{} by {}", wish.address, why.module);
+        }
+        assert!(!wish.body.to_string().contains("pfc"), "{}: {}", wish.address, wish.body);
+    }
+    assert!(desired.digests.keys().all(|module| !module.starts_with("roce-")), "{:?}", desired.digests.keys());
+}
+
+#[test]
+fn container_compute_service_has_nothing_to_set_up() {
+    let desired = desired("acs");
+    assert!(desired.wishes.is_empty() && desired.checks.is_empty() && desired.digests.is_empty(), "{:?}", desired.wishes);
+}
+
+/// What must be done before a wish, by whatever way.
+fn before<'a>(desired: &'a Desired, address: &Address) -> BTreeSet<&'a Address> {
+    let after: BTreeMap<&Address, &Vec<Address>> = desired.wishes.iter().map(|wish| (&wish.address, &wish.after)).collect();
+    let mut found = BTreeSet::new();
+    let mut open: Vec<&Address> = after[address].iter().collect();
+    while let Some(next) = open.pop() {
+        if found.insert(next) {
+            open.extend(after.get(next).into_iter().flat_map(|more| more.iter()));
+        }
+    }
+    found
+}
+
+/// The wishes of a module for one host.
+fn of<'a>(desired: &'a Desired, host: &str, module: &str) -> Vec<&'a Address> {
+    let wishes = desired.wishes.iter().map(|wish| &wish.address).filter(|address| &*address.target.name == host);
+    let found: Vec<_> = wishes.filter(|address| desired.why[address].iter().any(|why| crate::is_of(module, &why.module))).collect();
+    assert!(!found.is_empty(), "{module} wishes for nothing on {host}");
+    found
+}
+
+#[test]
+fn drivers_are_made_in_the_order_in_which_each_needs_the_one_before() {
+    let desired = desired("roce-a100");
+    let chain = ["package-repositories", "kernel-build", "doca-ofed", "openibd", "nvidia-driver", "nvidia-peermem"];
+    let pairs = chain.windows(2).map(|pair| (pair[0], pair[1])).chain([("nvidia-driver", "fabric-manager")]);
+    for (first, then) in pairs {
+        for later in of(&desired, "gpu01", then) {
+            let before = before(&desired, later);
+            for earlier in of(&desired, "gpu01", first) {
+                assert!(before.contains(earlier), "{later} does not come after {earlier}");
+            }
+        }
+    }
+}
+
+/// Else the one reboot of a host stands behind whatever comes between the two, such as the start of openibd.
+#[test]
+fn what_needs_a_reboot_for_the_gpus_and_for_the_rdma_stack_can_share_one() {
+    let desired = desired("roce-a100");
+    let reboot = |name: &str| Address::host("gpu01", "command", name);
+    for (one, other) in [("nouveau", "ofed-drivers"), ("ofed-drivers", "nouveau")] {
+        assert!(!before(&desired, &reboot(one)).contains(&reboot(other)), "{one} comes after {other}");
+    }
+    for name in ["nouveau", "ofed-drivers"] {
+        assert!(before(&desired, &Address::host("gpu01", "kernel_module", "nvidia")).contains(&reboot(name)), "{name}");
+    }
+}
+
+#[test]
+fn the_class_of_a_rail_comes_after_its_link() {
+    for inventory in ["roce-a100", "roce-h100-rail", "mixed", "roce-ubuntu20", "roce-rhel86"] {
+        let desired = desired(inventory);
+        let classes: Vec<_> = desired.wishes.iter().filter(|wish| wish.kind == "link_qos").collect();
+        let rails: usize = loaded(inventory).hosts.iter().map(|host| host.netdevs.len()).sum();
+        assert_eq!(classes.len(), rails, "{inventory}");
+        for class in classes {
+            let link = |address: &&Address| address.kind() == "link" && address.name() == class.address.name();
+            assert!(before(&desired, &class.address).into_iter().any(|address| link(&address)), "{inventory}: {}", class.address);
+        }
+    }
+}
+
+#[test]
+fn the_wishes_of_every_inventory_are_the_ones_that_are_kept() {
+    let wrong: Vec<String> = inventories()
+        .iter()
+        .filter_map(|inventory| {
+            let folder = repository().join("plans").join(inventory);
+            fs::create_dir_all(&folder).unwrap();
+            compare(&folder.join("desired.txt"), Some(kept(&desired(inventory))))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// One line a wish, alike hosts folded: what is wished for and by which modules; below it what it comes right after.
+fn kept(desired: &Desired) -> String {
+    let mut hosts: BTreeMap<(String, String, String), Vec<&str>> = BTreeMap::new();
+    for wish in &desired.wishes {
+        let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
+        let after: Vec<String> = wish.after.iter().map(Address::within_target).collect();
+        hosts.entry((wish.address.within_target(), by.join(" "), after.join(" "))).or_default().push(&wish.address.target.name);
+    }
+    let lines = hosts.iter().map(|((address, by, after), hosts)| {
+        let after = if after.is_empty() { String::new() } else { format!("  after {after}\n") };
+        format!("host/{}/{address} by {by}\n{after}", nodeset::fold(hosts))
+    });
+    let out: String = lines.collect();
+    if out.is_empty() { "nothing\n".to_owned() } else { out }
 }
