@@ -125,7 +125,7 @@ pub struct Erdma {
     /// How connections are made; `compat` and `ofed` cannot talk to `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ErdmaMode>,
-    /// The metric of the routes over its netdevs; the controller uses 200 and more.
+    /// The metric that the routes over its netdevs have: checked by rules (the controller uses 200 and more), never set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_metric: Option<u32>,
 }
