@@ -54,8 +54,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify, run,
-              rollout, state, validation, catalog, rules, version,
-              explanation
+              rollout, state, validation, catalog, rules, version, explanation
     --- exit 1 ---
     ");
 }
