@@ -21,6 +21,7 @@ mod rollout;
 mod server;
 mod support;
 mod timer;
+mod translate;
 #[path = "../transport/user.rs"]
 mod user;
 mod validate;
