@@ -11,7 +11,7 @@ use crate::translate;
 use std::path::{Path, PathBuf};
 
 /// The longest script, in bytes.
-const SCRIPT_MAX: u64 = 1 << 20;
+const SCRIPT_MAX: u64 = 256 << 10;
 
 /// Say commands of a wiki page as lines of the spec, and what railwright does instead; nothing is run
 ///
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<String, Diagnostic> {
     let bytes = files::read_limited(from, SCRIPT_MAX).map_err(|error| {
         Diagnostic::error("RW1033", format!("{name} cannot be read: {error}"))
             .state("nothing was run")
-            .next("name a script of at most 1 MiB")
+            .next("name a script of at most 256 KiB")
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

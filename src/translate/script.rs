@@ -126,7 +126,7 @@ fn unfolded(command: Command) -> Vec<Command> {
         let export = std::iter::once("export".to_owned()).chain(words.clone().take(assigned).cloned()).collect();
         let rest: Vec<String> = words.skip(assigned).cloned().collect();
         let exported = Command { words: export, ..command.clone() };
-        return std::iter::once(exported).chain((!rest.is_empty()).then(|| Command { words: rest, ..command })).collect();
+        return std::iter::once(exported).chain((!rest.is_empty()).then_some(Command { words: rest, ..command })).collect();
     }
     let Some((file, words)) = command.words.split_last().filter(|_| writes(&command)) else { return vec![command] };
     let Some((_, words)) = words.split_last().filter(|(redirect, _)| redirect.starts_with('>')) else { return vec![command] };

@@ -102,6 +102,8 @@ fn what_the_shell_adds_around_commands_is_not_theirs() {
     let translation = of(written);
     assert_eq!((translation.spec.clone(), translation.is_understood()), (limits, true), "{translation:#?}");
     assert_eq!(translation.answers[0].commands.iter().map(|said| said.line).collect::<Vec<_>>(), [3, 4]);
+    let class = "for d in /sys/class/infiniband/*; do\n  echo 106 > $d/tc/1/traffic_class\ndone";
+    assert!(of(class).is_understood() && of(class).spec["jobs"]["environment"]["NCCL_IB_TC"] == "106", "{:#?}", of(class));
     let options = of("echo 'options erdma compat_mode=Y' | sudo tee -a /etc/modprobe.d/erdma.conf").spec;
     assert_eq!(options, json!({ "fabric": { "kind": "erdma" }, "nodes": [{ "erdma": { "mode": "compat" } }] }));
 }

@@ -293,7 +293,7 @@ fn what_cannot_be_read_is_an_error() {
     --- stderr ---
     error RW1033: nowhere.sh cannot be read: No such file or directory (os error 2)
       state:  nothing was run
-      next:   name a script of at most 1 MiB
+      next:   name a script of at most 256 KiB
     --- exit 1 ---
 
     $ railwright translate --file latin.sh
