@@ -13,7 +13,7 @@
 //!
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `catalog`, `template`, `resource`, `graph`, `module`, `rules` and `plan` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `spec`, `catalog`, `template`, `resource`, `graph`, `module`, `rules`, `translate` and `plan` are pure: bytes and values in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
@@ -30,6 +30,7 @@
 //! - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
 //! - `module`: manifests and templates, which make wishes of the spec's facts.
 //! - `rules`: static checks across layers, as data: what breaks which, what is waived.
+//! - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
 //! - `transport`: SSH and this machine, behind `Reader`, `Prober` and `Writer`.
@@ -57,5 +58,6 @@ pub mod spec;
 pub mod state;
 pub mod system;
 pub mod template;
+pub mod translate;
 pub mod transport;
 pub mod verify;

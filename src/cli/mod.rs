@@ -28,6 +28,7 @@ pub mod show;
 pub mod state;
 mod subject;
 pub mod sudoers;
+pub mod translate;
 pub mod validate;
 pub mod verification;
 pub mod verify;
@@ -68,6 +69,7 @@ pub enum Command {
     Explain(explain::Explain),
     Catalog(catalog::Arguments),
     Rules(rules::Rules),
+    Translate(translate::Translate),
     Schema(schema::Schema),
     Lab(lab::Lab),
     Version(version::Version),
@@ -102,6 +104,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
+        Command::Translate(arguments) => translate::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Lab(arguments) => Ok(lab::run(arguments)),
         Command::Version(arguments) => version::run(&arguments),

@@ -23,7 +23,7 @@ pub struct ModuleFiles {
 }
 
 /// Folders below a folder of modules that are no modules: the catalogue and the rules.
-pub(super) const RESERVED: [&str; 2] = ["catalog", "rules"];
+pub(super) const RESERVED: [&str; 3] = ["catalog", "rules", "translations"];
 
 impl ModuleFiles {
     /// The modules among the files of a folder, given as `NAME/module.yaml` and text; `folder` is what messages call it.

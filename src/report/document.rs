@@ -12,6 +12,7 @@ use crate::rules::{Rule, RuleSet, Waived};
 use crate::spec::Sources;
 use crate::spec::schema::named;
 use crate::state::Outcome;
+use crate::translate::{Answer, Conflict, Translation};
 use crate::verify::{Verdict, VerifyReport};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -273,6 +274,33 @@ impl VersionDocument {
     }
 }
 
+/// `translate --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TranslationDocument<'a> {
+    format_version: &'static str,
+    /// Every command was understood (exit code 0).
+    understood: bool,
+    /// What the commands say, in the order of the script.
+    answers: &'a [Answer],
+    /// The spec lines of all of them together.
+    spec: &'a Value,
+    /// Where commands say different things.
+    conflicts: &'a [Conflict],
+}
+
+impl<'a> TranslationDocument<'a> {
+    /// Of a script.
+    pub fn of(translation: &'a Translation) -> Self {
+        TranslationDocument {
+            format_version: FORMAT_VERSION,
+            understood: translation.is_understood(),
+            answers: &translation.answers,
+            spec: &translation.spec,
+            conflicts: &translation.conflicts,
+        }
+    }
+}
+
 /// A document with a line break at its end.
 pub fn text(document: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
@@ -284,7 +312,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 12] = [
+const DOCUMENTS: [(&str, Make); 13] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -297,6 +325,7 @@ const DOCUMENTS: [(&str, Make); 12] = [
     ("rules", || schemars::schema_for!(RulesDocument<'_>)),
     ("version", || schemars::schema_for!(VersionDocument)),
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
+    ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
 ];
 
 /// Their names.

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod progress;
 pub mod rollout;
 pub mod sudoers;
+pub mod translation;
 pub mod unread;
 pub mod value;
 pub mod verify;

@@ -22,6 +22,7 @@ mod rollout;
 mod server;
 mod support;
 mod timer;
+mod translate;
 #[path = "../transport/user.rs"]
 mod user;
 mod validate;

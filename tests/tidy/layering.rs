@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["spec"],
     &["catalog", "template"],
     &["module"],
-    &["rules"],
+    &["rules", "translate"],
     &["plan"],
     &["state", "transport"],
     &["observe"],
@@ -22,7 +22,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "template", "module", "rules", "plan"];
+const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "template", "module", "rules", "translate", "plan"];
 
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",

@@ -1,0 +1,73 @@
+//! `railwright translate`: commands of wiki pages as spec lines. Nothing is run.
+
+use super::{Exit, Failure};
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::report::out::Look;
+use crate::report::{diagnostic, document, out, translation};
+use crate::spec::Sources;
+use crate::system::files;
+use crate::translate;
+use std::path::{Path, PathBuf};
+
+/// The longest script, in bytes.
+const SCRIPT_MAX: u64 = 256 << 10;
+
+/// Say commands of a wiki page as lines of the spec, and what railwright does instead; nothing is run
+///
+/// Ends with 0 where every command was understood, and with 3 where some were not.
+#[derive(Debug, clap::Args)]
+pub struct Translate {
+    /// The commands, as one argument; `-` reads them from the standard input
+    #[arg(required_unless_present = "file", conflicts_with = "file", allow_hyphen_values = true)]
+    commands: Option<String>,
+    /// A script; `-` is the standard input
+    #[arg(long, value_name = "SCRIPT")]
+    file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Translates.
+pub fn run(arguments: &Translate) -> Result<Exit, Failure> {
+    let script = match (&arguments.file, arguments.commands.as_deref()) {
+        (Some(path), _) => read(path)?,
+        (None, Some("-") | None) => read(Path::new("-"))?,
+        (None, Some(commands)) => commands.to_owned(),
+    };
+    let dictionary = translate::load().map_err(|(problems, sources)| Failure::from(problems).with_sources(&sources))?;
+    let translated = translate::translate(&script, &dictionary)?;
+    if translated.answers.is_empty() {
+        return Err(Diagnostic::error("RW1033", "there is no command to translate")
+            .next("give a command as one argument, or a script: railwright translate --file script.sh")
+            .into());
+    }
+    if arguments.json {
+        out::print(&document::text(&document::TranslationDocument::of(&translated)));
+    } else {
+        out::print(&translation::screen(&translated));
+    }
+    let warnings = translation::conflicts(&translated.conflicts);
+    if !warnings.is_empty() {
+        out::note(&diagnostic::text(&warnings, &Sources::default(), Look::of_stderr()));
+    }
+    Ok(if translated.is_understood() { Exit::Done } else { Exit::Incomplete })
+}
+
+fn read(path: &Path) -> Result<String, Diagnostic> {
+    let standard = path == Path::new("-");
+    let name = if standard { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
+    let from = if standard { Path::new("/dev/stdin") } else { path };
+    let bytes = files::read_limited(from, SCRIPT_MAX).map_err(|error| {
+        Diagnostic::error("RW1033", format!("{name} cannot be read: {error}"))
+            .state("nothing was run")
+            .next("name a script of at most 256 KiB")
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Diagnostic::error("RW1033", format!("{name} is not UTF-8 from byte {at} on"))
+            .state("nothing was run")
+            .next("save the file as UTF-8")
+    })
+}

@@ -1,0 +1,173 @@
+//! The screen of `translate`: what each command says as spec lines, what railwright does instead, and all of it together.
+
+use super::wrap::{COLUMNS, labelled, rule as heading};
+use crate::base::text::{clean, counted, one_line};
+use crate::base::{Diagnostic, text};
+use crate::translate::{Answer, Conflict, Covers, Said, Sort, Translation};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Characters of a command on the screen.
+const COMMAND_MAX: usize = 90;
+
+/// The whole screen.
+pub fn screen(translation: &Translation) -> String {
+    let mut out = translation.answers.iter().map(answer).collect::<Vec<_>>().join("\n");
+    let with_lines = translation.answers.iter().filter(|answer| answer.lines().is_some()).count();
+    if with_lines > 1 {
+        out.push_str(&heading("ALL TOGETHER, for the spec"));
+        out.push_str(&yaml(&translation.spec, "  "));
+    }
+    if with_lines > 0 {
+        let hint = "These are parts of a spec: `fabric` has a `kind` too, each entry of `nodes` a `name`, `gpu` and `nics` a `model`; \
+                    `railwright validate` says what is missing.";
+        out.push('\n');
+        out.push_str(&labelled("", hint, COLUMNS));
+    }
+    format!("{}\n{}", clean(&out), summary(translation))
+}
+
+/// How many commands were understood.
+fn summary(translation: &Translation) -> String {
+    let commands = |answers: &mut dyn Iterator<Item = &Answer>| {
+        answers.flat_map(|answer| &answer.commands).map(|said| (said.line, said.text.as_str())).collect::<BTreeSet<_>>().len()
+    };
+    let all = commands(&mut translation.answers.iter());
+    let not = commands(&mut translation.answers.iter().filter(|answer| !answer.is_understood()));
+    let understood = if not == 0 { "all understood".to_owned() } else { format!("{not} of them not understood, or not wholly") };
+    format!("{}, {understood}. Nothing was run.\n", counted(all, "command"))
+}
+
+fn answer(answer: &Answer) -> String {
+    let mut out = commands(&answer.commands);
+    match answer.sort {
+        Sort::Unknown => {
+            let what = if answer.left.is_empty() { "no translation of this command" } else { "no translation of this part of it" };
+            out.push_str(&field("not known", what));
+        }
+        Sort::Aside => out.push_str(&field("does", &format!("{}: {}", answer.does, answer.why))),
+        Sort::Set | Sort::Look | Sort::Open => {
+            if let Some(spec) = &answer.spec {
+                out.push_str(if answer.better.is_some() { "  the same\n" } else { "  spec\n" });
+                out.push_str(&yaml(spec, "    "));
+            }
+            if let Some(better) = &answer.better {
+                out.push_str("  better\n");
+                out.push_str(&yaml(better, "    "));
+            }
+            for (label, text) in
+                [("does", answer.does.as_str()), ("why", &answer.why), ("by", &by(&answer.covers)), ("source", &answer.source)]
+            {
+                if !text.is_empty() {
+                    out.push_str(&field(label, text));
+                }
+            }
+        }
+    }
+    if !answer.left.is_empty() {
+        let left: Vec<String> = answer.left.iter().map(|word| format!("`{}`", one_line(word, 60))).collect();
+        out.push_str(&field("left over", &left.join(", ")));
+    }
+    out
+}
+
+fn field(label: &str, text: &str) -> String {
+    labelled(&format!("  {label:<10} "), text, COLUMNS)
+}
+
+/// The commands, one that stands there several times once.
+fn commands(commands: &[Said]) -> String {
+    let mut texts: Vec<(&str, Vec<usize>)> = Vec::new();
+    for said in commands {
+        match texts.iter_mut().find(|(text, _)| *text == said.text) {
+            Some((_, lines)) => lines.push(said.line),
+            None => texts.push((&said.text, vec![said.line])),
+        }
+    }
+    let line = |(text, lines): &(&str, Vec<usize>)| {
+        let numbers = lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        format!("{numbers}: {}\n", one_line(text, COMMAND_MAX))
+    };
+    texts.iter().map(line).collect()
+}
+
+/// What does it, in words.
+fn by(covers: &Covers) -> String {
+    let group = |word: &str, names: &[String]| (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")));
+    let plural = |word: &str, names: &[String]| if names.len() == 1 { word.to_owned() } else { format!("{word}s") };
+    [
+        group(&plural("module", &covers.modules), &covers.modules),
+        group(&plural("rule", &covers.rules), &covers.rules),
+        group("verify:", &covers.verify),
+        group("drift:", &covers.drift),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join("; ")
+}
+
+/// Spec lines as YAML, each line after `indent`.
+pub fn yaml(spec: &Value, indent: &str) -> String {
+    let mut out = String::new();
+    block(spec, indent, &mut out);
+    out
+}
+
+fn block(value: &Value, indent: &str, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                out.push_str(&format!("{indent}{}:", scalar(&Value::from(key.as_str()))));
+                below(value, indent, out);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                let mut text = String::new();
+                below(item, indent, &mut text);
+                // the first line of what an entry holds stands behind its dash
+                let text = text.trim_start_matches('\n').trim_start();
+                out.push_str(&format!("{indent}- {text}"));
+            }
+        }
+        other => out.push_str(&format!("{indent}{}\n", scalar(other))),
+    }
+}
+
+/// What stands behind a key or a dash.
+fn below(value: &Value, indent: &str, out: &mut String) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            out.push('\n');
+            block(value, &format!("{indent}  "), out);
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push('\n');
+            block(value, &format!("{indent}  "), out);
+        }
+        Value::Object(_) => out.push_str(" {}\n"),
+        Value::Array(_) => out.push_str(" []\n"),
+        other => out.push_str(&format!(" {}\n", scalar(other))),
+    }
+}
+
+/// A text without quotes where YAML takes it for the same text, with the quotes of JSON elsewhere.
+fn scalar(value: &Value) -> String {
+    let Value::String(text) = value else { return value.to_string() };
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
+    if plain { text.clone() } else { Value::from(text::clean_line(text)).to_string() }
+}
+
+/// Where commands say different things, as warnings.
+pub fn conflicts(conflicts: &[Conflict]) -> Vec<Diagnostic> {
+    let warning = |conflict: &Conflict| {
+        let (earlier, later) = (one_line(&conflict.earlier.to_string(), 60), one_line(&conflict.later.to_string(), 60));
+        Diagnostic::warning("RW1036", format!("the commands say {earlier} and {later} for `{}`", one_line(&conflict.path, 80)))
+            .effect(format!("the spec lines for all of them together say {later}"))
+            .next("decide which of the two is right; hosts that differ are groups of their own in `nodes`")
+    };
+    conflicts.iter().take(20).map(warning).collect()
+}

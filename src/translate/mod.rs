@@ -1,0 +1,17 @@
+//! What commands of wiki pages say, in the words of the spec. Nothing is run: a script is text, and stays text.
+//!
+//! `script` (a script as commands of words) -> `load` (the shipped translations, `modules/translations/*.yaml`, each with a
+//! `pattern` of words) -> `answer` (what each command says) -> `merge` (all of it as one spec, where two commands differ).
+
+mod answer;
+mod load;
+mod merge;
+mod pattern;
+mod script;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, Said, Sort, Translation, translate};
+pub use load::{Covers, Dictionary, Entry, TRANSLATIONS_FOLDER, load};
+pub use merge::Conflict;
+pub use script::Command;

@@ -1,0 +1,231 @@
+//! Patterns of words: `ip link set`, `dev {netdev}`, `apt-get|apt`, `mlnx-ofed*`. A pattern is a list of groups. The first
+//! stands at the begin of a command; the others anywhere after it, in any order, each word of a command in one group only.
+//! A group that begins with `?` may be missing. `{name}` takes a text, `{name:number}` one of a sort.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A longer word is none of a command that we know.
+const WORD_MAX: usize = 300;
+/// Names, sorts and texts of what a pattern took.
+pub type Captures = BTreeMap<String, Captured>;
+
+/// What a place in a pattern took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Captured {
+    /// As it is written.
+    pub said: String,
+    /// As the spec has it.
+    pub value: Value,
+}
+
+/// What may stand in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Any text.
+    Text,
+    /// A whole number; the spec has a number.
+    Number,
+    /// A whole number; the spec has text.
+    Digits,
+    /// A release such as `12-4` in the name of a package; the spec has `12.4`.
+    Release,
+    /// Eight switches of which one is on; the spec has its place, from 0.
+    Mask,
+    /// A traffic class without ECN; the spec has its DSCP.
+    Class,
+    /// A traffic class with ECT(0); the spec has its DSCP.
+    EcnClass,
+    /// An address or the name of a host.
+    Server,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Any,
+    Place(String, Form),
+}
+
+/// What one word must be: one of several.
+#[derive(Debug, Clone)]
+pub struct Word(Vec<Vec<Part>>);
+
+#[derive(Debug, Clone)]
+struct Group {
+    optional: bool,
+    words: Vec<Word>,
+}
+
+/// A pattern of a whole command.
+#[derive(Debug, Clone)]
+pub struct Pattern(Vec<Group>);
+
+impl Word {
+    /// Reads one.
+    pub fn read(text: &str) -> Result<Word, String> {
+        text.split('|').map(parts).collect::<Result<_, _>>().map(Word)
+    }
+
+    /// Whether a word is one of these; what it gives comes into `captures`.
+    pub fn matches(&self, word: &str, captures: &mut Captures) -> bool {
+        word.len() <= WORD_MAX && self.0.iter().any(|parts| fits(parts, word, captures))
+    }
+
+    fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().filter_map(|part| if let Part::Place(name, _) = part { Some(name.as_str()) } else { None })
+    }
+}
+
+impl Pattern {
+    /// Reads one from its groups.
+    pub fn read(groups: &[String]) -> Result<Pattern, String> {
+        let group = |text: &String| {
+            let bare = text.trim_start_matches('?');
+            let words = shlex::split(bare).filter(|words| !words.is_empty()).ok_or("a group has no words")?;
+            let words = words.iter().map(|word| Word::read(word)).collect::<Result<_, _>>()?;
+            Ok(Group { optional: bare.len() < text.len(), words })
+        };
+        let groups: Vec<Group> = groups.iter().map(group).collect::<Result<_, String>>()?;
+        match groups.first() {
+            Some(first) if !first.optional => Ok(Pattern(groups)),
+            _ => Err("a pattern begins with a group that must be there".to_owned()),
+        }
+    }
+
+    /// The names of what it takes in any case.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|group| !group.optional).flat_map(|group| &group.words).flat_map(Word::places)
+    }
+
+    /// What a command gives, and which of its words were taken; nothing where it is another command.
+    pub fn matches(&self, words: &[String]) -> Option<(Captures, Vec<bool>)> {
+        let mut captures = Captures::new();
+        let mut used = vec![false; words.len()];
+        for (number, group) in self.0.iter().enumerate() {
+            let starts = if number == 0 { 0..1 } else { 1..words.len() };
+            let found = starts.into_iter().find_map(|at| group.at(words, &used, at));
+            match found {
+                Some((taken, length, at)) => {
+                    captures.extend(taken);
+                    used[at..at + length].fill(true);
+                }
+                None if group.optional => {}
+                None => return None,
+            }
+        }
+        Some((captures, used))
+    }
+}
+
+impl Group {
+    /// What the group takes at this place, and how many words.
+    fn at(&self, words: &[String], used: &[bool], at: usize) -> Option<(Captures, usize, usize)> {
+        let mut captures = Captures::new();
+        // An option and its value may be one word: `--pfc=0,0,0,1,0,0,0,0`.
+        if let [option, value] = &self.words[..]
+            && let Some((name, given)) =
+                words.get(at).filter(|word| word.starts_with("--") && !used[at]).and_then(|word| word.split_once('='))
+            && option.matches(name, &mut captures)
+            && value.matches(given, &mut captures)
+        {
+            return Some((captures, 1, at));
+        }
+        captures.clear();
+        let end = at + self.words.len();
+        let free = words.get(at..end).filter(|_| !used[at..end].contains(&true))?;
+        let fits = self.words.iter().zip(free).all(|(pattern, word)| pattern.matches(word, &mut captures));
+        fits.then_some((captures, self.words.len(), at))
+    }
+}
+
+fn parts(text: &str) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '*']) {
+        if at > 0 {
+            parts.push(Part::Text(rest[..at].to_owned()));
+        }
+        if rest[at..].starts_with('*') {
+            parts.push(Part::Any);
+            rest = &rest[at + 1..];
+            continue;
+        }
+        let (place, after) = rest[at + 1..].split_once('}').ok_or_else(|| format!("`{text}` has a brace that is not closed"))?;
+        let (name, form) = place.split_once(':').unwrap_or((place, "text"));
+        parts.push(Part::Place(name.to_owned(), Form::read(form)?));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest.to_owned()));
+    }
+    Ok(parts)
+}
+
+/// Whether the parts make up the whole text.
+fn fits(parts: &[Part], text: &str, captures: &mut Captures) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return text.is_empty() };
+    match first {
+        Part::Text(literal) => text.strip_prefix(literal.as_str()).is_some_and(|after| fits(rest, after, captures)),
+        Part::Any => ends(text).any(|end| fits(rest, &text[end..], captures)),
+        Part::Place(name, form) => ends(text).filter(|end| *end > 0).any(|end| {
+            let Some(value) = form.value(&text[..end]) else { return false };
+            if !fits(rest, &text[end..], captures) {
+                return false;
+            }
+            captures.insert(name.clone(), Captured { said: text[..end].to_owned(), value });
+            true
+        }),
+    }
+}
+
+/// The places where a text can be cut, its end among them.
+fn ends(text: &str) -> impl Iterator<Item = usize> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()])
+}
+
+impl Form {
+    fn read(name: &str) -> Result<Form, String> {
+        Ok(match name {
+            "text" => Form::Text,
+            "number" => Form::Number,
+            "digits" => Form::Digits,
+            "release" => Form::Release,
+            "mask" => Form::Mask,
+            "class" => Form::Class,
+            "ecn-class" => Form::EcnClass,
+            "server" => Form::Server,
+            other => return Err(format!("there is no sort `{other}` of places")),
+        })
+    }
+
+    /// The value that the spec has for a text; nothing where the text is of another sort.
+    fn value(self, text: &str) -> Option<Value> {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = || text.parse::<u32>().ok().filter(|_| digits);
+        let class = |ecn: u32| number().filter(|class| *class < 256 && class % 4 == ecn).map(|class| Value::from(class / 4));
+        match self {
+            Form::Text => Some(Value::from(text)),
+            Form::Number => number().map(Value::from),
+            Form::Digits => digits.then(|| Value::from(text)),
+            Form::Release => {
+                let numbers: Vec<&str> = text.split(['-', '.']).collect();
+                let sound = numbers.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+                sound.then(|| Value::from(numbers.join(".")))
+            }
+            Form::Mask => {
+                let switches: Vec<&str> = text.split(',').collect();
+                let sound = switches.len() == 8 && switches.iter().all(|switch| ["0", "1"].contains(switch));
+                let on = switches.iter().position(|switch| *switch == "1")?;
+                (sound && switches.iter().filter(|switch| **switch == "1").count() == 1).then(|| Value::from(on))
+            }
+            Form::Class => class(0),
+            Form::EcnClass => class(2),
+            Form::Server => {
+                let named = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+                    && text.contains(|c: char| c.is_ascii_alphabetic() || ".:".contains(c));
+                named.then(|| Value::from(text))
+            }
+        }
+    }
+}
