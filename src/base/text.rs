@@ -5,10 +5,15 @@ pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => c,
-            c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => '\u{fffd}',
+            c if c.is_control() || is_unseen(c) => '\u{fffd}',
             c => c,
         })
         .collect()
+}
+
+/// Characters that show nothing and change how others are shown or read.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The text as one line and with all its blanks: a line end in it is made visible too, so that no name can begin a line

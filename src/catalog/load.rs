@@ -183,8 +183,9 @@ impl Reading {
         let identity = row.identity();
         for name in std::iter::once(&identity).chain(row.aliases()) {
             let before = self.names.insert((R::KEY, name.clone()), (identity.clone(), label.clone(), own));
-            if let Some((_, first, first_own)) = before
-                && first_own == own
+            // A row of the inventory takes the place of a shipped one by its name alone: an alias of another row stays that row's.
+            if let Some((other, first, first_own)) = before
+                && (first_own == own || other != identity)
             {
                 let message = format!("two rows of `{}` are called `{}`", R::KEY, crate::base::text::one_line(name, 60));
                 let again = Label { text: "again here".to_owned(), ..label.clone() };
@@ -196,7 +197,11 @@ impl Reading {
     }
 
     fn finish(self) -> Result<Catalog, CatalogProblems> {
-        let Reading { catalog, problems, .. } = self;
+        let Reading { mut catalog, problems, .. } = self;
+        catalog.gpu.index();
+        catalog.nic.index();
+        catalog.instance.index();
+        catalog.os.index();
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(CatalogProblems { diagnostics: problems, sources: catalog.sources });
         }
@@ -204,8 +209,20 @@ impl Reading {
     }
 }
 
+/// The most characters of a name.
+const NAME_MAX: usize = 64;
+
 /// A row without a name or a source is none: what nobody can look up is not known.
 fn lacking<R: Row>(row: &R, label: &Label) -> Option<Diagnostic> {
+    let is_name =
+        |name: &str| !name.trim().is_empty() && name.chars().count() <= NAME_MAX && crate::base::text::one_line(name, NAME_MAX) == name;
+    if let Some(name) =
+        std::iter::once(row.name()).chain(row.aliases().iter().map(String::as_str)).find(|name| !name.is_empty() && !is_name(name))
+    {
+        let shown = crate::base::text::one_line(name, NAME_MAX);
+        let problem = Diagnostic::error("RW0220", format!("`{shown}` cannot be a name of `{}`", R::KEY)).labelled(label.clone());
+        return Some(problem.next(format!("write one line of at most {NAME_MAX} characters that can be seen")));
+    }
     let lacking = [("name", row.name()), ("source", row.source())].into_iter().find(|(_, text)| text.trim().is_empty())?;
     let message = format!("a row of `{}` has an empty `{}`", R::KEY, lacking.0);
     Some(Diagnostic::error("RW0220", message).labelled(label.clone()).next("every row has a name, and says where it was taken from"))

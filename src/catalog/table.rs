@@ -73,32 +73,36 @@ pub struct Entry<R> {
 #[derive(Debug, Clone)]
 pub struct Table<R> {
     entries: Vec<Entry<R>>,
-    by_name: HashMap<String, usize>,
+    by_identity: HashMap<String, usize>,
+    by_alias: HashMap<String, usize>,
 }
 
 impl<R> Default for Table<R> {
     fn default() -> Self {
-        Table { entries: Vec::new(), by_name: HashMap::new() }
+        Table { entries: Vec::new(), by_identity: HashMap::new(), by_alias: HashMap::new() }
     }
 }
 
 impl<R: Row> Table<R> {
     /// Adds a row, in the place of one that is the same; that one comes back.
     pub(super) fn put(&mut self, entry: Entry<R>) -> Option<Entry<R>> {
-        let identity = entry.row.identity();
-        let old = self.entries.iter().position(|known| known.row.identity() == identity);
-        let old = old.map(|at| self.entries.remove(at));
-        self.entries.push(entry);
-        self.by_name = HashMap::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            for alias in entry.row.aliases() {
-                self.by_name.entry(alias.clone()).or_insert(at);
+        match self.by_identity.get(&entry.row.identity()) {
+            Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
+            None => {
+                self.by_identity.insert(entry.row.identity(), self.entries.len());
+                self.entries.push(entry);
+                None
             }
         }
+    }
+
+    /// Makes the rows findable by their aliases, once all are there; a name goes before an alias.
+    pub(super) fn index(&mut self) {
         for (at, entry) in self.entries.iter().enumerate() {
-            self.by_name.insert(entry.row.identity(), at);
+            for alias in entry.row.aliases() {
+                self.by_alias.entry(alias.clone()).or_insert(at);
+            }
         }
-        old
     }
 
     /// The row of this name or alias.
@@ -108,7 +112,7 @@ impl<R: Row> Table<R> {
 
     /// The same with its place.
     pub fn entry(&self, name: &str) -> Option<&Entry<R>> {
-        self.by_name.get(name).map(|at| &self.entries[*at])
+        self.by_identity.get(name).or_else(|| self.by_alias.get(name)).map(|at| &self.entries[*at])
     }
 
     /// All rows.

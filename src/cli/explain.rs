@@ -4,7 +4,7 @@ use super::knowledge::Knowledge;
 use super::{Exit, Failure, explain_host};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
-use crate::report::{knowledge, out, wrap};
+use crate::report::{document, knowledge, out, wrap};
 use include_dir::{Dir, include_dir};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,10 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
     }
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = pages().find(|(name, _)| *name == code) {
+        if arguments.json {
+            let only = Diagnostic::error("RW1032", format!("the page of {code} is text; rules and hosts are explained as JSON"));
+            return Err(only.next(format!("railwright explain {code}")).into());
+        }
         out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
         return Ok(Exit::Done);
     }
@@ -42,7 +46,10 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
         None => Knowledge::read("", &[])?,
     };
     if let Some(rule) = known.rules.rules.get(&code) {
-        out::print(&knowledge::rule(rule));
+        match arguments.json {
+            true => out::print(&document::text(&document::RulesDocument::of([rule]))),
+            false => out::print(&knowledge::rule(rule)),
+        }
         return Ok(Exit::Done);
     }
     let near = nearest(&code, pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)));

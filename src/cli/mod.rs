@@ -79,7 +79,7 @@ pub enum Command {
 pub fn run(arguments: Arguments) -> Exit {
     let exit = run_command(arguments.command).unwrap_or_else(|failure| failure.show());
     // A result that could not be written was not delivered, whatever the command thinks.
-    if let (Exit::Done, Some(why)) = (exit, out::failure()) {
+    if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) = (exit, out::failure()) {
         out::note(&format!("the output could not be written: {why}"));
         return Exit::Failed;
     }

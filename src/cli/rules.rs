@@ -21,7 +21,7 @@ pub fn run(arguments: &Rules) -> Result<Exit, Failure> {
         None => Knowledge::read("", &[])?,
     };
     if arguments.json {
-        out::print(&document::text(&document::RulesDocument::of(&known.rules)));
+        out::print(&document::text(&document::RulesDocument::of(known.rules.rules.values())));
     } else {
         out::print(&knowledge::rules(&known.rules));
     }

@@ -8,6 +8,7 @@ use crate::report::diagnostic;
 use crate::report::document::{self, SpecSummary, ValidationDocument};
 use crate::report::knowledge;
 use crate::report::out::{self, Look};
+use crate::rules::untrue;
 use crate::spec::Sources;
 use crate::system::clock;
 use std::path::PathBuf;
@@ -34,8 +35,13 @@ pub fn run(arguments: &Validate) -> Exit {
     }
     let judgement = read.knowledge.judge(&read.loaded, clock::now().get(..10).unwrap_or_default());
     let sources = read.knowledge.sources(&read.loaded.sources);
-    let found: Vec<Diagnostic> =
-        judgement.diagnostics().into_iter().chain(read.warnings.iter().cloned()).chain(read.knowledge.overrides()).collect();
+    let found: Vec<Diagnostic> = judgement
+        .diagnostics()
+        .into_iter()
+        .chain(read.warnings.iter().cloned())
+        .chain(read.knowledge.overrides())
+        .chain(untrue(&read.knowledge.rules, &read.knowledge.catalog))
+        .collect();
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return invalid(&shown, &found, &sources, arguments.json);
     }

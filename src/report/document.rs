@@ -8,7 +8,7 @@ use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::resource::Observation;
-use crate::rules::{Rule, RuleSet, Waived};
+use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
 use crate::spec::schema::named;
 use crate::state::Outcome;
@@ -223,8 +223,8 @@ pub struct RuleDocument<'a> {
 }
 
 impl<'a> RulesDocument<'a> {
-    /// Of a set.
-    pub fn of(set: &'a RuleSet) -> Self {
+    /// Of these rules.
+    pub fn of(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
         let rule = |rule: &'a Rule| RuleDocument {
             code: &rule.code,
             title: &rule.title,
@@ -237,7 +237,7 @@ impl<'a> RulesDocument<'a> {
             source: &rule.source,
             own: rule.own,
         };
-        RulesDocument { format_version: FORMAT_VERSION, rules: set.rules.values().map(rule).collect() }
+        RulesDocument { format_version: FORMAT_VERSION, rules: rules.into_iter().map(rule).collect() }
     }
 }
 

@@ -47,7 +47,8 @@ pub struct JobFacts {
     /// The DSCP of that traffic class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u32>,
-    /// The priority that the fabric's map gives to that DSCP; 0 where the map does not name it.
+    /// The priority that the fabric's map gives to that DSCP; an eighth of the DSCP where the map does not name it, as NICs have it
+    /// from the start (mlnx_qos shows `prio:3 dscp:31,30,...,24`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
 }
@@ -98,6 +99,8 @@ pub struct HostFacts {
     /// Its version, such as `5.15`; the operating system's first one unless the spec names a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_version: Option<String>,
+    /// True for a real-time kernel, by its name.
+    pub realtime: bool,
     /// Whether Secure Boot is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secure_boot: Option<bool>,
@@ -217,7 +220,7 @@ pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
 }
 
 fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> JobFacts {
-    let traffic_class = jobs.environment.get("NCCL_IB_TC").and_then(|text| text.trim().parse::<u32>().ok());
+    let traffic_class = jobs.environment.get("NCCL_IB_TC").and_then(|text| text.trim().parse::<u8>().ok()).map(u32::from);
     // the two lowest bits of the traffic class are ECN (RFC 3168), the six above them the DSCP (RFC 2474)
     let dscp = traffic_class.map(|class| class >> 2);
     let mapped = |dscp: u32| {
@@ -235,7 +238,7 @@ fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> Job
         }),
         traffic_class,
         dscp,
-        priority: dscp.map(|dscp| mapped(dscp).map_or(0, u32::from)),
+        priority: dscp.map(|dscp| mapped(dscp).map_or(dscp >> 3, u32::from)),
     }
 }
 
@@ -275,6 +278,7 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
         os: group.os.clone(),
         kernel_version: group.kernel.as_deref().and_then(version).or_else(|| system.as_ref().map(|row| row.kernel.clone())),
         system,
+        realtime: group.kernel.as_deref().is_some_and(is_realtime),
         kernel: group.kernel.clone(),
         secure_boot: group.secure_boot,
         iommu: group.iommu,
@@ -287,6 +291,15 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
         erdma: group.erdma.clone(),
         tuning: group.tuning.clone(),
     }
+}
+
+/// `6.8.1-1015-realtime`, `6.1.0-18-rt-amd64`, `4.18.0-372.9.1.rt7.166.el8`, `6.6.30+rt30`.
+fn is_realtime(kernel: &str) -> bool {
+    let is = |part: &str| {
+        let numbered = part.strip_prefix("rt").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        numbered || part == "realtime"
+    };
+    kernel.split(['-', '.', '+', '_', '~']).any(is)
 }
 
 fn gpu_facts(gpu: &Gpu, catalog: &Catalog) -> GpuFacts {

@@ -1,9 +1,10 @@
 //! Rules applied to a spec: what breaks which, where, on which hosts, and what of it is waived.
 
 use super::facts::{classes, cluster_facts};
-use super::load::{Rule, RuleSet, Scope};
+use super::rule::{Rule, RuleSet, Scope};
 use super::sort::{Known, Sort, sorts};
 use super::waiver::{self, Waived};
+use crate::base::text::one_line;
 use crate::base::{Diagnostic, Label, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
@@ -117,7 +118,9 @@ impl Judging<'_> {
         let diagnostic = match made {
             Ok(None) => return,
             Ok(Some((says, mend))) => {
-                let mut diagnostic = Diagnostic::error(rule.code.clone(), says.trim()).effect(rule.means.trim()).next(mend.trim());
+                let mut diagnostic = Diagnostic::error(rule.code.clone(), one_line(&says, TEXT_MAX))
+                    .effect(rule.means.trim())
+                    .next(one_line(&mend, TEXT_MAX));
                 diagnostic.severity = rule.severity;
                 diagnostic.source = Some(rule.source.clone());
                 diagnostic
@@ -159,6 +162,9 @@ fn label(loaded: &Loaded, path: &str, text: &str) -> Option<Label> {
         path = &path[..path.rfind(['.', '['])?];
     }
 }
+
+/// The most characters of what a rule says.
+const TEXT_MAX: usize = 400;
 
 /// The most sorts of hosts of which each two are compared.
 const PAIRED_MAX: usize = 300;

@@ -1,11 +1,12 @@
 //! From the files of rules to rules that can be applied: every name of every template checked against the shape of the facts.
 
 use super::facts::{ClusterFacts, HostFacts};
+use super::rule::{Rule, RuleProblems, RuleSet, Scope};
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::decode::{Failure, decode};
 use crate::spec::model::{Spec, Switch};
-use crate::spec::source::{Source, SourceFile, Sources};
+use crate::spec::source::{Source, SourceFile};
 use crate::spec::yaml::{Document, Kind, NodeId};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
 use crate::template::names;
@@ -13,28 +14,12 @@ use crate::template::shape::{EACH, Shape};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The folder below a folder of modules that holds rules.
 pub const RULES_FOLDER: &str = "rules";
 
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules/rules");
-
-/// How often a rule is asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// Once for the cluster.
-    #[default]
-    Cluster,
-    /// For each class of hosts, as `host`.
-    Host,
-    /// For each two classes of hosts, as `host` and `other`.
-    Pair,
-    /// For each entry of `switches`, as `switch`.
-    Switch,
-}
 
 /// The words of a rule as its file has them.
 #[derive(Debug, Clone, Deserialize)]
@@ -71,68 +56,6 @@ struct Head {
     summary: String,
     #[serde(rename = "rules")]
     _rules: Vec<Value>,
-}
-
-/// A rule, ready to be applied.
-#[derive(Debug, Clone)]
-pub struct Rule {
-    /// Its code, such as `RW2201`.
-    pub code: String,
-    /// A headline.
-    pub title: String,
-    /// The family, which is the name of its file.
-    pub family: String,
-    /// Error or warning.
-    pub severity: Severity,
-    /// How often it is asked.
-    pub scope: Scope,
-    /// What it does to the fabric.
-    pub means: String,
-    /// Further words.
-    pub more: Option<String>,
-    /// Where the fact behind it is said.
-    pub source: String,
-    /// The condition as it is written.
-    pub condition: String,
-    /// The mend as it is written, with its templates.
-    pub mending: String,
-    /// The path in the spec that it is about, such as `host.gpu.driver`.
-    pub path: String,
-    /// A spec, without `cluster`, that keeps the rule.
-    pub passes: Value,
-    /// A spec that breaks it.
-    pub fails: Value,
-    /// Where it stands.
-    pub label: Label,
-    /// True for a rule of the user's own.
-    pub own: bool,
-    pub(super) when: Snippet,
-    pub(super) says: Snippet,
-    pub(super) mend: Snippet,
-    pub(super) document: Arc<Document>,
-    pub(super) engine: Arc<Engine>,
-}
-
-/// All rules, by code.
-#[derive(Debug, Clone, Default)]
-pub struct RuleSet {
-    /// The rules.
-    pub rules: BTreeMap<String, Rule>,
-    /// What each family is about, by its name.
-    pub families: BTreeMap<String, String>,
-    /// The user's rules that stand over shipped ones, as warnings.
-    pub overrides: Vec<Diagnostic>,
-    /// The files, for diagnostics that point into them.
-    pub sources: Sources,
-}
-
-/// Why the rules cannot be used.
-#[derive(Debug, Clone)]
-pub struct RuleProblems {
-    /// All that is wrong.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The files that it points into.
-    pub sources: Sources,
 }
 
 /// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what messages call theirs.
@@ -263,6 +186,12 @@ impl Reading {
                 "codes of your own start with other letters".to_owned(),
             );
         }
+        // A loop in a loop need never end, and no rule needs one.
+        for (key, text) in [("when", &written.when), ("says", &written.says), ("mend", &written.mend)] {
+            if text.contains("{%") {
+                wrong(key, format!("a rule's `{key}` has no tags"), "only `{{ ... }}` can stand here".to_owned());
+            }
+        }
         for (key, text) in [("title", &written.title), ("means", &written.means), ("source", &written.source)] {
             if text.trim().is_empty() {
                 wrong(key, format!("the rule {code} says nothing for `{key}`"), "empty".to_owned());
@@ -301,13 +230,10 @@ impl Reading {
                 return;
             }
             let warning = Diagnostic::warning("RW0223", format!("a rule of your own stands in the place of the shipped {}", written.code));
-            self.set.overrides.push(
-                warning
-                    .labelled(label("yours"))
-                    .labelled(there)
-                    .effect("only your rule is asked")
-                    .next("remove it when the shipped rule says what you need"),
-            );
+            let softer = known.severity == Severity::Error && written.severity == Level::Warning;
+            let effect = if softer { "only your rule is asked, and what was an error is a warning" } else { "only your rule is asked" };
+            let warning = warning.labelled(label("yours")).labelled(there).effect(effect);
+            self.set.overrides.push(warning.next("remove it when the shipped rule says what you need"));
         }
         let rule = Rule {
             code: written.code.clone(),

@@ -2,14 +2,18 @@
 //! it does to the fabric, a mend and the source of the fact behind it. A user's own rules are in `<inventory>/modules/rules`.
 //!
 //! `facts` is what a rule can look at: the spec with the catalogue's rows joined in, one entry a class of hosts that are
-//! alike. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while.
+//! alike. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries a rule by its own.
 
+mod cases;
 pub mod facts;
 mod judge;
 mod load;
+mod rule;
 mod sort;
 mod waiver;
 
+pub use cases::untrue;
 pub use judge::{Finding, Judgement, judge};
-pub use load::{RULES_FOLDER, Rule, RuleProblems, RuleSet, Scope, load};
+pub use load::{RULES_FOLDER, load};
+pub use rule::{Rule, RuleProblems, RuleSet, Scope};
 pub use waiver::Waived;

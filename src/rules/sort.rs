@@ -2,7 +2,7 @@
 //! and a spec may have as many classes of hosts as hosts.
 
 use super::facts::Class;
-use super::load::Rule;
+use super::rule::Rule;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};

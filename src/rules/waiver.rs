@@ -2,7 +2,7 @@
 //! covers nothing, is told as well.
 
 use super::judge::{Finding, Judgement};
-use super::load::RuleSet;
+use super::rule::RuleSet;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, nodeset};
 use crate::spec::Loaded;
@@ -36,7 +36,7 @@ pub(super) fn apply(loaded: &Loaded, rules: &RuleSet, found: Vec<Finding>, today
     let mut judgement = Judgement::default();
     for finding in found {
         let code = finding.diagnostic.code.clone();
-        let own = waivers.iter().filter(|(_, waiver, _)| waiver.code == code);
+        let own = waivers.iter().filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
         let mut left = Some(finding);
         for (index, waiver, hosts) in own {
             let Some(finding) = left.take() else { break };
@@ -49,7 +49,7 @@ pub(super) fn apply(loaded: &Loaded, rules: &RuleSet, found: Vec<Finding>, today
                 continue;
             }
             judgement.waived.push(Waived {
-                code: waiver.code.clone(),
+                code: waiver.code.to_uppercase(),
                 message: covered.diagnostic.message,
                 nodes: covered.diagnostic.subject,
                 reason: waiver.reason.clone(),
@@ -96,9 +96,9 @@ fn hosts_of(waiver: &Waiver) -> Option<BTreeSet<String>> {
 fn note(loaded: &Loaded, rules: &RuleSet, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
     let code = crate::base::text::one_line(&waiver.code, 20);
     let ended = today > waiver.until.as_str();
-    let (key, label, diagnostic) = match rules.rules.contains_key(&waiver.code) {
+    let (key, label, diagnostic) = match rules.rules.contains_key(&waiver.code.to_uppercase()) {
         false => {
-            let near = nearest(&waiver.code, rules.rules.keys().map(String::as_str));
+            let near = nearest(&waiver.code.to_uppercase(), rules.rules.keys().map(String::as_str));
             let next = near.map_or("`railwright rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
             let error = Diagnostic::error("RW0131", format!("there is no rule `{code}` to waive"));
             ("code", "no such rule", error.effect("nothing is waived by it, and what it is meant for counts").next(next))

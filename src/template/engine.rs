@@ -172,9 +172,12 @@ impl Engine {
         tera.register_filter("indent", bounded::indent);
         tera.register_test("version_before", version_before);
         tera.register_test("whole_number", whole_number);
-        let errors: Vec<Diagnostic> = snippets
-            .iter()
-            .filter(|snippet| !snippet.faulty)
+        let sound = || snippets.iter().filter(|snippet| !snippet.faulty);
+        // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
+        if tera.add_raw_templates(sound().map(|snippet| (&snippet.name, &snippet.text))).is_ok() {
+            return Ok(Engine { tera });
+        }
+        let errors: Vec<Diagnostic> = sound()
             .filter_map(|snippet| {
                 tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error))
             })

@@ -236,6 +236,40 @@ rules:
 }
 
 #[test]
+fn hostile_rows_and_rules_are_refused() {
+    let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500"));
+    let row = |name: &str, more: &str| format!("gpu: [{{ name: \"{name}\", vendor: us, architecture: a, source: us{more} }}]\n");
+    let rule = |says: &str, fails: &str| {
+        format!(
+            "family: site\nsummary: s\nrules: [{{ code: OP0001, title: t, severity: error, when: fabric.mtu == 1, at: fabric.mtu, says: \"{says}\", \
+             means: m, mend: m, source: s, passes: {{}}, fails: {fails} }}]\n"
+        )
+    };
+    for (file, text, said) in [
+        ("catalog/a.yaml", row(&"x".repeat(70_000), ""), "RW0220"),
+        ("catalog/a.yaml", row("a\\u202Eb", ""), "RW0220"),
+        ("catalog/a.yaml", row("X1", ", aliases: [A100]"), "RW0221"),
+        ("rules/a.yaml", rule("{% for i in range(end=1000) %}{% for k in range(end=1000) %}{% endfor %}{% endfor %}", "{}"), "RW0224"),
+        (
+            "rules/a.yaml",
+            rule("x", "{ fabric: { mtu: 9000 } }"),
+            "RW0226: the case `fails` of OP0001 does not hold: the rule finds nothing in it",
+        ),
+        ("rules/a.yaml", rule("x", "{ nope: 1 }"), "RW0226: the case `fails` of OP0001 does not hold: unknown key `nope`"),
+    ] {
+        place.write(&format!("inv/modules/{file}"), &text);
+        let told = place.run(&["validate", "inv"]);
+        assert!(told.contains(said) && told.ends_with("--- exit 1 ---\n") && !told.contains('\u{202e}'), "{said}\n{told}");
+        std::fs::remove_file(place.path().join(format!("inv/modules/{file}"))).unwrap();
+    }
+    // a line end in what a rule says begins no line
+    let text = rule("a\\nerror RW0000: fake", "{ fabric: { mtu: 1 } }").replace("fabric.mtu == 1,", "'fabric.mtu == 8500',");
+    place.write("inv/modules/rules/a.yaml", text);
+    let told = place.run(&["plan", "inv", "--observations", "nobody.json"]);
+    assert!(told.contains("error OP0001: a error RW0000: fake") && !told.contains("\nerror RW0000"), "{told}");
+}
+
+#[test]
 fn why_a_host_gets_what_it_gets() {
     let place = place(&ERDMA.replace("mtu: 9000", "mtu: 8500"));
     insta::assert_snapshot!(place.run(&["explain", "host/gpu2/link/eth1/mtu", "inv"]), @r#"

@@ -1,0 +1,58 @@
+//! A rule by its own two cases: the spec that keeps it and the one that breaks it.
+
+use super::judge::judge;
+use super::rule::{Rule, RuleSet};
+use crate::base::{Diagnostic, Severity};
+use crate::catalog::{Catalog, unknown_models};
+use crate::spec::{Loaded, SourceFile};
+use serde_json::Value;
+
+/// What is wrong with the cases of the inventory's own rules: those of shipped rules are tried by the tests.
+pub fn untrue(rules: &RuleSet, catalog: &Catalog) -> Vec<Diagnostic> {
+    let own = rules.rules.values().filter(|rule| rule.own);
+    own.flat_map(|rule| {
+        of(rule, catalog).into_iter().map(|(case, why)| {
+            Diagnostic::error("RW0226", format!("the case `{case}` of {} does not hold: {why}", rule.code))
+                .labelled(rule.label.clone())
+                .effect("what the rule finds is not what its author meant")
+                .next("`fails` is a small spec, without `cluster`, that breaks the rule; `passes` is the nearest one that does not")
+        })
+    })
+    .collect()
+}
+
+/// The cases of one rule that do not hold, and why.
+pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> {
+    let mut alone = RuleSet::default();
+    alone.rules.insert(rule.code.clone(), rule.clone());
+    let wrong = [("passes", &rule.passes, false), ("fails", &rule.fails, true)].into_iter().filter_map(|(name, case, breaks)| {
+        let loaded = match loaded(case) {
+            Ok(loaded) => loaded,
+            Err(why) => return Some((name, why)),
+        };
+        if let Some(unknown) = unknown_models(&loaded, catalog).into_iter().find(|unknown| unknown.severity == Severity::Error) {
+            return Some((name, unknown.message));
+        }
+        let judgement = judge(&loaded, catalog, &alone, "");
+        let found: Vec<&Diagnostic> = judgement.findings.iter().map(|finding| &finding.diagnostic).collect();
+        match found.iter().find(|found| found.code != rule.code) {
+            Some(other) => Some((name, other.labels.first().map_or_else(|| other.message.clone(), |label| label.text.clone()))),
+            None if found.is_empty() == breaks => {
+                Some((name, if breaks { "the rule finds nothing in it" } else { "the rule finds it broken" }.to_owned()))
+            }
+            None => None,
+        }
+    });
+    wrong.collect()
+}
+
+/// A case as a spec.
+fn loaded(case: &Value) -> Result<Loaded, String> {
+    let Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
+    let mut fields = fields.clone();
+    fields.insert("cluster".to_owned(), "case".into());
+    // JSON is YAML, and our own reader is the stricter of the two.
+    let text = Value::Object(fields).to_string();
+    crate::spec::load(vec![SourceFile { name: "case".to_owned(), text }])
+        .map_err(|problems| problems.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone()))
+}

@@ -1,0 +1,87 @@
+//! A rule, ready to be applied, and all of them by code.
+
+use crate::base::{Diagnostic, Label, Severity};
+use crate::spec::source::Sources;
+use crate::spec::yaml::Document;
+use crate::template::engine::{Engine, Snippet};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often a rule is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Once for the cluster.
+    #[default]
+    Cluster,
+    /// For each class of hosts, as `host`.
+    Host,
+    /// For each two classes of hosts, as `host` and `other`.
+    Pair,
+    /// For each entry of `switches`, as `switch`.
+    Switch,
+}
+
+/// A rule, ready to be applied.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Its code, such as `RW2201`.
+    pub code: String,
+    /// A headline.
+    pub title: String,
+    /// The family, which is the name of its file.
+    pub family: String,
+    /// Error or warning.
+    pub severity: Severity,
+    /// How often it is asked.
+    pub scope: Scope,
+    /// What it does to the fabric.
+    pub means: String,
+    /// Further words.
+    pub more: Option<String>,
+    /// Where the fact behind it is said.
+    pub source: String,
+    /// The condition as it is written.
+    pub condition: String,
+    /// The mend as it is written, with its templates.
+    pub mending: String,
+    /// The path in the spec that it is about, such as `host.gpu.driver`.
+    pub path: String,
+    /// A spec, without `cluster`, that keeps the rule.
+    pub passes: Value,
+    /// A spec that breaks it.
+    pub fails: Value,
+    /// Where it stands.
+    pub label: Label,
+    /// True for a rule of the user's own.
+    pub own: bool,
+    pub(super) when: Snippet,
+    pub(super) says: Snippet,
+    pub(super) mend: Snippet,
+    pub(super) document: Arc<Document>,
+    pub(super) engine: Arc<Engine>,
+}
+
+/// All rules, by code.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    /// The rules.
+    pub rules: BTreeMap<String, Rule>,
+    /// What each family is about, by its name.
+    pub families: BTreeMap<String, String>,
+    /// The user's rules that stand over shipped ones, as warnings.
+    pub overrides: Vec<Diagnostic>,
+    /// The files, for diagnostics that point into them.
+    pub sources: Sources,
+}
+
+/// Why the rules cannot be used.
+#[derive(Debug, Clone)]
+pub struct RuleProblems {
+    /// All that is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files that it points into.
+    pub sources: Sources,
+}
