@@ -4,6 +4,7 @@
 mod dependencies;
 mod layering;
 mod pages;
+mod seeds;
 mod sizes;
 
 use std::path::{Path, PathBuf};
