@@ -4,10 +4,12 @@ use crate::room::{Room, runtime};
 use proptest::sample::Index;
 use railwright::apply::{Past, apply, status, steps};
 use railwright::base::{Diagnostic, Target, nodeset};
+use railwright::catalog::{self, Catalog};
 use railwright::cli::recording;
 use railwright::plan::{Plan, content, file};
 use railwright::report;
 use railwright::resource::{Observation, Wish, host, kind_named, kinds};
+use railwright::rules::{self, RuleSet};
 use railwright::spec::{self, SourceFile, Sources};
 use railwright::state::journal::{Chain, Entry};
 use railwright::state::sightings::Sightings;
@@ -39,6 +41,9 @@ pub struct Door {
 /// All of them.
 pub const DOORS: &[Door] = &[
     Door { name: "spec", seeds: specs, open: open_spec, sealed: None },
+    Door { name: "catalogue", seeds: || data("catalog"), open: open_catalogue, sealed: None },
+    Door { name: "rules", seeds: || data("rules"), open: open_rules, sealed: None },
+    Door { name: "script", seeds: scripts, open: open_script, sealed: None },
     Door { name: "node-set", seeds: node_sets, open: open_node_set, sealed: None },
     Door { name: "observation", seeds: observations, open: open_observation, sealed: Some(json_with) },
     Door { name: "plan", seeds: || vec![run().plan.clone()], open: open_plan, sealed: Some(plan_with) },
@@ -77,7 +82,8 @@ fn run() -> &'static Left {
 /// An error has a code, the code has a page, and it is told like any other.
 fn told(diagnostics: &[Diagnostic], sources: &Sources) -> Opened {
     for diagnostic in diagnostics {
-        if !Path::new("docs/codes").join(format!("{}.md", diagnostic.code)).exists() {
+        let has_page = Path::new("docs/codes").join(format!("{}.md", diagnostic.code)).exists();
+        if !has_page && !known().1.rules.contains_key(&*diagnostic.code) {
             return Err(format!("an error without a page: {diagnostic:?}"));
         }
     }
@@ -104,8 +110,79 @@ fn specs() -> Vec<Vec<u8>> {
 fn open_spec(bytes: &[u8]) -> Opened {
     let text = String::from_utf8_lossy(bytes).into_owned();
     match spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]) {
-        Ok(loaded) => told(&loaded.warnings, &loaded.sources),
+        Ok(loaded) => {
+            let (catalog, rules) = known();
+            let mut screens = told(&loaded.warnings, &loaded.sources)?;
+            screens.extend(told(&rules::judge(&loaded, catalog, rules, "2026-01-01").diagnostics(), &loaded.sources)?);
+            screens.extend(told(&catalog::unknown_models(&loaded, catalog), &loaded.sources)?);
+            Ok(screens)
+        }
         Err(problems) => told(&problems.diagnostics, &problems.sources),
+    }
+}
+
+/// The shipped catalogue and rules.
+fn known() -> &'static (Catalog, RuleSet) {
+    static KNOWN: OnceLock<(Catalog, RuleSet)> = OnceLock::new();
+    KNOWN.get_or_init(|| (catalog::load("", []).unwrap(), rules::load("", []).unwrap()))
+}
+
+/// Files of the product's own data, as an inventory may hold them.
+fn data(folder: &str) -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir(Path::new("modules").join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).collect();
+    files.sort();
+    files.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+fn own(bytes: &[u8]) -> [(String, String); 1] {
+    [("x.yaml".to_owned(), String::from_utf8_lossy(bytes).into_owned())]
+}
+
+fn open_catalogue(bytes: &[u8]) -> Opened {
+    match catalog::load("own", own(bytes)) {
+        Ok(catalog) => Ok(vec![
+            report::knowledge::rows(&catalog.gpu, &["architecture", "note"]),
+            report::knowledge::rows(&catalog.nic, &["driver", "fabrics"]),
+            catalog.os.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+        ]),
+        Err(problems) => told(&problems.diagnostics, &problems.sources),
+    }
+}
+
+/// Loaded over the shipped ones, listed, explained, tried by their own cases, and asked of a spec.
+fn open_rules(bytes: &[u8]) -> Opened {
+    let set = match rules::load("own", own(bytes)) {
+        Ok(set) => set,
+        Err(problems) => return told(&problems.diagnostics, &problems.sources),
+    };
+    let mut screens = vec![report::knowledge::rules(&set)];
+    screens.extend(set.rules.values().filter(|rule| rule.own).map(report::knowledge::rule));
+    let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-a100/cluster.yaml").unwrap()).into_owned();
+    let loaded = spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
+    let found = rules::judge(&loaded, &known().0, &set, "2026-01-01").diagnostics();
+    // a user's own codes have no page
+    screens.push(report::diagnostic::text(&found, &set.sources, report::out::Look::PLAIN));
+    screens.push(report::diagnostic::text(&rules::untrue(&set, &known().0), &set.sources, report::out::Look::PLAIN));
+    Ok(screens)
+}
+
+fn scripts() -> Vec<Vec<u8>> {
+    [
+        "sudo apt-get install -y mofed && sudo reboot\nip link set dev eth1 mtu 9000 | tee log\n",
+        "git clone https://github.com/Mellanox/nv_peer_memory.git\ncd nv_peer_memory && git checkout 1.0-9\nmake && sudo insmod ./nv_peer_mem.ko\n",
+        "cat <<EOF | sudo tee /etc/modules-load.d/x.conf\nrdma_ucm\nEOF\nfor i in 1 2; do mlnx_qos -i ens$i --pfc 0,0,0,1,0,0,0,0 2>/dev/null; done\n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
+}
+
+fn open_script(bytes: &[u8]) -> Opened {
+    static DICTIONARY: OnceLock<railwright::translate::Dictionary> = OnceLock::new();
+    let dictionary = DICTIONARY.get_or_init(|| railwright::translate::load().unwrap());
+    match railwright::translate::translate(&String::from_utf8_lossy(bytes), dictionary) {
+        Ok(translation) => Ok(vec![report::translation::screen(&translation)]),
+        Err(diagnostic) => told_one(diagnostic),
     }
 }
 
