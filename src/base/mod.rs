@@ -11,6 +11,7 @@ pub mod redaction;
 pub mod seal;
 pub mod secret;
 pub mod shared;
+pub mod shipped;
 pub mod suggest;
 pub mod text;
 pub mod units;

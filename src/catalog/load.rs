@@ -3,19 +3,17 @@
 
 use super::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::table::{Entry, Row, Table};
+use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
-use crate::spec::decode::{Failure, decode};
+use crate::spec::decode::sound;
 use crate::spec::source::{Source, SourceFile, Sources};
 use crate::spec::yaml::{Document, Kind, NodeId};
-use include_dir::{Dir, include_dir};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
-
-static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules/catalog");
 
 const SORTS: [&str; 5] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY];
 
@@ -87,18 +85,18 @@ impl Catalog {
         self.acs.entries().map(|entry| &entry.row).find(|row| row.name == model && row.compute_class == compute_class)
     }
 
-    /// How many rows there are.
-    pub fn rows(&self) -> usize {
-        self.gpu.len() + self.nic.len() + self.instance.len() + self.os.len() + self.acs.len()
+    /// Where a row stands: `modules/catalog/gpu.yaml:12`.
+    pub fn place<R>(&self, entry: &Entry<R>) -> String {
+        let line = self.sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
+        format!("{}{}", entry.label.file, line.map_or(String::new(), |line| format!(":{line}")))
     }
 }
 
 /// The shipped catalogue with the user's files (`gpu.yaml` and text) over it; `folder` is what messages call theirs.
 pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Catalog, CatalogProblems> {
     let mut reading = Reading::default();
-    for file in SHIPPED.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "yaml")) {
-        let name = format!("modules/{CATALOG_FOLDER}/{}", file.path().display());
-        reading.file(name, file.contents_utf8().unwrap_or_default().to_owned(), false);
+    for (name, text) in yaml_files(CATALOG_FOLDER) {
+        reading.file(name, text, false);
     }
     for (path, text) in own.into_iter().filter(|(path, _)| path.ends_with(".yaml")) {
         reading.file(format!("{folder}/{path}"), text, true);
@@ -152,11 +150,7 @@ impl Reading {
             return;
         }
         for item in document.items(list) {
-            let mut failures: Vec<Failure> = Vec::new();
-            let row: Option<R> = decode(document, None, item, &mut failures);
-            let sound = failures.is_empty();
-            self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
-            let Some(row) = row.filter(|_| sound) else { continue };
+            let Some(row) = sound::<R>(document, item, &mut self.problems) else { continue };
             let said = document.entry(item, "name").map_or(item, |entry| entry.value);
             let label = Label {
                 file: document.source().name().to_owned(),

@@ -1,6 +1,7 @@
 //! What a row of the catalogue says. The data is in `modules/catalog/*.yaml`; each row names the source that it was taken
 //! from, and a user's rows in `<inventory>/modules/catalog` stand over the shipped ones.
 
+use crate::spec::model::GpuModules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ pub struct GpuRow {
     pub nvswitch: bool,
     /// The kinds of kernel modules that drive it.
     #[serde(default)]
-    pub modules: Vec<ModuleLicence>,
+    pub modules: Vec<GpuModules>,
     /// The first driver branch that knows it, such as 450.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_branch_min: Option<u32>,
@@ -44,16 +45,6 @@ pub struct GpuRow {
     pub note: Option<String>,
     /// Where this is said.
     pub source: String,
-}
-
-/// The two kinds of NVIDIA's kernel modules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ModuleLicence {
-    /// The open kernel modules (`Dual MIT/GPL`).
-    Open,
-    /// The proprietary ones (`NVIDIA`).
-    Proprietary,
 }
 
 /// An RDMA NIC.

@@ -6,7 +6,6 @@ use crate::base::text::one_line;
 use crate::catalog::{Catalog, Entry, Row, Table};
 use crate::report::knowledge::{row, rows};
 use crate::report::{document, out};
-use crate::spec::Sources;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -90,17 +89,10 @@ fn show<'a, R: Row + Serialize>(
     match (chosen, json) {
         (None, false) => out::print(&rows(table, columns)),
         (None, true) => out::print(&document::text(&document::CatalogDocument::of(R::KEY, table.entries().map(|entry| &entry.row)))),
-        (Some(entry), false) => out::print(&row(&entry.row, &place(catalog, entry))),
+        (Some(entry), false) => out::print(&row(&entry.row, &catalog.place(entry))),
         (Some(entry), true) => out::print(&document::text(&document::CatalogDocument::of(R::KEY, [&entry.row]))),
     }
     Ok(Exit::Done)
-}
-
-/// `modules/catalog/gpu.yaml:12`.
-fn place<R>(catalog: &Catalog, entry: &Entry<R>) -> String {
-    let sources: &Sources = &catalog.sources;
-    let line = sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
-    format!("{}{}", entry.label.file, line.map_or(String::new(), |line| format!(":{line}")))
 }
 
 fn unknown<R: Row>(table: &Table<R>, name: &str) -> Diagnostic {

@@ -99,15 +99,11 @@ fn rows(prepared: &Prepared, host: &Host) -> Vec<RowExplained> {
 
 fn explained<R: Row + Serialize>(catalog: &Catalog, table: &Table<R>, named: &str, row: Option<&R>) -> RowExplained {
     let entry = row.and_then(|row| table.entry(&row.identity()));
-    let line = |entry: &crate::catalog::Entry<R>| {
-        let line = catalog.sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
-        format!("{}:{}", entry.label.file, line.unwrap_or_default())
-    };
     RowExplained {
         sort: R::KEY,
         named: named.to_owned(),
         row: row.map(knowledge::row_in_short),
-        place: entry.map(line),
+        place: entry.map(|entry| catalog.place(entry)),
         source: row.map(|row| row.source().to_owned()),
     }
 }

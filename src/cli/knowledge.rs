@@ -1,8 +1,11 @@
 //! What is known beside the spec: the catalogue and the rules, the shipped ones with the inventory's own over them; and what
 //! both say of a spec.
 
+use super::Failure;
+use super::pipeline::Prepared;
 use crate::base::{Diagnostic, Severity};
 use crate::catalog::{self, CATALOG_FOLDER, Catalog};
+use crate::report;
 use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
 use crate::spec::{Loaded, Problems, Sources};
 use std::sync::Arc;
@@ -64,7 +67,23 @@ impl Knowledge {
     }
 }
 
-/// What stops a plan: errors, those of the spec's waivers among them.
-pub fn errors(judgement: &Judgement) -> Vec<Diagnostic> {
-    judgement.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect()
+impl Prepared {
+    /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
+    pub fn lawful(&self) -> Result<(), Failure> {
+        let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
+        let mut errors = self.judgement.diagnostics();
+        errors.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(Failure::of_input(errors, &sources));
+        }
+        self.tell_rules();
+        Ok(())
+    }
+
+    /// A line on stderr about what the rules find.
+    pub fn tell_rules(&self) {
+        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.path) {
+            report::out::note(&line);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::inventory::{self, Inventory};
 use super::subject::{self, Known};
-use super::{Failure, knowledge, recording, secrets};
+use super::{Failure, recording, secrets};
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Target, nodeset};
 use crate::module::{self, Desired, ModuleFiles, Texts};
@@ -143,24 +143,6 @@ fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
 }
 
 impl Prepared {
-    /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
-    pub fn lawful(&self) -> Result<(), Failure> {
-        let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
-        let errors = knowledge::errors(&self.judgement);
-        if !errors.is_empty() {
-            return Err(Failure::of_input(errors, &sources));
-        }
-        self.tell_rules();
-        Ok(())
-    }
-
-    /// A line on stderr about what the rules find.
-    pub fn tell_rules(&self) {
-        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.path) {
-            report::out::note(&line);
-        }
-    }
-
     /// Hosts are read as this user, if one is named.
     pub fn read_as(mut self, user: Option<String>) -> Self {
         self.inventory.read_as = user;

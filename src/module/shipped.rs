@@ -1,14 +1,13 @@
-//! The modules that come with railwright: compiled into the binary, so that one file is the whole tool.
+//! The modules that come with railwright.
 
 use super::compile::{ModuleFiles, RESERVED};
-use include_dir::{Dir, include_dir};
+use crate::base::shipped::MODULES;
+use include_dir::Dir;
 use std::collections::BTreeMap;
-
-static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules");
 
 /// The files of all shipped modules.
 pub fn shipped() -> Vec<ModuleFiles> {
-    SHIPPED
+    MODULES
         .dirs()
         .filter(|folder| !RESERVED.iter().any(|reserved| folder.path().ends_with(reserved)))
         .map(|folder| {
@@ -22,7 +21,7 @@ pub fn shipped() -> Vec<ModuleFiles> {
 /// How many cases the shipped modules have: a spec and what must come of it.
 pub fn shipped_cases() -> usize {
     let of = |folder: &Dir<'static>| folder.get_dir(folder.path().join("tests")).map_or(0, |tests| tests.dirs().count());
-    SHIPPED.dirs().map(of).sum()
+    MODULES.dirs().map(of).sum()
 }
 
 fn collect(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {

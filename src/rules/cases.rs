@@ -47,7 +47,7 @@ pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> 
 }
 
 /// A case as a spec.
-fn loaded(case: &Value) -> Result<Loaded, String> {
+pub(super) fn loaded(case: &Value) -> Result<Loaded, String> {
     let Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
     let mut fields = fields.clone();
     fields.insert("cluster".to_owned(), "case".into());

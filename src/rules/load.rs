@@ -2,24 +2,22 @@
 
 use super::facts::{ClusterFacts, HostFacts};
 use super::rule::{Rule, RuleProblems, RuleSet, Scope};
+use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
-use crate::spec::decode::{Failure, decode};
+use crate::spec::decode::sound;
 use crate::spec::model::{Spec, Switch};
 use crate::spec::source::{Source, SourceFile};
 use crate::spec::yaml::{Document, Kind, NodeId};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
 use crate::template::names;
 use crate::template::shape::{EACH, Shape};
-use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The folder below a folder of modules that holds rules.
 pub const RULES_FOLDER: &str = "rules";
-
-static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules/rules");
 
 /// The words of a rule as its file has them.
 #[derive(Debug, Clone, Deserialize)]
@@ -61,9 +59,8 @@ struct Head {
 /// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what messages call theirs.
 pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<RuleSet, RuleProblems> {
     let mut reading = Reading { set: RuleSet::default(), problems: Vec::new(), shapes: Shapes::new() };
-    for file in SHIPPED.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "yaml")) {
-        let name = format!("modules/{RULES_FOLDER}/{}", file.path().display());
-        reading.file(name, file.contents_utf8().unwrap_or_default().to_owned(), false);
+    for (name, text) in yaml_files(RULES_FOLDER) {
+        reading.file(name, text, false);
     }
     for (path, text) in own.into_iter().filter(|(path, _)| path.ends_with(".yaml")) {
         reading.file(format!("{folder}/{path}"), text, true);
@@ -141,7 +138,7 @@ impl Reading {
             ));
             return;
         };
-        let Some(head) = self.decoded::<Head>(&document, root) else { return };
+        let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
         let list = document.entry(root, "rules").map(|entry| entry.value);
         let items: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
         let drafts: Vec<Draft> = items.into_iter().filter_map(|item| self.draft(&document, item, own)).collect();
@@ -160,15 +157,8 @@ impl Reading {
         }
     }
 
-    fn decoded<T: serde::de::DeserializeOwned>(&mut self, document: &Document, node: NodeId) -> Option<T> {
-        let mut failures: Vec<Failure> = Vec::new();
-        let value = decode(document, None, node, &mut failures);
-        self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
-        value.filter(|_| failures.is_empty())
-    }
-
     fn draft(&mut self, document: &Document, node: NodeId, own: bool) -> Option<Draft> {
-        let written: Written = self.decoded(document, node)?;
+        let written: Written = sound(document, node, &mut self.problems)?;
         let at = |key: &str| document.entry(node, key).map_or(node, |entry| entry.value);
         let mut wrong = |key: &str, message: String, label: String| {
             self.problems.push(Diagnostic::error("RW0224", message).at(document.source().name(), document.caret(at(key)), label));

@@ -10,6 +10,7 @@ mod number;
 pub use failure::{Failure, Problem};
 
 use super::yaml::{Document, Entries, Kind, NodeId};
+use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use serde::de::{self, DeserializeSeed, IntoDeserializer as _, Visitor};
 use std::collections::HashSet;
@@ -44,6 +45,14 @@ pub fn decode<'a, T: de::Deserialize<'a>>(
             _ => return None,
         }
     }
+}
+
+/// Decodes a value of which nothing may be wrong: what is goes to `problems`, and no value comes back.
+pub fn sound<'a, T: de::Deserialize<'a>>(document: &'a Document, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
+    let mut failures: Vec<Failure> = Vec::new();
+    let value = decode(document, None, node, &mut failures);
+    problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
+    value.filter(|_| failures.is_empty())
 }
 
 /// True for a key that is missing only because its wrong value was masked, or because it was mistyped.

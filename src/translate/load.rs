@@ -1,11 +1,11 @@
 //! From the files of translations to entries that can be asked: every pattern read, every place of a template taken by it.
 
 use super::pattern::{Captures, Pattern, Word};
+use crate::base::shipped::yaml_files;
 use crate::base::{Diagnostic, Severity};
-use crate::spec::decode::{Failure, decode};
+use crate::spec::decode::sound;
 use crate::spec::source::{Source, SourceFile, Sources};
 use crate::spec::yaml::{Document, NodeId};
-use include_dir::{Dir, include_dir};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,8 +14,6 @@ use std::sync::Arc;
 
 /// The folder below the folder of modules that holds translations.
 pub const TRANSLATIONS_FOLDER: &str = "translations";
-
-static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/modules/translations");
 
 /// What in railwright does what a command did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -163,14 +161,7 @@ impl Dictionary {
 
 /// The shipped translations; what is wrong with them, and the files that it points into, where they are not sound.
 pub fn load() -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
-    let files = SHIPPED.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "yaml"));
-    let mut files: Vec<(String, String)> = files
-        .map(|file| {
-            (format!("modules/{TRANSLATIONS_FOLDER}/{}", file.path().display()), file.contents_utf8().unwrap_or_default().to_owned())
-        })
-        .collect();
-    files.sort();
-    read(files)
+    read(yaml_files(TRANSLATIONS_FOLDER))
 }
 
 /// Translations of these files, each with its name.
@@ -199,7 +190,7 @@ impl Reading {
         self.sources.add(Arc::clone(&source));
         let Some(document) = Document::parse(source, &mut self.problems) else { return };
         let Some(root) = document.root() else { return };
-        let Some(head) = self.decoded::<Head>(&document, root) else { return };
+        let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
         let each = head.each.map(|each| (each.head.split_whitespace().map(Word::read).collect::<Result<Vec<_>, _>>(), each.valued));
         let (words, valued) = each.unwrap_or((Ok(Vec::new()), Vec::new()));
         let Some(words) = self.sound(&document, root, words) else { return };
@@ -207,13 +198,6 @@ impl Reading {
         let nodes: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
         let entries = nodes.into_iter().filter_map(|node| self.entry(&document, node)).collect();
         self.dictionary.families.push(Family { head: words, valued, entries });
-    }
-
-    fn decoded<T: serde::de::DeserializeOwned>(&mut self, document: &Document, node: NodeId) -> Option<T> {
-        let mut failures: Vec<Failure> = Vec::new();
-        let value = decode(document, None, node, &mut failures);
-        self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
-        value.filter(|_| failures.is_empty())
     }
 
     fn sound<T>(&mut self, document: &Document, node: NodeId, read: Result<T, String>) -> Option<T> {
@@ -225,7 +209,7 @@ impl Reading {
     }
 
     fn entry(&mut self, document: &Document, node: NodeId) -> Option<Entry> {
-        let written: Written = self.decoded(document, node)?;
+        let written: Written = sound(document, node, &mut self.problems)?;
         let known = !self.ids.insert(written.id.clone());
         let entry = compiled(written).and_then(|entry| if known { Err("two translations have this id".to_owned()) } else { Ok(entry) });
         self.sound(document, node, entry)

@@ -3,16 +3,10 @@
 use super::*;
 use crate::catalog;
 use crate::rules::{self, RuleSet};
-use crate::spec::SourceFile;
 use serde_json::Value;
 
 fn spec(value: &Value) -> Loaded {
-    let mut value = value.clone();
-    value["cluster"] = "case".into();
-    // JSON is YAML, and our own reader is the stricter of the two
-    let text = serde_json::to_string(&value).unwrap();
-    crate::spec::load(vec![SourceFile { name: "case.yaml".into(), text: text.clone() }])
-        .unwrap_or_else(|problems| panic!("{text}\n{:#?}", problems.diagnostics))
+    crate::rules::cases::loaded(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
 }
 
 fn shipped() -> (Catalog, RuleSet) {

@@ -33,19 +33,26 @@ fn check_one(checker: &mut Checker<'_>, at: &str, acceptance: &Acceptance) {
             checker.find(&format!("{at}.address"), &why, error(CODE, "this is no address of resources", EFFECT, fix));
         }
     }
-    if !is_date(&acceptance.until) {
-        let finding = error(CODE, format!("`{}` is no date", shown(&acceptance.until)), EFFECT, "write the last day, such as 2026-12-31");
+    let said = [("attribute", &acceptance.attribute), ("reason", &acceptance.reason), ("owner", &acceptance.owner)];
+    signed(checker, (CODE, EFFECT), at, "of this acceptance", &said, &acceptance.until);
+}
+
+/// What every exception needs that somebody accepts for a while: texts of one line, and a last day. `code` and its effect are
+/// those of the exception.
+pub(super) fn signed(checker: &mut Checker<'_>, code: (&'static str, &str), at: &str, of: &str, said: &[(&str, &String)], until: &str) {
+    let (code, effect) = code;
+    if !is_date(until) {
+        let finding = error(code, format!("`{}` is no date", shown(until)), effect, "write the last day, such as 2026-12-31");
         checker.find(&format!("{at}.until"), "not year-month-day", finding);
     }
-    let said = [("attribute", &acceptance.attribute), ("reason", &acceptance.reason), ("owner", &acceptance.owner)];
     for (key, _) in said.iter().filter(|(_, text)| text.trim().is_empty() || text.chars().any(char::is_control)) {
-        let finding = error(CODE, format!("`{key}` says nothing, or more than a line"), EFFECT, "write it as one line of text");
-        checker.find(&format!("{at}.{key}"), "of this acceptance", finding);
+        let finding = error(code, format!("`{key}` says nothing, or more than a line"), effect, "write it as one line of text");
+        checker.find(&format!("{at}.{key}"), of, finding);
     }
 }
 
 /// A day as ISO 8601 writes it, and only so: days are compared as text.
-pub(super) fn is_date(text: &str) -> bool {
+fn is_date(text: &str) -> bool {
     text.parse::<jiff::civil::Date>().is_ok_and(|date| date.to_string() == text)
 }
 

@@ -1,7 +1,7 @@
 //! Rules that are waived for a while: whose, by whom, why, and until when. Whether there is such a rule is asked where the
 //! rules are known.
 
-use super::acceptance::is_date;
+use super::acceptance::signed;
 use super::{Checker, error, shown};
 use crate::base::nodeset::expand;
 use crate::base::suggest::nearest;
@@ -17,15 +17,8 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, waiver) in spec.rules.waive.iter().enumerate() {
         let at = format!("rules.waive[{index}]");
-        if !is_date(&waiver.until) {
-            let finding = error(CODE, format!("`{}` is no date", shown(&waiver.until)), EFFECT, "write the last day, such as 2026-12-31");
-            checker.find(&format!("{at}.until"), "not year-month-day", finding);
-        }
         let said = [("code", &waiver.code), ("reason", &waiver.reason), ("owner", &waiver.owner)];
-        for (key, _) in said.iter().filter(|(_, text)| text.trim().is_empty() || text.chars().any(char::is_control)) {
-            let finding = error(CODE, format!("`{key}` says nothing, or more than a line"), EFFECT, "write it as one line of text");
-            checker.find(&format!("{at}.{key}"), "of this waiver", finding);
-        }
+        signed(checker, (CODE, EFFECT), &at, "of this waiver", &said, &waiver.until);
         let Some(nodes) = waiver.nodes.as_deref().filter(|nodes| *nodes != "*") else { continue };
         let (label, message, fix) = match expand(nodes) {
             Err(problem) => {
