@@ -9,7 +9,7 @@ use crate::observe::crowd;
 use crate::plan::{NodeKind, Plan};
 use crate::resource::guard::Guard;
 use crate::resource::host::facts;
-use crate::resource::{Answers, Read};
+use crate::resource::{AnswerStatus, Answers, Read};
 use crate::state::{ClusterLock, Holder, HostRecord, host_record};
 use crate::system::clock;
 use crate::transport::{BoxFuture, Performed, TransportError, Upkeep, Writer};
@@ -204,7 +204,7 @@ async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: (&Ato
         let back = come_back(host, context, sink).await;
         let one = one_host(host, context, holder, run, sink).await;
         left -= 1;
-        if !back || left == 0 || !matches!(one, One::Unready(Unready::NotReached(_))) {
+        if !back || left == 0 || !matches!(one, One::Unready(Unready::NotReached(_) | Unready::Unfit(_))) {
             return one;
         }
     }
@@ -236,9 +236,9 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, (fence, run): 
     match reach(host, context).await {
         Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
-            let now = match host_now(&answers) {
+            let now = match host_now(host, &answers) {
                 Ok(now) => now,
-                Err(reason) => return One::Unready(Unready::Unfit(format!("who it is could not be read: {reason}"))),
+                Err(unready) => return One::Unready(unready),
             };
             if let Err(refusal) = take_lock(host, &writer, holder, fence).await {
                 return refusal;
@@ -268,9 +268,13 @@ async fn reach(host: &str, context: &Context) -> Result<(Writer, Answers, Option
     Ok((writer, answers, record))
 }
 
-/// Who the host is, from its answers.
-pub fn host_now(answers: &Answers) -> Result<HostNow, String> {
-    let facts = facts(answers)?;
+/// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
+/// down for a reboot is no host that cannot be worked on.
+pub fn host_now(host: &str, answers: &Answers) -> Result<HostNow, Unready> {
+    let facts = facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
+        Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
+        _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
+    })?;
     Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()) })
 }
 

@@ -207,7 +207,7 @@ async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unread
         Ok::<_, TransportError>((writer, answers))
     };
     let (writer, answers) = look.await?;
-    let now = host_now(&answers).map_err(Unready::Unfit)?;
+    let now = host_now(host, &answers)?;
     let boot = now.boot_id.ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
     Ok((writer, boot))
 }

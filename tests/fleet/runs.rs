@@ -301,7 +301,8 @@ async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times()
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited_for() {
-    for calls in 1..=8 {
+    // It goes between two calls, or while it answers one.
+    for (calls, under_way) in (1..=8).flat_map(|calls| [(calls, false), (calls, true)]) {
         let room = full(&["a"]);
         // Our side dies when it has asked; the host hears it, and goes down only so many calls later.
         room.fault("a", "reboot", Trouble::LostBefore);
@@ -313,10 +314,15 @@ async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited
         });
         assert_eq!(apply(&plan, &room.context, sink).await.ending, Ending::Interrupted);
         room.interrupt.send_replace(0);
-        room.host("a", |host| host.faults.push(Fault { after: host.calls + calls, word: None, trouble: Trouble::PowerLost }));
+        room.host("a", |host| {
+            let fault = |after, trouble| Fault { after, word: None, trouble };
+            let cut_off = under_way.then(|| fault(host.calls + calls, Trouble::CutOff(0)));
+            let down = fault(host.calls + calls + u32::from(under_way), Trouble::PowerLost);
+            host.faults.extend(cut_off.into_iter().chain([down]));
+        });
         let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{calls}");
-        room.host("a", |host| assert_eq!(host.boot, 1, "{calls}"));
+        assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{calls} {under_way}");
+        room.host("a", |host| assert_eq!(host.boot, 1, "{calls} {under_way}"));
     }
 }
 

@@ -4,8 +4,8 @@
 //! built disks between runs.
 //!
 //! Three tests that start their machines once each, and whose stories follow one another. They begin in the order of their
-//! names, as many at a time as there are cores: the longest first. What a story took is printed (`cargo test --test lab --
-//! --nocapture`).
+//! names, the longest first, each as soon as there is a core for each of its machines. What a story took is printed
+//! (`cargo test --test lab -- --nocapture`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -60,7 +60,7 @@ fn a_pair_of_bare_machines_is_made_and_stays_true() {
     if skipped() {
         return;
     }
-    let rig = Rig::new(30_000..45_000);
+    let rig = Rig::new(30_000..45_000, 2);
     story!(two_machines_come_up, &rig);
     story!(bare::they_are_bare, &rig);
     story!(bare::they_have_their_own_identity, &rig);
@@ -88,7 +88,7 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     if skipped() {
         return;
     }
-    let rig = Rig::new(45_000..60_000);
+    let rig = Rig::new(45_000..60_000, 1);
     rig.done(&["up", "1"]);
     let machine = Machine::new(rig.shell(1), ());
     story!(connectx::a_lossless_class_is_set_and_kept, &machine);
@@ -115,7 +115,7 @@ fn bad_days_of_a_machine() {
     if skipped() {
         return;
     }
-    let rig = Rig::new(15_000..27_000);
+    let rig = Rig::new(15_000..27_000, 1);
     let night = Night::new(&rig);
     story!(baddays::the_ground_is_laid, &night);
     story!(baddays::somebody_else_was_there_first, &night);

@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the snapshot of the finished pair is called.
@@ -17,13 +18,46 @@ const KEPT: &str = "kept";
 pub struct Rig {
     folder: tempfile::TempDir,
     first_port: u16,
+    _cores: Cores,
+}
+
+/// Cores in use. An emulated machine keeps one busy; with more machines than cores their clocks run away from the world's,
+/// and what is proven then is how RDMA's timers bear that.
+static IN_USE: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+/// A core for each machine of a lab, as long as the lab is there.
+struct Cores(usize);
+
+impl Cores {
+    /// Waits until so many are free. A computer with fewer gives all that it has. Whoever needs one only lets the others
+    /// ask first: the longest story begins at once.
+    fn take(machines: usize) -> Self {
+        if machines == 1 {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let wanted = machines.min(all);
+        let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        *FREED.wait_while(in_use, |in_use| *in_use + wanted > all).unwrap_or_else(PoisonError::into_inner) += wanted;
+        Cores(wanted)
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        *IN_USE.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        FREED.notify_all();
+    }
 }
 
 impl Rig {
-    /// Where nothing runs yet; `range` keeps labs that run at the same time apart.
-    pub fn new(range: std::ops::Range<u16>) -> Self {
+    /// Where nothing runs yet, for so many machines; `range` keeps labs that run at the same time apart. Waits until there
+    /// is a core for each.
+    pub fn new(range: std::ops::Range<u16>, machines: usize) -> Self {
+        let cores = Cores::take(machines);
         let folder = tempfile::tempdir().unwrap();
-        let rig = Rig { folder, first_port: free_range(range) };
+        let rig = Rig { folder, first_port: free_range(range), _cores: cores };
         std::fs::create_dir_all(rig.lab_folder()).unwrap();
         if let Some(cache) = std::env::var_os("RAILWRIGHT_TEST_LAB_CACHE") {
             std::fs::create_dir_all(&cache).unwrap();
