@@ -5,7 +5,7 @@ use crate::base::{Diagnostic, Place, secret};
 use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
-use crate::spec::model::{Erdma, Fabric, Gpu, Iommu, RdmaStack, Tuning};
+use crate::spec::model::{Erdma, Fabric, Gpu, Iommu, NicFirmware, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
@@ -126,6 +126,9 @@ pub struct RailNames {
     pub address: Option<String>,
     /// The model.
     pub model: String,
+    /// Settings of its firmware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<NicFirmware>,
 }
 
 /// One package repository.
@@ -201,6 +204,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, host: &Host, repositories: &[Re
         netdev: rail.netdev.clone(),
         address: rail.address.clone(),
         model: rail.model.clone(),
+        firmware: rail.firmware.clone(),
     };
     Names {
         cluster: loaded.spec.cluster.clone(),

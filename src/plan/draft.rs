@@ -2,7 +2,7 @@
 
 use super::group::group;
 use super::guards::Guards;
-use super::judge::{Item, KindLookup, Status, differences};
+use super::judge::{Item, KindLookup, Status, by_hand, differences};
 use super::model::{Found, Member, Node, NodeKind, Reason};
 use super::order::contract;
 use super::{Applied, LastApplied};
@@ -24,6 +24,8 @@ pub(super) struct Draft {
     pub edges: BTreeSet<(usize, usize)>,
     /// Items that come before their target's reboot, by target.
     before_reboot: BTreeMap<Target, BTreeSet<usize>>,
+    /// Targets for which a reboot is not enough.
+    power_cycled: BTreeSet<Target>,
     guards: Guards,
 }
 
@@ -36,7 +38,7 @@ impl Draft {
         for n in &kept {
             of_target.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
         }
-        Draft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), guards }
+        Draft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), power_cycled: BTreeSet::new(), guards }
     }
 
     /// What a change resets is looked at again after it, also when it is as wished now.
@@ -64,6 +66,9 @@ impl Draft {
             .collect();
         for cause in causes {
             let target = self.items[cause].wish.address.target.clone();
+            if self.items[cause].assessment.needs_power_cycle {
+                self.power_cycled.insert(target.clone());
+            }
             let on_target = |n: &usize| self.chosen.contains(n) && self.items[*n].wish.address.target == target;
             let first: Vec<usize> = self.graph.with_prerequisites([cause]).into_iter().filter(on_target).collect();
             self.before_reboot.entry(target).or_default().extend(first);
@@ -128,7 +133,11 @@ impl Draft {
         for (members, id) in groups.iter().zip(&ids).filter(|(members, _)| self.is_before_reboot(members[0])) {
             first.entry(&self.items[members[0]].wish.address.target).or_default().push(id.clone());
         }
-        nodes.extend(self.before_reboot.keys().map(|target| reboot_node(target, first.remove(target).unwrap_or_default())));
+        let reboot = |target: &Target| {
+            let after = first.remove(target).unwrap_or_default();
+            if self.power_cycled.contains(target) { power_cycle_node(target, after) } else { reboot_node(target, after) }
+        };
+        nodes.extend(self.before_reboot.keys().map(reboot));
         nodes
     }
 
@@ -205,6 +214,12 @@ impl Draft {
         }
         counts
     }
+}
+
+/// A reboot that somebody makes by switching the host off and on. What comes after it is held with it.
+fn power_cycle_node(target: &Target, after: Vec<String>) -> Node {
+    let held = Some(by_hand(Disruption::PowerCycle));
+    Node { disruption: Disruption::PowerCycle, held, ..reboot_node(target, after) }
 }
 
 fn reboot_node(target: &Target, after: Vec<String>) -> Node {

@@ -105,10 +105,15 @@ fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind:
         return Status::Held(reason, refusal.clone());
     }
     if assessment.disruption >= Disruption::PowerCycle {
-        return Status::Held(reason, format!("a {} is done by hand; `resume` proves it afterwards", assessment.disruption.word()));
+        return Status::Held(reason, by_hand(assessment.disruption));
     }
     let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.is_convergent(wish));
     if blind { Status::Unknown } else { Status::Change(reason) }
+}
+
+/// Why it is held, where it is nothing that a program should do.
+pub fn by_hand(disruption: Disruption) -> String {
+    format!("a {} is done by hand; a plan after it proves it and goes on", disruption.word().replace('_', " "))
 }
 
 /// Why a resource that is not as wished is not: the spec, the world, or a debt.

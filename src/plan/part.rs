@@ -287,7 +287,9 @@ fn ring(items: &[Item], cycle: &Cycle) -> Diagnostic {
 /// Changes above the limit are held, not an error; a change that needs a reboot counts as one.
 fn hold_above_limit(items: &mut [Item], limit: Disruption) {
     for item in items {
-        let needed = if item.assessment.needs_reboot { Disruption::Reboot } else { item.assessment.disruption };
+        // What waits for a power cycle may be written at once: the power cycle itself is held.
+        let reboots = item.assessment.needs_reboot && !item.assessment.needs_power_cycle;
+        let needed = if reboots { Disruption::Reboot } else { item.assessment.disruption };
         if let Status::Change(reason) = &item.status
             && needed > limit
         {

@@ -55,6 +55,9 @@ pub struct Assessment {
     pub disruption: Disruption,
     /// True when the running plane follows only after a reboot; the plan then adds one for the host.
     pub needs_reboot: bool,
+    /// True when a reboot is not enough: the host has to be switched off and on, which is done by hand.
+    #[serde(default)]
+    pub needs_power_cycle: bool,
     /// What is persisted is right and only has to take effect (a restart, a reload, a reboot that nobody did yet).
     pub owed: bool,
     /// Changes of one target with the same word go out together: one package run, one netplan apply.

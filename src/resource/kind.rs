@@ -74,6 +74,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::command::Command,
         &super::configfs_value::ConfigfsValue,
         &super::file::File,
+        &super::firmware_setting::FirmwareSetting,
         &super::kernel_module::KernelModule,
         &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,

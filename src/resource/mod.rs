@@ -15,6 +15,7 @@ pub mod complaint;
 pub mod configfs_value;
 pub mod fields;
 pub mod file;
+pub mod firmware_setting;
 pub mod guard;
 pub mod host;
 pub mod keeper;

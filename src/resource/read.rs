@@ -38,6 +38,8 @@ pub enum Read {
     LinkManager { netdev: String },
     /// PFC, ETS and DSCP map of a netdev.
     LinkQos { netdev: String },
+    /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
+    FirmwareSettings { netdev: String, settings: Vec<String> },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
@@ -65,6 +67,7 @@ impl Read {
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
+            Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
             Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
@@ -75,6 +78,8 @@ impl Read {
     /// How long the section may run, in seconds.
     pub fn limit_s(&self) -> u32 {
         match self {
+            // mlxconfig takes seconds a card, and waits for another one that asks it.
+            Read::FirmwareSettings { .. } => 60,
             Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
             _ => 10,
         }
@@ -105,6 +110,7 @@ impl Read {
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
+            Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
@@ -127,6 +133,7 @@ impl Read {
             Read::Modified { paths } => paths.iter().cloned().map(Need::Sight).collect(),
             Read::Command { .. } => vec![Need::Root("the probe of a guarded command".to_owned())],
             Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
+            Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
             Read::Configfs { path } => super::configfs_value::needs(path),
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::RdmaLinks => Vec::new(),

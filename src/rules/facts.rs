@@ -175,6 +175,8 @@ pub struct NicFacts {
     pub addressed: bool,
     /// True where several rails have their addresses in one IPv4 network.
     pub one_subnet: bool,
+    /// Names of the settings of their firmware that the spec has values for.
+    pub firmware: Vec<String>,
     /// The model's row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<NicRow>,
@@ -331,6 +333,7 @@ fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
         rails: nics.rails.unwrap_or(1),
         netdev: nics.netdev.clone(),
         addressed: nics.address.is_some(),
+        firmware: nics.firmware.iter().flat_map(|firmware| firmware.settings.keys().cloned()).collect(),
         one_subnet: distinct.len() < networks.len(),
         row: catalog.nic.get(&nics.model).cloned(),
     }

@@ -1,11 +1,11 @@
 //! From groups of hosts to single hosts: names, rails with their netdevs and addresses, how each is reached.
 
-use super::model::{Nics, NodeGroup, Ssh};
+use super::model::{NicFirmware, Nics, NodeGroup, Ssh};
 use crate::base::nodeset::NodeSetError;
 use crate::base::nodeset::expand;
 
 /// One host of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -20,7 +20,7 @@ pub struct Host {
 }
 
 /// One RDMA NIC of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rail {
     /// The rail, from 0.
     pub rail: u32,
@@ -30,6 +30,8 @@ pub struct Rail {
     pub address: Option<String>,
     /// The NIC's model.
     pub model: String,
+    /// Settings of its firmware.
+    pub firmware: Option<NicFirmware>,
 }
 
 /// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open here, so that
@@ -75,6 +77,7 @@ fn rails(nics: &Nics, index: usize) -> Vec<Rail> {
         netdev: fill(&nics.netdev, &[("rail", u64::from(rail))]),
         address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
         model: nics.model.clone(),
+        firmware: nics.firmware.clone(),
     };
     (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
 }

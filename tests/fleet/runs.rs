@@ -453,3 +453,50 @@ async fn held_steps_leave_the_run_incomplete() {
     assert_eq!((outcome.ending, outcome.counts.held, outcome.counts.done), (Ending::Incomplete, 1, 2));
     room.host("a", |host| assert_eq!(host.boot, 0));
 }
+
+/// A setting of firmware on each host's card.
+fn firmware(takes_effect: &str) -> Room {
+    let body = json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": takes_effect });
+    let file = json!({ "path": "/etc/x", "content": "one\n" });
+    let room = Room::of(&["a"]).wish("firmware_setting", body, &[]).wish("file", file, &["firmware_setting/ens1"]);
+    room.host("a", |host| host.firmware.put("ens1", "SRIOV_EN", "0", takes_effect == "power_cycle"));
+    room
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
+    let mut room = firmware("reboot");
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let told = |room: &Room| room.host("a", |host| (host.boot, host.firmware.0["ens1"].settings["SRIOV_EN"].current.clone()));
+    assert_eq!(told(&room), (1, "1".to_owned()));
+    assert_eq!(room.plan().await.nodes, []);
+    room.wishes.clear();
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(told(&room), (2, "0".to_owned()), "what was there before comes back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
+    let room = firmware("power_cycle");
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec![]));
+    let setting = |room: &Room| room.host("a", |host| host.firmware.0["ens1"].settings["SRIOV_EN"].clone());
+    assert_eq!((setting(&room).next_boot.as_str(), setting(&room).current.as_str()), ("1", "0"), "it is written and waits");
+    room.host("a", |host| {
+        assert_eq!((host.boot, host.disk.text("/etc/x")), (0, None), "nobody reboots it, and what comes after it waits");
+        host.reboot(Duration::ZERO);
+        host.down_until = Duration::ZERO;
+    });
+    let held = room.plan().await;
+    let by_hand = held.nodes.iter().find(|node| node.kind == NodeKind::Reboot).unwrap();
+    assert_eq!(by_hand.disruption, Disruption::PowerCycle, "a reboot is not enough");
+    assert!(by_hand.held.as_ref().unwrap().contains("power cycle is done by hand"), "{by_hand:?}");
+    room.host("a", |host| {
+        host.power_cycle(Duration::ZERO);
+        host.down_until = Duration::ZERO;
+    });
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    room.host("a", |host| assert_eq!(host.disk.text("/etc/x").as_deref(), Some("one\n")));
+}

@@ -8,6 +8,7 @@
 
 mod builds;
 mod files;
+mod firmware;
 mod hostile;
 mod packages;
 mod repositories;

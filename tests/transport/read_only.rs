@@ -86,6 +86,7 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::LinkQos { netdev: text("lo") },
         Read::RdmaLinks,
         Read::Configfs { path: text("rdma_cm") },
+        Read::FirmwareSettings { netdev: text("eth1"), settings: vec![text("SRIOV_EN")] },
         Read::ModuleBuild { name: text("n"), version: text("1"), module: text("m") },
         Read::Command { script: text("id -u") },
         Read::SealedFile { path: kept.path("closed.conf") },

@@ -93,6 +93,7 @@ fn held(node: &Node) -> Option<String> {
 fn kind_word(node: &Node) -> &'static str {
     match node.kind {
         NodeKind::Change { .. } => "change",
+        NodeKind::Reboot if node.disruption == Disruption::PowerCycle => "power cycle",
         NodeKind::Reboot => "reboot",
         NodeKind::Drain => "drain",
         NodeKind::Wait { .. } => "wait",
@@ -111,7 +112,8 @@ pub fn body(nodes: &[&Node]) -> String {
     let node = nodes[0];
     let mut out = match &node.kind {
         NodeKind::Reboot => {
-            format!(" ! {WHO} reboot, once\n{}", wrapped("after    ", &rebooted_for(node)))
+            let what = if node.disruption == Disruption::PowerCycle { "power cycle, by hand" } else { "reboot, once" };
+            format!(" ! {WHO} {what}\n{}", wrapped("after    ", &rebooted_for(node)))
         }
         NodeKind::Drain => format!(" ! {WHO} drain\n"),
         NodeKind::Wait { until } => format!(" . {WHO} wait until {}\n", clean_line(until)),

@@ -192,6 +192,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                         "10.0.0.2/24",
                     ),
                     model: "C",
+                    firmware: None,
                 },
                 Rail {
                     rail: 1,
@@ -200,6 +201,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                         "10.1.0.2/24",
                     ),
                     model: "C",
+                    firmware: None,
                 },
             ],
             ssh: HostSsh {

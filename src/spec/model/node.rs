@@ -240,4 +240,31 @@ pub struct Nics {
     /// Left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// Settings of the NICs' firmware (nvconfig); left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<NicFirmware>,
+}
+
+/// Settings of the firmware of NVIDIA's NICs, in the words of `mlxconfig`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NicFirmware {
+    /// Names and values, such as `SRIOV_EN: 1` or `LINK_TYPE_P1: ETH`.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Those that a card may lack: one with a single protocol has no `LINK_TYPE_P1`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_lack: Vec<String>,
+    /// When they take effect; with a reboot unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<TakesEffect>,
+}
+
+/// What brings a setting of firmware into effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TakesEffect {
+    /// The card boots with the host.
+    Reboot,
+    /// The card has to lose its power.
+    PowerCycle,
 }

@@ -4,7 +4,7 @@ use super::{Checker, error, is_one_word, shown};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::spec::hosts::{RAILS_MAX, placeholders};
-use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, Nics, NodeGroup};
+use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, NicFirmware, Nics, NodeGroup};
 
 /// `ID` of /etc/os-release, for suggestions only: other systems may be written too.
 const KNOWN_SYSTEMS: [&str; 14] = [
@@ -168,6 +168,25 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics) {
     } else if !is_netdev(&nics.netdev.replace("{rail}", &(rails - 1).to_string())) {
         let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
         checker.find(&path, "not a netdev", error("RW0123", format!("`{}` cannot be a netdev", shown(&nics.netdev)), effect, fix));
+    }
+    if let Some(firmware) = &nics.firmware {
+        check_firmware(checker, &format!("{at}.firmware"), firmware);
+    }
+}
+
+fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
+    let effect = "no setting of the NICs' firmware would be written";
+    for (name, value) in &firmware.settings {
+        let path = format!("{at}.settings.{name}");
+        let is_name = name.len() <= 64 && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+        if !is_name || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let fix = "write it as `mlxconfig -e query` does, such as `SRIOV_EN`";
+            let finding = error("RW0123", format!("`{}` cannot be a setting of firmware", shown(name)), effect, fix);
+            checker.find(&format!("{at}.settings"), "in these", finding);
+        } else if !(value.is_u64() || value.is_boolean() || value.as_str().is_some_and(is_one_word)) {
+            let finding = error("RW0123", format!("{name} needs a number or a word"), effect, "such as 1, true or `ETH`");
+            checker.find(&path, "neither", finding);
+        }
     }
 }
 

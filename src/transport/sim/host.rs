@@ -4,6 +4,7 @@
 
 use super::disk::{Disk, File, plain_mode};
 use super::fault::Fault;
+use super::firmware::Firmware;
 use super::guards::Armed;
 use super::links::Links;
 use super::loader::{Keeper, Loader};
@@ -59,6 +60,8 @@ pub struct Host {
     pub units: Units,
     /// Netdevs.
     pub links: Links,
+    /// The firmware of the NICs below them.
+    pub firmware: Firmware,
     /// The probes of guarded commands: the script, and the path whose content it prints.
     pub probes: BTreeMap<String, String>,
     /// The scripts of guarded commands, and what each does.
@@ -113,6 +116,7 @@ impl Host {
             packages: Packages::of(PackageManager::Apt),
             units: Units::default(),
             links: Links::default(),
+            firmware: Firmware::default(),
             probes: BTreeMap::new(),
             commands: BTreeMap::new(),
             ssh_netdev: None,
@@ -186,6 +190,7 @@ impl Host {
                 None => (127, String::new()),
             },
             Read::RdmaLinks => (1, String::new()),
+            Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
         }
     }
@@ -248,6 +253,7 @@ impl Host {
                 self.links.reload(&self.disk);
                 Ok(())
             }
+            Action::SetFirmware { device, settings } => self.firmware.set(device, settings),
             Action::RunCommand { script, .. } => self.run(script, now),
             Action::Reboot => {
                 self.reboot(now);
@@ -288,10 +294,17 @@ impl Host {
         self.kernel.boot(release, &self.disk);
         self.units.boot(&self.disk);
         self.links.boot(&self.disk);
+        self.firmware.boot(false);
         // A boot with a guard that is armed: nobody has confirmed anything.
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
             self.revert(self.booted);
         }
+    }
+
+    /// The host is switched off and on.
+    pub fn power_cycle(&mut self, now: Duration) {
+        self.firmware.boot(true);
+        self.reboot(now);
     }
 
     /// The boot failed and the earlier entry was taken: the command line of before.

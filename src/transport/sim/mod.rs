@@ -8,6 +8,7 @@
 
 pub mod disk;
 pub mod fault;
+pub mod firmware;
 pub mod guards;
 pub mod host;
 pub mod links;

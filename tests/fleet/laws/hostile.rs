@@ -102,6 +102,7 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("link_qos", json!({ "netdev": "eth1", "pfc": [3], "pause": false })),
         ("rdma_link", json!({ "netdev": "eth1", "type": "rxe" })),
         ("configfs_value", json!({ "netdev": "eth1", "attribute": "default_roce_tos", "value": 104 })),
+        ("firmware_setting", json!({ "netdev": "eth1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" })),
         ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
     ]
 }
@@ -152,6 +153,7 @@ fn actions(text: &str) -> Vec<Action> {
         Action::AddRdmaLink { name: own(), link_type: own(), netdev: own() },
         Action::RemoveRdmaLink { name: own() },
         Action::SetConfigfs { path: path(), value: own() },
+        Action::SetFirmware { device: own(), settings: map() },
         Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
@@ -181,6 +183,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::LinkManager { netdev: own() },
         Read::LinkQos { netdev: own() },
         Read::Configfs { path: own() },
+        Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
     ]

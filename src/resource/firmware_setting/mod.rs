@@ -1,0 +1,269 @@
+//! `firmware_setting`: settings of a NIC's firmware (nvconfig), such as SRIOV_EN. Written at once for the card's next boot; in
+//! effect when the card boots, which is with the host or, for some, only when its power was off. Its name is the netdev's.
+//!
+//! A card with two ports has one set of settings for both (`..._P1`, `..._P2`): wish for them on one of its netdevs.
+
+pub mod script;
+pub mod table;
+
+use super::fields::Fields;
+use super::link::other_netdevs;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::text::one_line;
+use crate::resource::body::{is_word, scalar_text};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use table::{Cell, Firmware, Row};
+
+/// The kind.
+pub struct FirmwareSetting;
+
+/// Until it runs, the firmware does not show what it hides, MAX_ACC_OUT_READ for one.
+const GATE: &str = "ADVANCED_PCI_SETTINGS";
+
+impl Kind for FirmwareSetting {
+    fn name(&self) -> &'static str {
+        "firmware_setting"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "settings", "may_lack", "takes_effect", "known_after"]);
+        fields.netdev(true);
+        fields.resource("known_after");
+        let word = fields.text("takes_effect", false);
+        if let Some(word) = word.filter(|word| !["reboot", "power_cycle"].contains(word)) {
+            fields.error("/takes_effect", format!("`{word}` is not when it takes effect"), Some("reboot or power_cycle".to_owned()));
+        }
+        match fields.get("settings").map(Value::as_object) {
+            Some(Some(map)) if !map.is_empty() => map.iter().for_each(|(name, value)| check_setting(&mut fields, name, value)),
+            _ => fields.error("/settings", "`settings` must be a map of settings and their values", Some("SRIOV_EN: 1".to_owned())),
+        }
+        if let Some(list) = fields.get("may_lack") {
+            let names = list.as_array().is_some_and(|list| list.iter().all(|name| name.as_str().is_some_and(is_name)));
+            if !names {
+                fields.error("/may_lack", "`may_lack` must be a list of settings that a card may not have", None);
+            }
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        // The gate tells a setting that is hidden from one that does not exist.
+        let mut names: Vec<String> = settings(wish).into_keys().chain([GATE.to_owned()]).collect();
+        names.sort_unstable();
+        names.dedup();
+        let netdev = netdev(wish).to_owned();
+        vec![Read::FirmwareSettings { netdev: netdev.clone(), settings: names }, Read::Link { netdev }]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let wanted = settings(wish);
+        match found(wish, answers) {
+            Err(reason) => {
+                let unknown = |name: &String| (name.clone(), planes(&wanted[name], &Reading::Unknown(reason.clone()), None));
+                assessment.attributes = wanted.keys().map(unknown).collect();
+            }
+            Ok(Firmware::NoNetdev) => {
+                let others = other_netdevs(answers, netdev(wish));
+                let others = if others.is_empty() { String::new() } else { format!("; there are {}", others.join(", ")) };
+                absent(&wanted, &mut assessment, wish, format!("there is no netdev {}{others}", netdev(wish)), true);
+            }
+            Ok(Firmware::NotACard(why)) => absent(&wanted, &mut assessment, wish, format!("{}: {why}", netdev(wish)), false),
+            Ok(Firmware::NoProgram) => {
+                let why = "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
+                absent(&wanted, &mut assessment, wish, why, true);
+            }
+            Ok(Firmware::Settings { device, rows }) => {
+                wanted.iter().for_each(|(name, value)| judge(name, value, rows.get(name), &rows, wish, &mut assessment));
+                assessment.before = before(&rows);
+                act(wish, &device, &mut assessment);
+            }
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo(last_applied, before, answers)
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "kernel_module"]
+    }
+}
+
+fn check_setting(fields: &mut Fields<'_>, name: &str, value: &Value) {
+    let pointer = format!("/settings/{}", name.replace('~', "~0").replace('/', "~1"));
+    if !is_name(name) {
+        let help = Some("as mlxconfig prints it, such as SRIOV_EN or LINK_TYPE_P1".to_owned());
+        return fields.error(&pointer, format!("`{}` cannot be the name of a setting", one_line(name, 40)), help);
+    }
+    if scalar_text(value).is_none_or(|text| !is_word(&text, "_.-")) {
+        let help = Some("the number, or the word before it in mlxconfig's table: 1, True, ETH".to_owned());
+        fields.error(&pointer, format!("the value of {name} must be a number or a word"), help);
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn netdev(wish: &Wish) -> &str {
+    wish.text("netdev").unwrap_or_default()
+}
+
+fn settings(wish: &Wish) -> BTreeMap<String, String> {
+    let map = wish.body.get("settings").and_then(Value::as_object);
+    map.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value_text(value)?))).collect()
+}
+
+/// As the program takes it: True and False have numbers in its table, and it minds their case.
+fn value_text(value: &Value) -> Option<String> {
+    value.as_bool().map_or_else(|| scalar_text(value), |flag| Some(u8::from(flag).to_string()))
+}
+
+fn needs_power_cycle(wish: &Wish) -> bool {
+    wish.text("takes_effect") == Some("power_cycle")
+}
+
+fn found(wish: &Wish, answers: &Answers) -> Result<Firmware, String> {
+    let (code, text) = answers.output(&FirmwareSetting.reads(wish)[0])?;
+    table::decode(code, text)
+}
+
+/// Wanted in both planes that a card has.
+fn planes(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribute {
+    let running = running.unwrap_or_else(|| next_boot.clone());
+    let wanted = Reading::is(value);
+    Attribute::in_plane(Plane::NextBoot, wanted.clone(), next_boot.clone()).and(Plane::Running, wanted, running)
+}
+
+/// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
+fn absent(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &Wish, why: String, comes: bool) {
+    assessment.attributes = wanted.iter().map(|(name, value)| (name.clone(), planes(value, &Reading::Absent, None))).collect();
+    match wish.text("known_after").filter(|_| comes) {
+        Some(step) => {
+            assessment.known_after = Some(step.to_owned());
+            assessment.announced = vec!["set_firmware".to_owned()];
+        }
+        None => assessment.refusal = Some(why),
+    }
+}
+
+fn judge(name: &str, wanted: &str, row: Option<&Row>, rows: &BTreeMap<String, Row>, wish: &Wish, assessment: &mut Assessment) {
+    let seen = |cell: &Option<Cell>| match cell {
+        Some(cell) if cell.is(wanted) => Reading::is(wanted),
+        Some(cell) => Reading::is(cell.0.as_str()),
+        None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
+    };
+    let attribute = match row {
+        None => {
+            let reading = missing(name, rows, wish, assessment);
+            planes(wanted, &reading, None)
+        }
+        Some(row) => {
+            let refused = match row {
+                Row { next_boot: Some(cell), .. } if cell.is_array() => Some(format!("{name} is an array, which this kind does not set")),
+                Row { next_boot: Some(cell), is_read_only: true, .. } if !cell.is(wanted) => {
+                    Some(format!("the firmware does not let {name} be written"))
+                }
+                _ => None,
+            };
+            assessment.refusal = assessment.refusal.take().or(refused);
+            planes(wanted, &seen(&row.next_boot), Some(seen(&row.current)))
+        }
+    };
+    assessment.attributes.insert(name.to_owned(), attribute);
+}
+
+/// A card without a setting that it may lack is as wished; one that hides it shows it after its next boot; for any other the
+/// name is wrong, or the card is.
+fn missing(name: &str, rows: &BTreeMap<String, Row>, wish: &Wish, assessment: &mut Assessment) -> Reading {
+    let may_lack = wish.body.get("may_lack").and_then(Value::as_array);
+    if may_lack.is_some_and(|list| list.iter().any(|lacked| lacked == name)) {
+        return Reading::NotApplicable("this card has no such setting".to_owned());
+    }
+    let hidden = rows.get(GATE).and_then(|gate| gate.current.as_ref()).is_some_and(|gate| gate.is("0"));
+    if hidden && settings(wish).contains_key(GATE) {
+        return Reading::NotApplicable(format!("hidden until {GATE} is in effect; a plan after that sets it"));
+    }
+    let hint = if hidden { format!("; it may be hidden until {GATE} is in effect") } else { String::new() };
+    assessment.refusal = assessment.refusal.take().or(Some(format!("the firmware of this card has no setting {name}{hint}")));
+    Reading::Absent
+}
+
+/// All that was there, the factory's values too: a reset to those is no way back.
+fn before(rows: &BTreeMap<String, Row>) -> Value {
+    let column = |cell: fn(&Row) -> &Option<Cell>| -> BTreeMap<&String, &str> {
+        rows.iter().filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str()))).collect()
+    };
+    json!({ "default": column(|row| &row.default), "running": column(|row| &row.current), "next_boot": column(|row| &row.next_boot) })
+}
+
+fn act(wish: &Wish, device: &str, assessment: &mut Assessment) {
+    if assessment.refusal.is_some() || assessment.has_unknown() {
+        return;
+    }
+    let mut to_set = BTreeMap::new();
+    let mut waits = false;
+    for (name, attribute) in &assessment.attributes {
+        for (plane, wanted, _) in attribute.differences() {
+            match plane {
+                Plane::NextBoot => drop(to_set.insert(name.clone(), value_of(wanted))),
+                _ => waits = true,
+            }
+        }
+    }
+    assessment.owed = to_set.is_empty() && waits;
+    if !to_set.is_empty() {
+        assessment.actions = vec![Action::SetFirmware { device: device.to_owned(), settings: to_set }];
+    }
+    assessment.needs_reboot = waits;
+    assessment.needs_power_cycle = waits && needs_power_cycle(wish);
+}
+
+/// As the program takes it.
+fn value_of(reading: &Reading) -> String {
+    reading.value().and_then(Value::as_str).map_or_else(String::new, |text| Cell(text.to_owned()).to_set())
+}
+
+/// What was to come with the next boot before our first change comes with the next one again.
+fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let (device, rows) = match found(wish, answers) {
+        Ok(Firmware::Settings { device, rows }) => (device, rows),
+        Ok(_) => return assessment,
+        Err(reason) => {
+            assessment
+                .attributes
+                .insert("settings".to_owned(), Attribute::in_plane(Plane::NextBoot, Reading::is("as before"), Reading::Unknown(reason)));
+            return assessment;
+        }
+    };
+    for name in settings(wish).keys() {
+        let earlier = |plane: &str| before.get(plane).and_then(|map| map.get(name)).and_then(Value::as_str);
+        let (Some(old), Some(row)) = (earlier("next_boot"), rows.get(name)) else { continue };
+        let seen = |cell: &Option<Cell>, old: &str| match cell {
+            Some(cell) if cell.is(&Cell(old.to_owned()).to_set()) => Reading::is(old),
+            Some(cell) => Reading::is(cell.0.as_str()),
+            None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
+        };
+        let mut attribute = Attribute::in_plane(Plane::NextBoot, Reading::is(old), seen(&row.next_boot, old));
+        if let Some(ran) = earlier("running") {
+            attribute = attribute.and(Plane::Running, Reading::is(ran), seen(&row.current, ran));
+        }
+        assessment.attributes.insert(name.clone(), attribute);
+    }
+    act(wish, &device, &mut assessment);
+    assessment.owed = false;
+    assessment
+}
+
+#[cfg(test)]
+mod tests;
