@@ -21,6 +21,10 @@ pub trait Row {
     }
     /// Where the row was taken from.
     fn source(&self) -> &str;
+    /// What cannot be in it, beyond what its fields say.
+    fn unsound(&self) -> Option<String> {
+        None
+    }
 }
 
 macro_rules! row {
