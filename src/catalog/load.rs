@@ -16,8 +16,7 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 7] =
-    [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
+const SORTS: [&str; 7] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
 
 /// All tables.
 #[derive(Debug, Clone, Default)]

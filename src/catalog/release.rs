@@ -66,10 +66,7 @@ impl Part {
 
     /// True where a release is a number such as `12.4`; others are names.
     pub fn is_numbered(self) -> bool {
-        matches!(
-            self,
-            Part::Kernel | Part::Driver | Part::Cuda | Part::Nccl | Part::Doca | Part::MlnxOfed | Part::Containerd
-        )
+        matches!(self, Part::Kernel | Part::Driver | Part::Cuda | Part::Nccl | Part::Doca | Part::MlnxOfed | Part::Containerd)
     }
 
     /// In words, with one of its releases: `the GPU driver 535`.
@@ -132,6 +129,21 @@ fn is_yes(certain: &bool) -> bool {
 }
 
 impl Need {
+    /// What it wants, in words: `the GPU driver 525.60.13 or newer`.
+    pub fn wanted(&self) -> String {
+        let with = |release: &str| self.part.with(release);
+        match (&self.from, &self.to) {
+            (Some(from), Some(to)) => format!("{} to {to}", with(from)),
+            (Some(from), None) => format!("{} or newer", with(from)),
+            (None, Some(to)) => format!("{} or older", with(to)),
+            (None, None) if self.only.is_empty() => {
+                let part = if self.part == Part::Architecture { "another architecture" } else { "something other" };
+                format!("{part} than {}", self.not.join(", "))
+            }
+            (None, None) => with(&self.only.join(" or ")),
+        }
+    }
+
     /// What a need of a part that is named instead of numbered, or the reverse, has wrong.
     fn unsound(&self) -> Option<String> {
         let (numbered, named) = (self.from.is_some() || self.to.is_some(), !self.only.is_empty() || !self.not.is_empty());
@@ -183,6 +195,14 @@ impl Row for ReleaseRow {
     fn source(&self) -> &str {
         &self.source
     }
+    fn in_words(&self, field: &str) -> Option<String> {
+        let words = |need: &Need| {
+            let rule = need.rule.iter().map(|rule| format!(" ({rule})")).collect::<String>();
+            let unsure = if need.certain { "" } else { ", as far as is known" };
+            format!("{}{unsure}{rule}", need.wanted())
+        };
+        (field == "needs").then(|| self.needs.iter().map(words).collect::<Vec<_>>().join("; "))
+    }
     fn unsound(&self) -> Option<String> {
         let name = format!("{}-{}", self.part.key(), self.release);
         if self.name != name {
@@ -228,6 +248,9 @@ pub struct CombinationRow {
 
 impl Row for CombinationRow {
     const KEY: &'static str = "combination";
+    fn in_words(&self, field: &str) -> Option<String> {
+        (field == "spec").then(|| self.spec.to_string())
+    }
     fn name(&self) -> &str {
         &self.name
     }

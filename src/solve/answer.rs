@@ -4,6 +4,7 @@ use super::book::{Book, Fact, Known};
 use super::conflict::{Asked, Conflict};
 use super::question::Question;
 use super::search::Found;
+use super::value::Value;
 use crate::catalog::Catalog;
 use crate::catalog::release::Part;
 use crate::spec::Loaded;
@@ -18,6 +19,8 @@ pub struct Choice {
     pub known: Known,
     /// The facts that it was chosen by.
     pub because: Vec<Fact>,
+    /// Those by which the first one, the newest, was not.
+    pub against: Vec<Fact>,
 }
 
 /// What is said of a question.
@@ -83,7 +86,8 @@ pub fn answer(book: &Book, question: &Question, waived: &BTreeSet<String>) -> An
                 let known = book.known.get(part)?.iter().find(|known| found.get(part) == Some(&known.value))?;
                 let open = unknown.iter().any(|fact| fact.of == *part && fact.at.contains(&known.value));
                 let because = left.iter().filter(|fact| bears(fact, *part, &found)).map(|fact| (*fact).clone()).collect();
-                (!open).then(|| Choice { part: *part, known: known.clone(), because })
+                let against = against(book, *part, known, &left, &found);
+                (!open).then(|| Choice { part: *part, known: known.clone(), because, against })
             });
             chosen.collect()
         }
@@ -92,7 +96,18 @@ pub fn answer(book: &Book, question: &Question, waived: &BTreeSet<String>) -> An
     Answer { conflicts, choices }
 }
 
+/// Why the one that is taken first was not: what it needs and what was taken of that do not go together.
+fn against(book: &Book, part: Part, taken: &Known, facts: &[&Fact], found: &BTreeMap<Part, Value>) -> Vec<Fact> {
+    let Some(first) = book.known.get(&part).and_then(|known| known.first()).filter(|first| first.value != taken.value) else {
+        return Vec::new();
+    };
+    let needs = |fact: &Fact| {
+        fact.of == part && fact.at.contains(&first.value) && found.get(&fact.on).is_some_and(|value| !fact.allowed.contains(value))
+    };
+    facts.iter().filter(|fact| needs(fact)).map(|fact| (*fact).clone()).collect()
+}
+
 /// Whether a fact says something of a part here: what was taken needs it, or it needs what was taken.
-fn bears(fact: &Fact, part: Part, found: &BTreeMap<Part, super::value::Value>) -> bool {
+fn bears(fact: &Fact, part: Part, found: &BTreeMap<Part, Value>) -> bool {
     (fact.on == part || fact.of == part) && found.get(&fact.of).is_some_and(|value| fact.at.contains(value))
 }

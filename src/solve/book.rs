@@ -1,7 +1,7 @@
 //! What the catalogue says of releases, ready to be asked: the facts of its rows, and which releases are known.
 
 use super::value::{Value, allowed, between, ends, line, one_of};
-use crate::catalog::release::{Need, Part, ReleaseRow};
+use crate::catalog::release::{Part, ReleaseRow};
 use crate::catalog::rows::{GpuRow, NicRow, OsRow};
 use crate::catalog::{Catalog, Entry, Row};
 use crate::spec::model::GpuModules;
@@ -92,7 +92,7 @@ impl Book {
     fn release(&mut self, row: &ReleaseRow, place: &str) {
         let Some(at) = line(row.part, &row.release) else { return };
         for need in &row.needs {
-            let wanted = wanted(need);
+            let wanted = need.wanted();
             self.facts.push(Fact {
                 of: row.part,
                 at: at.clone(),
@@ -101,8 +101,9 @@ impl Book {
                 certain: need.certain,
                 except_packages: need.except_packages.clone(),
                 says: format!(
-                    "{} needs {wanted}{}",
+                    "{} {} {wanted}{}",
                     row.part.with(&row.release),
+                    if row.part == Part::Modules { "need" } else { "needs" },
                     need.because.as_deref().map_or(String::new(), |why| format!(": {why}"))
                 ),
                 mend: format!("take {wanted}"),
@@ -222,20 +223,5 @@ impl Limit {
     fn to(on: Part, max: &str, rule: &'static str) -> Limit {
         let limit = Limit::of(on, between(None, Some(max)), format!("{} or older", on.with(max)));
         Limit { rules: vec![rule], ..limit }
-    }
-}
-
-/// What a need wants, in words.
-fn wanted(need: &Need) -> String {
-    let with = |release: &str| need.part.with(release);
-    match (&need.from, &need.to) {
-        (Some(from), Some(to)) => format!("{} to {to}", with(from)),
-        (Some(from), None) => format!("{} or newer", with(from)),
-        (None, Some(to)) => format!("{} or older", with(to)),
-        (None, None) if need.only.is_empty() => {
-            let part = if need.part == Part::Architecture { "another architecture" } else { "something other" };
-            format!("{part} than {}", need.not.join(", "))
-        }
-        (None, None) => with(&need.only.join(" or ")),
     }
 }

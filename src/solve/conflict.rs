@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The most conflicts of a question that are told.
 const TOLD: usize = 8;
 
+/// Of more wishes than so many, the first conflict alone is told.
+const WISHES_TOLD: usize = 3;
+
 /// Wishes that exclude each other.
 #[derive(Debug, Clone)]
 pub struct Conflict {
@@ -43,40 +46,39 @@ impl<'a> Asked<'a> {
         self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
     }
 
-    /// All conflicts, the certain ones first; and the facts that are left without those that made them.
+    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones.
     pub(super) fn conflicts<'f>(&self, facts: &[&'f Fact]) -> (Vec<Conflict>, Vec<&'f Fact>) {
         let certain: Vec<&Fact> = facts.iter().copied().filter(|fact| fact.certain).collect();
         let mut conflicts: Vec<Conflict> = Vec::new();
-        let (mut blamed, _) = self.of(&certain, true, &mut conflicts);
-        let rest: Vec<&Fact> = facts.iter().copied().filter(|fact| !blamed.iter().any(|other| std::ptr::eq(*other, *fact))).collect();
-        let (more, left) = self.of(&rest, false, &mut conflicts);
-        blamed.extend(more);
+        self.find(&certain, true, &mut conflicts);
+        self.find(facts, false, &mut conflicts);
+        let left = if conflicts.is_empty() { facts.to_vec() } else { certain };
         (conflicts, left)
     }
 
-    /// Finds one after the other, each time without the facts that made the ones before.
-    fn of<'f>(&self, facts: &[&'f Fact], certain: bool, conflicts: &mut Vec<Conflict>) -> (Vec<&'f Fact>, Vec<&'f Fact>) {
-        let (mut left, mut blamed) = (facts.to_vec(), Vec::new());
-        for _ in 0..TOLD {
-            if self.all(&left) != Found::Nothing {
-                break;
+    /// The fewest wishes that cannot all be kept, and all others that are as few or of three at most, by growing size. What holds
+    /// a smaller one is no conflict of its own.
+    fn find(&self, facts: &[&Fact], certain: bool, conflicts: &mut Vec<Conflict>) {
+        if self.all(facts) != Found::Nothing {
+            return;
+        }
+        let count = self.question.wishes.len();
+        for size in 1..=count {
+            if size > WISHES_TOLD && !conflicts.is_empty() {
+                return;
             }
-            let Some(wishes) = self.shortest(&left) else { break };
-            let core = self.core(&wishes, &left);
-            left.retain(|fact| !core.iter().any(|other| std::ptr::eq(*other, *fact)));
-            blamed.extend(core.iter().copied());
-            // what the same wishes have against each other besides is no second finding
-            if !conflicts.iter().any(|other| other.wishes == wishes) {
-                conflicts.push(Conflict { wishes, facts: core.into_iter().cloned().collect(), certain });
+            for wishes in subsets(count, size) {
+                let known = conflicts.iter().any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
+                if known || self.some(&wishes, facts) != Found::Nothing {
+                    continue;
+                }
+                let facts = self.core(&wishes, facts).into_iter().cloned().collect();
+                conflicts.push(Conflict { wishes, facts, certain });
+                if conflicts.len() == TOLD {
+                    return;
+                }
             }
         }
-        (blamed, left)
-    }
-
-    /// The fewest wishes that cannot all be kept, of several the first in the order of the spec's fields.
-    fn shortest(&self, facts: &[&Fact]) -> Option<Vec<usize>> {
-        let count = self.question.wishes.len();
-        (1..=count).find_map(|size| subsets(count, size).find(|chosen| self.some(chosen, facts) == Found::Nothing))
     }
 
     /// The facts that make it one: a single one where there is such, else as many as none can be left out of.

@@ -67,7 +67,9 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
     };
     let reasons: Vec<String> = conflict.facts.iter().map(|fact| format!("{} ({})", fact.says, fact.place)).collect();
     let mut diagnostic = match conflict.certain {
-        true => Diagnostic::error(CODE, message).effect(format!("no choice of the other parts satisfies all of them: {}", reasons.join("; "))),
+        true => {
+            Diagnostic::error(CODE, message).effect(format!("no choice of the other parts satisfies all of them: {}", reasons.join("; ")))
+        }
         false => Diagnostic::warning(CODE, message).effect(format!("this need not work: {}", reasons.join("; "))),
     };
     for wish in wishes {
