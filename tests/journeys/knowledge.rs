@@ -315,7 +315,35 @@ nodes:
 #[test]
 fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let place = place(WISHES);
-    insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @"");
+    insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
+    $ railwright plan inv --observations nobody.json
+    --- stderr ---
+    error RW0132: `gpu.direct.path: dmabuf` and `jobs.nccl: 2.12.12` exclude each other
+       ╭─[inv/cluster.yaml:4:15]
+     3 │ ssh: { user: root, host_keys: known_hosts }
+     4 │ jobs: { nccl: 2.12.12 }
+       ·               ───┬───
+       ·                  ╰── this wish
+     5 │ nodes:
+       ╰────
+       ╭─[inv/cluster.yaml:8:81]
+     7 │     os: ubuntu-22.04
+     8 │     gpu: { model: A100, count: 8, driver: "535", modules: open, direct: { path: dmabuf } }
+       ·                                                                                 ───┬──
+       ·                                                                                    ╰── this wish
+     9 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
+       ╰────
+      on:     gpu[1-4]
+      effect: no choice of the other parts satisfies all of them: dmabuf needs NCCL 2.13 or newer: older
+              ones know nvidia-peermem alone (modules/catalog/release.yaml:347)
+      next:   change one of them: take NCCL 2.13 or newer
+      source: NVIDIA/cloud-native-docs: gpu-operator/gpu-operator-rdma.rst; NVIDIA/nccl:
+              docs/userguide/source/env.rst (NCCL_DMABUF_ENABLE);
+              https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html
+
+    No host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.
+    --- exit 1 ---
+    "#);
     let said = place.run(&["explain", "host/gpu1", "inv"]);
     assert!(said.contains("RW0132") && said.contains("not chosen: too little is known, or the wishes exclude each other"), "{said}");
     // a release that goes together with the rest
@@ -323,7 +351,12 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
     let said = place.run(&["explain", "host/gpu1", "inv"]);
     let releases: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("RELEASES")).take_while(|line| !line.is_empty()).collect();
-    insta::assert_snapshot!(releases.join("\n"), @"");
+    let releases = releases.join("\n");
+    assert!(releases.contains(" . driver    535: of the spec, inv/cluster.yaml:8 nodes[0].gpu.driver"), "{releases}");
+    assert!(
+        releases.contains(" . cuda      12.9: chosen") && releases.contains("not a newer one: CUDA 13 needs the GPU driver 580"),
+        "{releases}"
+    );
     let json = place.run(&["explain", "host/gpu1", "inv", "--json"]);
     assert!(json.contains("\"part\": \"cuda\"") && json.contains("\"row\": \"modules/catalog/release.yaml:"), "{json}");
     // the toolkit is asked for without a release: the chosen one
