@@ -13,7 +13,7 @@
 //!
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `catalog`, `template`, `resource`, `graph`, `module`, `rules`, `translate` and `plan` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate` and `plan` are pure: bytes and values in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
@@ -27,6 +27,7 @@
 //! - `resource`: one file a resource kind: what to read, how to judge it in three planes, which typed action mends it.
 //! - `spec`: a folder of YAML with a span for every value, decoded strictly.
 //! - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
+//! - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes that exclude each other are named.
 //! - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
 //! - `module`: manifests and templates, which make wishes of the spec's facts.
 //! - `rules`: static checks across layers, as data: what breaks which, what is waived.
@@ -54,6 +55,7 @@ pub mod plan;
 pub mod report;
 pub mod resource;
 pub mod rules;
+pub mod solve;
 pub mod spec;
 pub mod state;
 pub mod system;

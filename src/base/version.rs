@@ -10,9 +10,26 @@ pub fn parts(version: &str) -> Vec<u64> {
     parts
 }
 
+/// The most numbers of a release.
+const NUMBERS_MAX: usize = 8;
+
+/// The numbers of a release as it is written, zeros at its end too; nothing where it does not begin with one.
+pub fn numbers(release: &str) -> Option<Vec<u64>> {
+    let number = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+    let numbers: Vec<u64> = release.split(['.', '-', '_', '+', '~']).map_while(number).take(NUMBERS_MAX).collect();
+    (!numbers.is_empty()).then_some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parts;
+    use super::{numbers, parts};
+
+    #[test]
+    fn a_release_keeps_its_zeros() {
+        assert_eq!(numbers("12.0"), Some(vec![12, 0]));
+        assert_eq!(numbers("525.60.13"), Some(vec![525, 60, 13]));
+        assert_eq!(numbers("open"), None);
+    }
 
     #[test]
     fn numbers_are_compared_as_numbers() {

@@ -1,6 +1,7 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
-//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`).
+//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`, `release:`, `combination:`).
 
+use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::table::{Entry, Row, Table};
 use crate::base::shipped::yaml_files;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 5] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY];
+const SORTS: [&str; 7] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
 
 /// All tables.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,10 @@ pub struct Catalog {
     pub os: Table<OsRow>,
     /// What Alibaba Container Compute Service offers.
     pub acs: Table<AcsRow>,
+    /// Releases of drivers, toolkits and stacks, and what each needs.
+    pub release: Table<ReleaseRow>,
+    /// Combinations that are known to fit or not.
+    pub combination: Table<CombinationRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -129,6 +134,8 @@ impl Reading {
                 InstanceRow::KEY => self.rows::<InstanceRow>(&document, entry.value, own, |catalog| &mut catalog.instance),
                 OsRow::KEY => self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os),
                 AcsRow::KEY => self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs),
+                ReleaseRow::KEY => self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| &mut catalog.release),
+                CombinationRow::KEY => self.rows::<CombinationRow>(&document, entry.value, own, |catalog| &mut catalog.combination),
                 other => {
                     let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
                     let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
@@ -217,9 +224,13 @@ fn lacking<R: Row>(row: &R, label: &Label) -> Option<Diagnostic> {
         let problem = Diagnostic::error("RW0220", format!("`{shown}` cannot be a name of `{}`", R::KEY)).labelled(label.clone());
         return Some(problem.next(format!("write one line of at most {NAME_MAX} characters that can be seen")));
     }
-    let lacking = [("name", row.name()), ("source", row.source())].into_iter().find(|(_, text)| text.trim().is_empty())?;
-    let message = format!("a row of `{}` has an empty `{}`", R::KEY, lacking.0);
-    Some(Diagnostic::error("RW0220", message).labelled(label.clone()).next("every row has a name, and says where it was taken from"))
+    if let Some((key, _)) = [("name", row.name()), ("source", row.source())].into_iter().find(|(_, text)| text.trim().is_empty()) {
+        let message = format!("a row of `{}` has an empty `{key}`", R::KEY);
+        let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
+        return Some(problem.next("every row has a name, and says where it was taken from"));
+    }
+    let message = format!("the row `{}` of `{}` cannot be: {}", row.name(), R::KEY, row.unsound()?);
+    Some(Diagnostic::error("RW0220", message).labelled(label.clone()).next("`railwright catalog release cuda-12.4` shows one in full"))
 }
 
 fn wrong(document: &Document, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {

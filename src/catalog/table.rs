@@ -21,6 +21,14 @@ pub trait Row {
     }
     /// Where the row was taken from.
     fn source(&self) -> &str;
+    /// A field in words, where it is more than a value or a list of them.
+    fn in_words(&self, _field: &str) -> Option<String> {
+        None
+    }
+    /// What cannot be in it, beyond what its fields say.
+    fn unsound(&self) -> Option<String> {
+        None
+    }
 }
 
 macro_rules! row {

@@ -1,4 +1,4 @@
-//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances and operating systems, with its sources.
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems and releases, with its sources.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
 use crate::base::Diagnostic;
@@ -9,7 +9,7 @@ use crate::report::{document, out};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What is known of GPUs, NICs, instances and operating systems, with sources
+/// What is known of GPUs, NICs, instances, operating systems and releases, with sources
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The sort
@@ -38,6 +38,10 @@ pub enum Sort {
     Os,
     /// What Alibaba Container Compute Service offers
     Acs,
+    /// Releases of drivers, toolkits and stacks, and what each needs
+    Release,
+    /// Combinations of them that are known to fit or not
+    Combination,
 }
 
 /// Shows the rows.
@@ -68,6 +72,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             &["package_manager", "kernel", "rdma_core", "mlnx_ofed_max", "doca_min", "doca_max"],
             |name| catalog.system(name).and_then(|row| catalog.os.entry(&row.name)),
         ),
+        Sort::Release => show(catalog, &catalog.release, name, json, &["line", "brings", "needs"], |name| catalog.release.entry(name)),
+        Sort::Combination => {
+            show(catalog, &catalog.combination, name, json, &["excludes", "unsure", "chosen"], |name| catalog.combination.entry(name))
+        }
         Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
             catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),

@@ -5,9 +5,11 @@ use super::{Exit, Failure};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target};
+use crate::catalog::release::Part;
 use crate::catalog::{Catalog, Row, Table};
-use crate::report::explanation::{Because, Explanation, ResourceExplained, RowExplained, RuleExplained, screen};
+use crate::report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
 use crate::report::{document, knowledge, out};
+use crate::solve::{Answers, Fact};
 use crate::spec::Host;
 use serde::Serialize;
 use std::path::Path;
@@ -21,7 +23,13 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     let path: Vec<&str> = below.into_iter().chain(attribute).flat_map(|path| path.split('/')).filter(|word| !word.is_empty()).collect();
     let mut resources = resources(&prepared, name);
     let field = narrow(&mut resources, &path).map_err(|near| nothing_wished(&prepared, name, &path, near))?;
-    let explanation = Explanation { host: name.to_owned(), catalogue: rows(&prepared, host), resources, rules: rules(&prepared, name) };
+    let explanation = Explanation {
+        host: name.to_owned(),
+        catalogue: rows(&prepared, host),
+        releases: releases(&prepared, host),
+        resources,
+        rules: rules(&prepared, name),
+    };
     match json {
         true => out::print(&document::text(&document::ExplanationDocument::of(explanation))),
         false => out::print(&screen(&explanation, field.as_deref())),
@@ -95,6 +103,42 @@ fn rows(prepared: &Prepared, host: &Host) -> Vec<RowExplained> {
         rows.push(explained(catalog, &catalog.os, os, catalog.system(os)));
     }
     rows
+}
+
+/// What the spec fixes of the releases, and what was chosen of the rest.
+fn releases(prepared: &Prepared, host: &Host) -> Vec<ReleaseExplained> {
+    let loaded = &prepared.inventory.loaded;
+    let answers = Answers::new(loaded, &prepared.inventory.knowledge.catalog);
+    let (Some(question), Some(answer)) = (answers.questions.get(host.group), answers.group(host.group)) else { return Vec::new() };
+    let wished = question.wishes.iter().flat_map(|wish| {
+        let part = wish.parts.first().filter(|(part, _)| !matches!(part, Part::Os | Part::Nic | Part::Gpu));
+        let value = wish.said.split_once(": ").map(|(_, value)| value.to_owned());
+        part.map(|(part, _)| ReleaseExplained {
+            part: part.key(),
+            release: value,
+            place: loaded.place(&wish.path),
+            row: None,
+            source: None,
+            because: Vec::new(),
+        })
+    });
+    let chosen = question.asked.iter().map(|part| {
+        let choice = answer.choices.iter().find(|choice| choice.part == *part);
+        let brings = choice.into_iter().flat_map(|choice| &choice.known.brings);
+        let said = |fact: &Fact| format!("{} ({})", fact.says, fact.place);
+        let mut because: Vec<String> = brings.map(|(part, release)| format!("it came with {}", part.with(release))).collect();
+        because.extend(choice.into_iter().flat_map(|choice| &choice.because).map(said));
+        because.extend(choice.into_iter().flat_map(|choice| &choice.against).map(|fact| format!("not a newer one: {}", said(fact))));
+        ReleaseExplained {
+            part: part.key(),
+            release: choice.map(|choice| choice.known.release.clone()),
+            place: None,
+            row: choice.map(|choice| choice.known.place.clone()),
+            source: choice.map(|choice| choice.known.source.clone()),
+            because,
+        }
+    });
+    wished.chain(chosen).collect()
 }
 
 fn explained<R: Row + Serialize>(catalog: &Catalog, table: &Table<R>, named: &str, row: Option<&R>) -> RowExplained {

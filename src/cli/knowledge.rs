@@ -3,10 +3,11 @@
 
 use super::Failure;
 use super::pipeline::Prepared;
-use crate::base::{Diagnostic, Severity};
+use crate::base::{Diagnostic, Severity, nodeset};
 use crate::catalog::{self, CATALOG_FOLDER, Catalog};
 use crate::report;
 use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
+use crate::solve;
 use crate::spec::{Loaded, Problems, Sources};
 use std::sync::Arc;
 
@@ -45,10 +46,21 @@ impl Knowledge {
         }
     }
 
-    /// Models that nobody knows, and what the rules find.
+    /// Models that nobody knows, what the rules find, and wishes that exclude each other beyond that.
     pub fn judge(&self, loaded: &Loaded, today: &str) -> Judgement {
         let mut judgement = rules::judge(loaded, &self.catalog, &self.rules, today);
         let unknown = catalog::unknown_models(loaded, &self.catalog).into_iter();
+        let mut found = solve::Hosts::new();
+        for finding in &judgement.findings {
+            found.entry(finding.diagnostic.code.to_string()).or_default().extend(finding.hosts.iter().cloned());
+        }
+        let mut waived = solve::Hosts::new();
+        for one in &judgement.waived {
+            let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand(nodes).ok()).unwrap_or_default();
+            waived.entry(one.code.clone()).or_default().extend(hosts);
+        }
+        let excluding = solve::findings(loaded, &self.catalog, &found, &waived).into_iter();
+        judgement.findings.extend(excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts }));
         judgement.findings.splice(0..0, unknown.map(|diagnostic| Finding { diagnostic, hosts: Vec::new() }));
         judgement
     }

@@ -9,6 +9,7 @@ use crate::report::document::{self, SpecSummary, ValidationDocument};
 use crate::report::knowledge;
 use crate::report::out::{self, Look};
 use crate::rules::untrue;
+use crate::solve;
 use crate::spec::Sources;
 use crate::system::clock;
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub fn run(arguments: &Validate) -> Exit {
         .chain(read.warnings.iter().cloned())
         .chain(read.knowledge.overrides())
         .chain(untrue(&read.knowledge.rules, &read.knowledge.catalog))
+        .chain(solve::untrue(&read.knowledge.catalog))
         .collect();
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return invalid(&shown, &found, &sources, arguments.json);

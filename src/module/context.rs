@@ -2,10 +2,12 @@
 //! checked against, and its field docs are the user's reference.
 
 use crate::base::{Diagnostic, Place, secret};
+use crate::catalog::release::Part;
 use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
-use crate::spec::model::{Erdma, Fabric, Gpu, Iommu, NicFirmware, RdmaStack, Tuning};
+use crate::solve::{Answer, Answers};
+use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, NicFirmware, NodeGroup, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
@@ -64,6 +66,8 @@ pub struct HostNames {
     pub tuning: Option<Tuning>,
     /// What the catalogue says of its parts.
     pub catalogue: CatalogueNames,
+    /// The releases that go together: the spec's own, and those chosen for what it leaves open.
+    pub chosen: ChosenNames,
     /// The GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
@@ -93,6 +97,44 @@ pub struct CatalogueNames {
     /// The operating system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<OsRow>,
+}
+
+/// Releases of a host: as the spec has them, else as they were chosen; one of which too little is known is not there.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ChosenNames {
+    /// The GPU driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The sort of its kernel modules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modules: Option<String>,
+    /// The CUDA toolkit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// DOCA or MLNX_OFED.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<String>,
+}
+
+impl ChosenNames {
+    fn of(group: &NodeGroup, answer: Option<&Answer>) -> Self {
+        let chosen = |part: Part| {
+            let choice = answer.into_iter().flat_map(|answer| &answer.choices).find(|choice| choice.part == part);
+            choice.map(|choice| choice.known.release.clone())
+        };
+        let gpu = group.gpu.as_ref();
+        let modules = gpu.and_then(|gpu| gpu.modules).map(|modules| match modules {
+            GpuModules::Open => "open".to_owned(),
+            GpuModules::Proprietary => "proprietary".to_owned(),
+        });
+        let stack = group.rdma_stack.as_ref().and_then(|stack| stack.version.clone());
+        ChosenNames {
+            driver: gpu.and_then(|gpu| gpu.driver.clone()).or_else(|| chosen(Part::Driver)),
+            modules: modules.or_else(|| chosen(Part::Modules)),
+            cuda: gpu.and_then(|gpu| gpu.cuda.clone()).or_else(|| chosen(Part::Cuda)),
+            rdma_stack: stack.or_else(|| chosen(Part::Doca)).or_else(|| chosen(Part::MlnxOfed)),
+        }
+    }
 }
 
 /// The program that keeps packages, as templates name it.
@@ -197,7 +239,7 @@ fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
 }
 
 /// What templates can name for one host.
-pub fn names(loaded: &Loaded, catalog: &Catalog, host: &Host, repositories: &[RepositoryNames]) -> Names {
+pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host, repositories: &[RepositoryNames]) -> Names {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -226,6 +268,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, host: &Host, repositories: &[Re
                 instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
                 os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
             },
+            chosen: ChosenNames::of(group, answers.group(host.group)),
             gpu: group.gpu.clone(),
             iommu: group.iommu,
             labels: group.labels.clone(),
@@ -262,6 +305,8 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "catalogue", "gpu", ..] => format!("{group}.gpu.model"),
         ["host", "catalogue", "nic", ..] => format!("{group}.nics.model"),
         ["host", "catalogue", sort, ..] => format!("{group}.{sort}"),
+        ["host", "chosen", "rdma_stack", ..] => format!("{group}.rdma_stack.version"),
+        ["host", "chosen", part, ..] => format!("{group}.gpu.{part}"),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
         ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),

@@ -9,6 +9,7 @@ use super::{parameters, secrets};
 use crate::base::{Address, Diagnostic, Digest, Place, Target, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
+use crate::solve::Answers;
 use crate::spec::{Host, Loaded};
 use crate::template::engine::{self, Rendered};
 use crate::template::names::Use;
@@ -77,8 +78,9 @@ pub fn desired(loaded: &Loaded, catalog: &Catalog, modules: &Modules, texts: &Te
     }
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let mut out = Desired::default();
+    let answers = Answers::new(loaded, catalog);
     for host in &loaded.hosts {
-        let names = context::names(loaded, catalog, host, &repositories);
+        let names = context::names(loaded, catalog, &answers, host, &repositories);
         let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
         else {
             continue;

@@ -21,6 +21,8 @@ pub struct Explanation {
     pub host: String,
     /// The rows of the catalogue that are about it.
     pub catalogue: Vec<RowExplained>,
+    /// The releases that go together: what the spec fixes, and what was chosen of the rest.
+    pub releases: Vec<ReleaseExplained>,
     /// Its resources, by address.
     pub resources: Vec<ResourceExplained>,
     /// Findings of rules about it: code and message, those that are waived too.
@@ -40,6 +42,23 @@ pub struct RowExplained {
     pub place: Option<String>,
     /// Where it was taken from.
     pub source: Option<String>,
+}
+
+/// A release of a part, of the spec or chosen.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReleaseExplained {
+    /// The part: `driver`, `cuda`.
+    pub part: &'static str,
+    /// The release; nothing where too little is known to choose one.
+    pub release: Option<String>,
+    /// Where the spec fixes it; nothing for a chosen one.
+    pub place: Option<Place>,
+    /// Where the chosen one's row is: file and line.
+    pub row: Option<String>,
+    /// Where the row was taken from.
+    pub source: Option<String>,
+    /// What a chosen one needs, what needs it, and why it is not the newest of all.
+    pub because: Vec<String>,
 }
 
 /// A finding about a host.
@@ -94,6 +113,11 @@ pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
         out.push_str(&rule("CATALOGUE: what is known of its parts"));
         out.extend(explanation.catalogue.iter().map(row));
     }
+    // a kernel alone goes together with everything
+    if attribute.is_none() && explanation.releases.iter().any(|one| one.part != "kernel") {
+        out.push_str(&rule("RELEASES: of the spec, and the newest of the rest that go together with them"));
+        out.extend(explanation.releases.iter().map(release));
+    }
     if attribute.is_none() && !explanation.rules.is_empty() {
         out.push_str(&rule("RULES"));
         for one in &explanation.rules {
@@ -118,6 +142,21 @@ fn row(one: &RowExplained) -> String {
     let source = one.source.as_deref().map_or(String::new(), |source| labelled("             source  ", source, COLUMNS));
     let place = one.place.as_deref().map_or(String::new(), |place| labelled("             row     ", place, COLUMNS));
     format!("{}{place}{source}", labelled(&label, &format!("{}: {row}", one.named), COLUMNS))
+}
+
+fn release(one: &ReleaseExplained) -> String {
+    let label = format!(" . {:<9} ", one.part);
+    let Some(release) = &one.release else {
+        return labelled(&label, "not chosen: too little is known, or the wishes exclude each other", COLUMNS);
+    };
+    let of = one.place.as_ref().map_or("chosen".to_owned(), |place| format!("of the spec, {place} {}", place.path));
+    let mut out = labelled(&label, &format!("{release}: {of}"), COLUMNS);
+    for why in &one.because {
+        out.push_str(&labelled("             because ", why, COLUMNS));
+    }
+    let more = [("row     ", &one.row), ("source  ", &one.source)].into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    out.extend(more.map(|(name, text)| labelled(&format!("             {name}"), text, COLUMNS)));
+    out
 }
 
 /// Resources that the same part of a module wants for the same reasons.

@@ -16,7 +16,7 @@ const CELL: usize = 26;
 pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
     let cells = |row: &R| {
         let value = serde_json::to_value(row).unwrap_or_default();
-        columns.iter().map(|column| value.get(*column).map_or(String::new(), words)).collect::<Vec<String>>()
+        columns.iter().map(|column| value.get(*column).map_or(String::new(), |value| field(row, column, value))).collect::<Vec<String>>()
     };
     let mut lines: Vec<(String, Vec<String>)> = table.entries().map(|entry| (entry.row.identity(), cells(&entry.row))).collect();
     lines.sort();
@@ -49,7 +49,7 @@ pub fn row<R: Row + Serialize>(row: &R, place: &str) -> String {
     let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
     if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
         for (key, value) in fields.iter().filter(|(key, _)| key.as_str() != "name") {
-            out.push_str(&labelled(&format!("  {:<18} ", key.replace('_', " ")), &words(value), COLUMNS));
+            out.push_str(&labelled(&format!("  {:<18} ", key.replace('_', " ")), &field(row, key, value), COLUMNS));
         }
     }
     clean(&out)
@@ -61,6 +61,11 @@ pub fn row_in_short<R: Row + Serialize>(row: &R) -> String {
     let left_out = ["name", "aliases", "source", "note", "pci_ids"];
     let shown = fields.iter().filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
     shown.map(|(key, value)| format!("{} {}", key.replace('_', " "), words(value))).collect::<Vec<_>>().join("; ")
+}
+
+/// A field of a row in words.
+fn field<R: Row>(row: &R, key: &str, value: &Value) -> String {
+    row.in_words(key).unwrap_or_else(|| words(value))
 }
 
 /// A value in words: lists without brackets, `yes` and `no`.

@@ -4,8 +4,6 @@ use super::judge::judge;
 use super::rule::{Rule, RuleSet};
 use crate::base::{Diagnostic, Severity};
 use crate::catalog::{Catalog, unknown_models};
-use crate::spec::{Loaded, SourceFile};
-use serde_json::Value;
 
 /// What is wrong with the cases of the inventory's own rules: those of shipped rules are tried by the tests.
 pub fn untrue(rules: &RuleSet, catalog: &Catalog) -> Vec<Diagnostic> {
@@ -26,7 +24,7 @@ pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> 
     let mut alone = RuleSet::default();
     alone.rules.insert(rule.code.clone(), rule.clone());
     let wrong = [("passes", &rule.passes, false), ("fails", &rule.fails, true)].into_iter().filter_map(|(name, case, breaks)| {
-        let loaded = match loaded(case) {
+        let loaded = match crate::spec::case(case) {
             Ok(loaded) => loaded,
             Err(why) => return Some((name, why)),
         };
@@ -44,15 +42,4 @@ pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> 
         }
     });
     wrong.collect()
-}
-
-/// A case as a spec.
-pub(super) fn loaded(case: &Value) -> Result<Loaded, String> {
-    let Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
-    let mut fields = fields.clone();
-    fields.insert("cluster".to_owned(), "case".into());
-    // JSON is YAML, and our own reader is the stricter of the two.
-    let text = Value::Object(fields).to_string();
-    crate::spec::load(vec![SourceFile { name: "case".to_owned(), text }])
-        .map_err(|problems| problems.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone()))
 }

@@ -75,6 +75,17 @@ pub fn load(files: Vec<SourceFile>) -> Result<Loaded, Problems> {
     read(files, true)
 }
 
+/// A small spec without `cluster`, as rules and combinations bring them along.
+pub fn case(case: &serde_json::Value) -> Result<Loaded, String> {
+    let serde_json::Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
+    let mut fields = fields.clone();
+    fields.insert("cluster".to_owned(), "case".into());
+    // JSON is YAML, and our own reader is the stricter of the two.
+    let text = serde_json::Value::Object(fields).to_string();
+    load(vec![SourceFile { name: "case".to_owned(), text }])
+        .map_err(|problems| problems.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone()))
+}
+
 /// What is wrong with these files, when others of the inventory could not be opened at all: nothing is called missing.
 pub fn problems_of_rest(files: Vec<SourceFile>) -> Problems {
     match read(files, false) {

@@ -18,6 +18,6 @@ pub mod window;
 pub mod yaml;
 
 pub use hosts::{Host, HostSsh, Rail};
-pub use load::{Loaded, Problems, load, problems_of_rest};
+pub use load::{Loaded, Problems, case, load, problems_of_rest};
 pub use model::Spec;
 pub use source::{Source, SourceFile, Sources};

@@ -10,6 +10,7 @@ use railwright::plan::{Plan, content, file};
 use railwright::report;
 use railwright::resource::{Observation, Wish, host, kind_named, kinds};
 use railwright::rules::{self, RuleSet};
+use railwright::solve;
 use railwright::spec::{self, SourceFile, Sources};
 use railwright::state::journal::{Chain, Entry};
 use railwright::state::sightings::Sightings;
@@ -145,9 +146,22 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
             report::knowledge::rows(&catalog.gpu, &["architecture", "note"]),
             report::knowledge::rows(&catalog.nic, &["driver", "fabrics"]),
             catalog.os.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+            report::knowledge::rows(&catalog.release, &["line", "brings", "needs"]),
+            catalog.release.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+            catalog.combination.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+            excluding(&catalog),
         ]),
         Err(problems) => told(&problems.diagnostics, &problems.sources),
     }
+}
+
+/// What a catalogue makes of a spec, and of the combinations that it brings.
+fn excluding(catalog: &Catalog) -> String {
+    let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-h100-rail/cluster.yaml").unwrap()).into_owned();
+    let loaded = spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
+    let told = solve::findings(&loaded, catalog, &Default::default(), &Default::default());
+    let found: Vec<Diagnostic> = told.into_iter().map(|told| told.diagnostic).chain(solve::untrue(catalog)).collect();
+    report::diagnostic::text(&found, &loaded.sources, report::out::Look::PLAIN)
 }
 
 /// Loaded over the shipped ones, listed, explained, tried by their own cases, and asked of a spec.

@@ -25,7 +25,7 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
     let all = place.run(&["catalog", "gpu"]);
     assert!(all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"), "{all}");
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
-    for sort in ["nic", "instance", "os", "acs"] {
+    for sort in ["nic", "instance", "os", "acs", "release", "combination"] {
         let all = place.run(&["catalog", sort]);
         assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");
     }
@@ -298,4 +298,89 @@ fn why_a_host_gets_what_it_gets() {
     --- exit 1 ---
     "#);
     assert!(place.run(&["explain", "host/gpu2/link/eth9", "inv"]).contains("did you mean `link/eth1`?"));
+}
+
+const WISHES: &str = r#"cluster: train
+fabric: { kind: rocev2 }
+ssh: { user: root, host_keys: known_hosts }
+jobs: { nccl: 2.12.12 }
+nodes:
+  - name: gpu[1-4]
+    os: ubuntu-22.04
+    gpu: { model: A100, count: 8, driver: "535", modules: open, direct: { path: dmabuf } }
+    nics: { model: ConnectX-6, netdev: ens1f0np0 }
+"#;
+
+/// Wishes that exclude each other stop a plan, a row of one's own lets them through, and what is left open is chosen.
+#[test]
+fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
+    let place = place(WISHES);
+    insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
+    $ railwright plan inv --observations nobody.json
+    --- stderr ---
+    error RW0132: `gpu.direct.path: dmabuf` and `jobs.nccl: 2.12.12` exclude each other
+       ╭─[inv/cluster.yaml:4:15]
+     3 │ ssh: { user: root, host_keys: known_hosts }
+     4 │ jobs: { nccl: 2.12.12 }
+       ·               ───┬───
+       ·                  ╰── this wish
+     5 │ nodes:
+       ╰────
+       ╭─[inv/cluster.yaml:8:81]
+     7 │     os: ubuntu-22.04
+     8 │     gpu: { model: A100, count: 8, driver: "535", modules: open, direct: { path: dmabuf } }
+       ·                                                                                 ───┬──
+       ·                                                                                    ╰── this wish
+     9 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
+       ╰────
+      on:     gpu[1-4]
+      effect: no choice of the other parts satisfies all of them: dmabuf needs NCCL 2.13 or newer: older
+              ones know nvidia-peermem alone (modules/catalog/release.yaml:347)
+      next:   change one of them: take NCCL 2.13 or newer
+      source: NVIDIA/cloud-native-docs: gpu-operator/gpu-operator-rdma.rst; NVIDIA/nccl:
+              docs/userguide/source/env.rst (NCCL_DMABUF_ENABLE);
+              https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html
+
+    No host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.
+    --- exit 1 ---
+    "#);
+    let said = place.run(&["explain", "host/gpu1", "inv"]);
+    assert!(said.contains("RW0132") && said.contains("not chosen: too little is known, or the wishes exclude each other"), "{said}");
+    // a release that goes together with the rest
+    place.write("inv/cluster.yaml", WISHES.replace("2.12.12", "2.21.5"));
+    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
+    let said = place.run(&["explain", "host/gpu1", "inv"]);
+    let releases: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("RELEASES")).take_while(|line| !line.is_empty()).collect();
+    let releases = releases.join("\n");
+    assert!(releases.contains(" . driver    535: of the spec, inv/cluster.yaml:8 nodes[0].gpu.driver"), "{releases}");
+    assert!(
+        releases.contains(" . cuda      12.9: chosen") && releases.contains("not a newer one: CUDA 13 needs the GPU driver 580"),
+        "{releases}"
+    );
+    let json = place.run(&["explain", "host/gpu1", "inv", "--json"]);
+    assert!(json.contains("\"part\": \"cuda\"") && json.contains("\"row\": \"modules/catalog/release.yaml:"), "{json}");
+    // the toolkit is asked for without a release: the chosen one
+    place.write("inv/cluster.yaml", WISHES.replace("2.12.12", "2.21.5") + "modules: { cuda-toolkit: { enabled: true } }\n");
+    assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
+}
+
+/// A rule that found the same pair is told alone, and a waiver of it stands for both; combinations of one's own are tried.
+#[test]
+fn nothing_is_told_twice_and_own_combinations_are_tried() {
+    let wishes = WISHES.replace("driver: \"535\", modules: open, direct: { path: dmabuf }", "driver: \"535\", cuda: \"13.0\"");
+    let place = place(&wishes);
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW2414") && !said.contains("RW0132") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let waived = "rules: { waive: [{ code: RW2414, reason: jobs bring cuda-compat, owner: ada, until: 2026-12-31 }] }\n";
+    place.write("inv/cluster.yaml", wishes + waived);
+    let said = place.run(&["validate", "inv"]);
+    assert!(!said.contains("RW0132") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    place.write(
+        "inv/modules/catalog/site.yaml",
+        "combination: [{ name: ours, source: us, spec: { nodes: [{ name: n1, gpu: { model: A100, count: 8, driver: '470', cuda: '12.4' } }] } }]\n",
+    );
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW0226: the combination `ours` does not hold: gpu.cuda and gpu.driver exclude each other"), "{said}");
+    place.write("inv/modules/catalog/site.yaml", "release: [{ name: cuda-12, part: cuda, release: '12', line: true, source: us }]\n");
+    assert!(place.run(&["validate", "inv"]).contains("RW0223"));
 }

@@ -10,6 +10,7 @@ const FLOORS: &[&[&str]] = &[
     &["graph", "resource"],
     &["spec"],
     &["catalog", "template"],
+    &["solve"],
     &["module"],
     &["rules", "translate"],
     &["plan"],
@@ -22,7 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-const PURE: &[&str] = &["base", "spec", "catalog", "resource", "graph", "template", "module", "rules", "translate", "plan"];
+const PURE: &[&str] = &["base", "spec", "catalog", "solve", "resource", "graph", "template", "module", "rules", "translate", "plan"];
 
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",

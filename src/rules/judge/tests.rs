@@ -6,7 +6,7 @@ use crate::rules::{self, RuleSet};
 use serde_json::Value;
 
 fn spec(value: &Value) -> Loaded {
-    crate::rules::cases::loaded(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
+    crate::spec::case(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
 }
 
 fn shipped() -> (Catalog, RuleSet) {

@@ -11,6 +11,9 @@ pub struct Jobs {
     /// The environment of their processes, such as `NCCL_IB_TC: "106"`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// The release of NCCL that they bring, such as `2.21.5`: checked, never installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<String>,
     /// GPUs of a pod on Alibaba Container Compute Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acs: Option<AcsPod>,

@@ -57,6 +57,9 @@ pub struct NodeGroup {
     /// The kernel that must run, as `uname -r` prints it: checked, never installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The release of containerd that runs there, such as `1.6.28`: checked, never installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containerd: Option<String>,
     /// Whether Secure Boot is on: checked, never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secure_boot: Option<bool>,

@@ -1,0 +1,113 @@
+//! The answers for all groups of a spec: a question that was asked before is not asked again.
+
+use super::book::{Book, Fact, Known};
+use super::conflict::{Asked, Conflict};
+use super::question::Question;
+use super::search::Found;
+use super::value::Value;
+use crate::catalog::Catalog;
+use crate::catalog::release::Part;
+use crate::spec::Loaded;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A release that was chosen for a part that the spec leaves open.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The part.
+    pub part: Part,
+    /// The release and its row.
+    pub known: Known,
+    /// The facts that it was chosen by.
+    pub because: Vec<Fact>,
+    /// Those by which the first one, the newest, was not.
+    pub against: Vec<Fact>,
+}
+
+/// What is said of a question.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Which wishes exclude each other.
+    pub conflicts: Vec<Conflict>,
+    /// What is chosen; nothing of a part of which too little is known.
+    pub choices: Vec<Choice>,
+}
+
+/// The answers for the groups of a spec.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// One a group.
+    pub questions: Vec<Question>,
+    /// Which answer is a group's.
+    pub of: Vec<usize>,
+    /// The answers, each once.
+    pub answers: Vec<Answer>,
+}
+
+impl Answers {
+    /// Of all groups.
+    pub fn new(loaded: &Loaded, catalog: &Catalog) -> Answers {
+        Answers::without(loaded, catalog, &|_| BTreeSet::new())
+    }
+
+    /// The same where some rules do not count for a group: nor do the facts that say what they say.
+    pub fn without(loaded: &Loaded, catalog: &Catalog, waived: &dyn Fn(usize) -> BTreeSet<String>) -> Answers {
+        let book = Book::of(catalog);
+        let mut answers = Answers::default();
+        let mut by_key: HashMap<(String, BTreeSet<String>), usize> = HashMap::new();
+        for group in 0..loaded.spec.nodes.len() {
+            let question = Question::of(loaded, group, catalog);
+            let waived = waived(group);
+            let at = *by_key.entry((question.key(&book), waived.clone())).or_insert_with(|| {
+                answers.answers.push(answer(&book, &question, &waived));
+                answers.answers.len() - 1
+            });
+            answers.of.push(at);
+            answers.questions.push(question);
+        }
+        answers
+    }
+
+    /// The answer for a group.
+    pub fn group(&self, group: usize) -> Option<&Answer> {
+        self.answers.get(*self.of.get(group)?)
+    }
+}
+
+/// The answer to one question.
+pub fn answer(book: &Book, question: &Question, waived: &BTreeSet<String>) -> Answer {
+    let counts = |fact: &&Fact| !fact.rules.iter().any(|rule| waived.contains(rule));
+    let (facts, unknown) = question.facts(book);
+    let facts: Vec<&Fact> = facts.into_iter().filter(counts).collect();
+    let asked = Asked::new(book, question, &facts);
+    let (conflicts, left) = asked.conflicts(&facts);
+    let choices = match asked.all(&left) {
+        Found::All(found) if conflicts.iter().all(|conflict| !conflict.certain) => {
+            let chosen = question.asked.iter().filter_map(|part| {
+                let known = book.known.get(part)?.iter().find(|known| found.get(part) == Some(&known.value))?;
+                let open = unknown.iter().any(|fact| fact.of == *part && fact.at.contains(&known.value));
+                let because = left.iter().filter(|fact| bears(fact, *part, &found)).map(|fact| (*fact).clone()).collect();
+                let against = against(book, *part, known, &left, &found);
+                (!open).then(|| Choice { part: *part, known: known.clone(), because, against })
+            });
+            chosen.collect()
+        }
+        _ => Vec::new(),
+    };
+    Answer { conflicts, choices }
+}
+
+/// Why the one that is taken first was not: what it needs and what was taken of that do not go together.
+fn against(book: &Book, part: Part, taken: &Known, facts: &[&Fact], found: &BTreeMap<Part, Value>) -> Vec<Fact> {
+    let Some(first) = book.known.get(&part).and_then(|known| known.first()).filter(|first| first.value != taken.value) else {
+        return Vec::new();
+    };
+    let needs = |fact: &Fact| {
+        fact.of == part && fact.at.contains(&first.value) && found.get(&fact.on).is_some_and(|value| !fact.allowed.contains(value))
+    };
+    facts.iter().filter(|fact| needs(fact)).map(|fact| (*fact).clone()).collect()
+}
+
+/// Whether a fact says something of a part here: what was taken needs it, or it needs what was taken.
+fn bears(fact: &Fact, part: Part, found: &BTreeMap<Part, Value>) -> bool {
+    (fact.on == part || fact.of == part) && found.get(&fact.of).is_some_and(|value| fact.at.contains(value))
+}

@@ -1,0 +1,115 @@
+//! Which wishes exclude each other: the fewest of them, and the facts that say so.
+
+use super::book::{Book, Fact};
+use super::question::{Question, Wish};
+use super::search::{Found, candidates, search};
+use super::value::Value;
+use crate::catalog::release::Part;
+use std::collections::BTreeMap;
+
+/// The most conflicts of a question that are told.
+const TOLD: usize = 8;
+
+/// Of more wishes than so many, the first conflict alone is told.
+const WISHES_TOLD: usize = 3;
+
+/// Wishes that exclude each other.
+#[derive(Debug, Clone)]
+pub struct Conflict {
+    /// The wishes, by their place in the question; each smaller choice of them can be kept.
+    pub wishes: Vec<usize>,
+    /// Why: each is needed for the contradiction.
+    pub facts: Vec<Fact>,
+    /// False where it may work all the same.
+    pub certain: bool,
+}
+
+/// A question and what can be said of it.
+pub(super) struct Asked<'a> {
+    question: &'a Question,
+    candidates: BTreeMap<Part, Vec<Value>>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(book: &Book, question: &'a Question, facts: &[&Fact]) -> Asked<'a> {
+        Asked { question, candidates: candidates(book, question, facts) }
+    }
+
+    /// With some of the wishes.
+    fn some(&self, chosen: &[usize], facts: &[&Fact]) -> Found {
+        let wishes: Vec<&Wish> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
+        search(&wishes, &self.question.asked, facts, &self.candidates)
+    }
+
+    /// With all of them.
+    pub(super) fn all(&self, facts: &[&Fact]) -> Found {
+        self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
+    }
+
+    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones.
+    pub(super) fn conflicts<'f>(&self, facts: &[&'f Fact]) -> (Vec<Conflict>, Vec<&'f Fact>) {
+        let certain: Vec<&Fact> = facts.iter().copied().filter(|fact| fact.certain).collect();
+        let mut conflicts: Vec<Conflict> = Vec::new();
+        self.find(&certain, true, &mut conflicts);
+        self.find(facts, false, &mut conflicts);
+        let left = if conflicts.is_empty() { facts.to_vec() } else { certain };
+        (conflicts, left)
+    }
+
+    /// The fewest wishes that cannot all be kept, and all others that are as few or of three at most, by growing size. What holds
+    /// a smaller one is no conflict of its own.
+    fn find(&self, facts: &[&Fact], certain: bool, conflicts: &mut Vec<Conflict>) {
+        if self.all(facts) != Found::Nothing {
+            return;
+        }
+        let count = self.question.wishes.len();
+        for size in 1..=count {
+            if size > WISHES_TOLD && !conflicts.is_empty() {
+                return;
+            }
+            for wishes in subsets(count, size) {
+                let known = conflicts.iter().any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
+                if known || self.some(&wishes, facts) != Found::Nothing {
+                    continue;
+                }
+                let facts = self.core(&wishes, facts).into_iter().cloned().collect();
+                conflicts.push(Conflict { wishes, facts, certain });
+                if conflicts.len() == TOLD {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The facts that make it one: a single one where there is such, else as many as none can be left out of.
+    fn core<'f>(&self, wishes: &[usize], facts: &[&'f Fact]) -> Vec<&'f Fact> {
+        if let Some(fact) = facts.iter().find(|fact| self.some(wishes, &[**fact]) == Found::Nothing) {
+            return vec![*fact];
+        }
+        let mut core = facts.to_vec();
+        for fact in facts {
+            let without: Vec<&Fact> = core.iter().copied().filter(|other| !std::ptr::eq(*other, *fact)).collect();
+            if self.some(wishes, &without) == Found::Nothing {
+                core.retain(|other| !std::ptr::eq(*other, *fact));
+            }
+        }
+        core
+    }
+}
+
+/// All choices of `size` numbers below `count`, in order.
+pub(super) fn subsets(count: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
+    let mut next: Option<Vec<usize>> = (size <= count).then(|| (0..size).collect());
+    std::iter::from_fn(move || {
+        let now = next.clone()?;
+        next = (0..size).rev().find(|at| now[*at] < count - size + at).map(|at| {
+            let mut then = now.clone();
+            then[at] += 1;
+            for below in at + 1..size {
+                then[below] = then[below - 1] + 1;
+            }
+            then
+        });
+        Some(now)
+    })
+}
