@@ -10,5 +10,6 @@ mod builds;
 mod files;
 mod hostile;
 mod packages;
+mod pci;
 mod repositories;
 mod rig;

@@ -8,7 +8,9 @@ mod operation;
 
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
-pub use node::{Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Nics, NodeGroup, RdmaFlavour, RdmaStack, Ssh, Tuning};
+pub use node::{
+    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Nics, NodeGroup, PcieAcs, RdmaFlavour, RdmaStack, Ssh, Tuning,
+};
 pub use operation::{Acceptance, Drift, Rollout, Rules, Verify, Waiver};
 
 use schemars::JsonSchema;

@@ -9,6 +9,7 @@ use super::links::Links;
 use super::loader::{Keeper, Loader};
 use super::modules::Kernel;
 use super::packages::Packages;
+use super::pci::Pci;
 use super::steps::Running;
 use super::units::Units;
 use crate::resource::action::PackageManager;
@@ -24,7 +25,7 @@ pub type Answered = (i32, String);
 pub type Done = Result<(), (i32, String)>;
 
 /// The folders of a fresh system that kinds write below.
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 19] = [
     "/etc",
     "/etc/default",
     "/etc/default/grub.d",
@@ -40,6 +41,8 @@ const FOLDERS: [&str; 17] = [
     "/etc/apt/keyrings",
     "/etc/apt/preferences.d",
     "/etc/apt/sources.list.d",
+    "/etc/udev",
+    "/etc/udev/rules.d",
     "/usr/src",
     "/opt",
 ];
@@ -59,6 +62,8 @@ pub struct Host {
     pub units: Units,
     /// Netdevs.
     pub links: Links,
+    /// PCI functions and interrupts.
+    pub pci: Pci,
     /// The probes of guarded commands: the script, and the path whose content it prints.
     pub probes: BTreeMap<String, String>,
     /// The scripts of guarded commands, and what each does.
@@ -113,6 +118,7 @@ impl Host {
             packages: Packages::of(PackageManager::Apt),
             units: Units::default(),
             links: Links::default(),
+            pci: Pci::default(),
             probes: BTreeMap::new(),
             commands: BTreeMap::new(),
             ssh_netdev: None,
@@ -185,6 +191,9 @@ impl Host {
                 Some(path) => self.disk.text(path).map_or((1, String::new()), |text| (0, text)),
                 None => (127, String::new()),
             },
+            Read::PciDevice { device } => self.pci.read(device),
+            Read::PciBridges => self.pci.read_bridges(),
+            Read::Interrupts { netdev } => self.pci.read_interrupts(netdev),
             Read::RdmaLinks => (1, String::new()),
             Read::LinkQos { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
         }
@@ -248,6 +257,8 @@ impl Host {
                 self.links.reload(&self.disk);
                 Ok(())
             }
+            Action::SetPci { writes } => self.pci.set(writes),
+            Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
             Action::RunCommand { script, .. } => self.run(script, now),
             Action::Reboot => {
                 self.reboot(now);
@@ -288,6 +299,7 @@ impl Host {
         self.kernel.boot(release, &self.disk);
         self.units.boot(&self.disk);
         self.links.boot(&self.disk);
+        self.pci.boot(&self.disk);
         // A boot with a guard that is armed: nobody has confirmed anything.
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
             self.revert(self.booted);
