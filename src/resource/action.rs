@@ -1,7 +1,9 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
+use super::interrupt_affinity::script::Binding;
 use super::kernel_module_build::source::{Builder, ModuleSource};
+use super::pci_setting::script::PciWrite;
 use crate::base::secret;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,6 +125,10 @@ pub enum Action {
     RemoveRdmaLink { name: String },
     /// Writes a configfs value, making the directories that the path needs.
     SetConfigfs { path: String, value: String },
+    /// Writes bits of PCI registers with `setpci`, one after the other.
+    SetPci { writes: Vec<PciWrite> },
+    /// Binds interrupts to CPUs.
+    SetInterrupts { interrupts: Vec<Binding> },
     /// Fetches the source of an out-of-tree kernel module, proves it, and puts it below /usr/src with a record of `digest`.
     FetchModuleSource { name: String, version: String, source: ModuleSource, dkms_conf: Option<String>, digest: String },
     /// Builds an out-of-tree kernel module from its source below /usr/src and installs it for the running kernel; a long step.
@@ -269,6 +275,8 @@ impl Action {
             Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
             Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),
             Action::SetConfigfs { path, value } => super::configfs_value::set_script(path, value),
+            Action::SetPci { writes } => super::pci_setting::script::set_script(writes),
+            Action::SetInterrupts { interrupts } => super::interrupt_affinity::script::set_script(interrupts),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults) are kept by a unit of ours: a
+//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults, PCI registers, interrupts) are kept by a unit of ours: a
 //! script with the commands, a oneshot unit that runs it, and a udev rule that starts the unit whenever the device
 //! appears: at boot, after a driver reload, after a PCI re-add. All three are files of one resource, so that
 //! removal takes exactly them.
@@ -13,6 +13,10 @@ pub enum Trigger {
     /// Any RDMA device appears; the script finds out whether it is its own. RDMA devices are renamed by udev, so
     /// none can be named here.
     RdmaDevice,
+    /// This PCI function appears, or gets a driver.
+    PciFunction(String),
+    /// Any PCI bridge appears (class 0604); the script finds out whether it is its own.
+    PciBridge,
 }
 
 /// The unit that keeps one resource.
@@ -78,6 +82,8 @@ impl Keeper {
     fn rule(&self) -> String {
         let wants = format!("TAG+=\"systemd\", ENV{{SYSTEMD_WANTS}}+=\"{}\"\n", self.unit_name());
         let lines = match &self.trigger {
+            Trigger::PciFunction(address) => format!("SUBSYSTEM==\"pci\", ACTION==\"add|bind\", KERNEL==\"{address}\", {wants}"),
+            Trigger::PciBridge => format!("SUBSYSTEM==\"pci\", ACTION==\"add|bind\", ATTR{{class}}==\"0x0604??\", {wants}"),
             Trigger::RdmaDevice => format!("SUBSYSTEM==\"infiniband\", ACTION==\"add|move\", {wants}"),
             Trigger::Netdev(netdev) => format!(
                 "SUBSYSTEM==\"net\", ACTION==\"add|move\", KERNEL==\"{netdev}\", {wants}SUBSYSTEM==\"net\", ACTION==\"add|move\", NAME==\"{netdev}\", {wants}"

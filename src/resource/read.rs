@@ -46,6 +46,12 @@ pub enum Read {
     Configfs { path: String },
     /// An out-of-tree kernel module: DKMS status, installed files, loaded version.
     ModuleBuild { name: String, version: String, module: String },
+    /// One PCI function, by its netdev or its address: its configuration space.
+    PciDevice { device: String },
+    /// PCI bridges with their configuration spaces, and the GPUs and NICs below them.
+    PciBridges,
+    /// The interrupts of the PCI function below a netdev, and where they are handled.
+    Interrupts { netdev: String },
     /// The read probe of a guarded command: a script of the user's module.
     Command { script: String },
 }
@@ -71,6 +77,9 @@ impl Read {
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
             Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
+            Read::PciDevice { device } => format!("pci_device:{device}"),
+            Read::PciBridges => "pci_bridges".to_owned(),
+            Read::Interrupts { netdev } => format!("interrupts:{netdev}"),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
         }
     }
@@ -113,6 +122,9 @@ impl Read {
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
+            Read::PciDevice { device } => super::pci_setting::script::device_script(device),
+            Read::PciBridges => super::pci_setting::script::bridges_script(),
+            Read::Interrupts { netdev } => super::interrupt_affinity::script::read_script(netdev),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
         }
     }
@@ -136,7 +148,9 @@ impl Read {
             Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
             Read::Configfs { path } => super::configfs_value::needs(path),
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
-            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::RdmaLinks => Vec::new(),
+            Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
+            Read::PciBridges => super::pci_setting::script::bridges_needs(),
+            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::RdmaLinks | Read::Interrupts { .. } => Vec::new(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::rig::Host;
 use railwright::resource::action::{PackageManager, PackageVersion, UnitVerb};
+use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright::resource::{Action, Read, program};
 
 const HOSTILE: [&str; 6] = [
@@ -28,6 +30,9 @@ fn reads(v: &str) -> Vec<Read> {
         Read::Unit { name: text() },
         Read::Modified { paths: vec![text()] },
         Read::Boot,
+        Read::PciDevice { device: text() },
+        Read::PciBridges,
+        Read::Interrupts { netdev: text() },
         Read::ModuleBuild { name: text(), version: text(), module: text() },
     ]
 }
@@ -46,6 +51,8 @@ fn actions(v: &str) -> Vec<Action> {
         Action::UnloadModule { name: text() },
         Action::SetKernelArgument { argument: text(), present: true },
         Action::Unit { name: text(), verb: UnitVerb::Start },
+        Action::SetPci { writes: vec![PciWrite { address: text(), register: PciRegister::DeviceControl, value: 0, mask: 0x7000 }] },
+        Action::SetInterrupts { interrupts: vec![Binding { number: 0, cpus: text() }] },
         Action::BuildModule { name: text(), version: text(), module: text(), builder: Builder::Dkms },
         Action::BuildModule { name: text(), version: text(), module: text(), builder: Builder::Make },
         Action::RemoveModuleBuild { name: text(), version: text(), module: text() },

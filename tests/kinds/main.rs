@@ -11,5 +11,6 @@ mod files;
 mod firmware;
 mod hostile;
 mod packages;
+mod pci;
 mod repositories;
 mod rig;

@@ -21,7 +21,7 @@ pub enum Root {
 impl Root {
     fn include(self) -> &'static str {
         match self {
-            Root::Plain => "--include=dnf,dnf-plugins-core,rpm,grub2-common",
+            Root::Plain => "--include=dnf,dnf-plugins-core,rpm,grub2-common,pciutils",
             Root::Builder => "--include=dkms,gcc,git,linux-headers-amd64,make,wget,xz-utils",
         }
     }

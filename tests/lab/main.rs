@@ -19,6 +19,7 @@ mod kills;
 #[path = "../links/machine.rs"]
 mod machine;
 mod night;
+mod pci;
 mod rig;
 mod simulated;
 mod units;
@@ -102,6 +103,8 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     story!(units::a_module_that_udev_looks_at_is_unloaded, &machine);
     story!(units::options_of_a_module_in_use_wait_for_a_reboot, &machine);
     story!(units::a_blacklisted_module_stays_away, &machine);
+    story!(pci::interrupts_are_bound_and_their_unit_is_kept, &machine);
+    story!(pci::what_a_guest_cannot_have_does_not_apply, &machine);
     story!(simulated::a_simulated_host_does_what_the_machine_does, &rig, &machine);
     story!(simulated::a_simulated_host_refuses_what_the_machine_refuses, &machine);
     story!(guard::a_server_that_would_not_let_us_in_is_put_back, &rig, &machine);

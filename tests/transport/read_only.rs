@@ -87,11 +87,21 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::RdmaLinks,
         Read::Configfs { path: text("rdma_cm") },
         Read::FirmwareSettings { netdev: text("eth1"), settings: vec![text("SRIOV_EN")] },
+        Read::PciDevice { device: text("lo") },
+        Read::PciBridges,
+        Read::Interrupts { netdev: text("lo") },
         Read::ModuleBuild { name: text("n"), version: text("1"), module: text("m") },
         Read::Command { script: text("id -u") },
         Read::SealedFile { path: kept.path("closed.conf") },
     ]);
+    reads.extend(function().map(|device| Read::PciDevice { device }));
     reads
+}
+
+/// A PCI function of this machine, if it has any.
+fn function() -> Option<String> {
+    let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().filter_map(Result::ok);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).min()
 }
 
 /// What this machine keeps and who its users are belongs to one of these tests at a time.
@@ -177,11 +187,19 @@ async fn it_is_as_root_sees_it_or_denied_and_never_absent() {
         "file:way/inner/deep.conf",
         "file:with space",
         "modified:shut/inner/deep.conf",
+        "pci_bridges",
+        "pci_device:FUNCTION",
         "sealed_file:closed.conf",
         "sysctl:net.core.bpf_jit_harden",
     ];
     let command = reads.iter().map(Read::key).find(|key| key.starts_with("command:")).unwrap();
-    assert_eq!(denied, expected.map(|key| key.replace("command:DIGEST", &command)), "what is denied without a line of sudoers");
+    let function = function().map(|address| format!("pci_device:{address}"));
+    let expected: Vec<String> = expected
+        .iter()
+        .filter(|key| **key != "pci_device:FUNCTION" || function.is_some())
+        .map(|key| key.replace("command:DIGEST", &command).replace("pci_device:FUNCTION", function.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(denied, expected, "what is denied without a line of sudoers");
     assert!(!reads.iter().any(|read| is_denied(root.get(read).unwrap())));
     let closed = user.output(&rig.kept.file("closed.conf")).unwrap_err();
     let path = rig.kept.path("closed.conf");
@@ -235,7 +253,11 @@ async fn with_its_lines_it_sees_what_root_sees_and_has_no_shell() {
         }
     }
     denied.sort();
-    assert_eq!(denied, ["command", "file", "modified", "sealed_file"], "a probe, a path with a space, a time, a secret");
+    assert_eq!(
+        denied,
+        ["command", "file", "modified", "pci_bridges", "sealed_file"],
+        "a probe, a path with a space, a time, bridges, a secret"
+    );
     assert!(user.output(&rig.kept.file("with space")).is_err() && fragment.contains("with space, because no exact command"));
     assert!(rig.may(&["/usr/bin/cat", &rig.kept.path("closed.conf")]), "positive control");
     let closed = rig.kept.path("closed.conf");

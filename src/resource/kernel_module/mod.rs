@@ -69,7 +69,8 @@ fn modprobe_content(wish: &Wish) -> Option<String> {
 
 /// The devices that a software RDMA driver takes along when it goes.
 fn disturbed(name: &str, module: &FoundModule) -> Vec<String> {
-    let mut out: Vec<_> = module.netdevs.iter().flat_map(|netdev| [format!("link/{netdev}"), format!("link_qos/{netdev}")]).collect();
+    let of_netdev = |netdev: &String| ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}"));
+    let mut out: Vec<_> = module.netdevs.iter().flat_map(of_netdev).collect();
     if ["rdma_rxe", "siw"].contains(&name) || !module.netdevs.is_empty() {
         out.push("rdma_link/*".to_owned());
     }
@@ -376,7 +377,8 @@ mod tests {
             assess(json!({ "name": "mlx5_core", "loaded": false }), "loaded\tmlx5_core 1 0 - Live 0x0\nnetdev\tens4\nnetdev\tens5\n");
         assert_eq!(found.disruption, Disruption::LinkBlip);
         assert_eq!(found.interrupts_netdevs, ["ens4", "ens5"], "either may carry our own connection");
-        assert_eq!(found.disturbs, ["link/ens4", "link_qos/ens4", "link/ens5", "link_qos/ens5", "rdma_link/*"]);
+        let of = |netdev: &str| ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}"));
+        assert_eq!(found.disturbs, [&of("ens4")[..], &of("ens5")[..], &["rdma_link/*".to_owned()]].concat());
     }
 
     #[test]

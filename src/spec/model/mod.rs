@@ -9,7 +9,7 @@ mod operation;
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use node::{
-    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, NicFirmware, Nics, NodeGroup, RdmaFlavour, RdmaStack, Ssh,
+    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour, RdmaStack, Ssh,
     TakesEffect, Tuning,
 };
 pub use operation::{Acceptance, Drift, Rollout, Rules, Verify, Waiver};

@@ -164,6 +164,27 @@ pub struct Tuning {
     /// True: lldpd runs, so that cabling can be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lldp: Option<bool>,
+    /// The maximum read request of every RDMA NIC in bytes: 128, 256, 512, 1024, 2048 or 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_read_request: Option<u32>,
+    /// ACS on the PCIe bridges above GPUs and RDMA NICs. It takes away the isolation between devices: never where some are lent
+    /// to virtual machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_acs: Option<PcieAcs>,
+    /// The CPUs that handle the interrupts of RDMA NICs: `numa-local` for those near each NIC, or a list such as `0-7,16`. Goes
+    /// with `irqbalance: false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irq_affinity: Option<String>,
+}
+
+/// What becomes of ACS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PcieAcs {
+    /// All its bits are cleared.
+    Off,
+    /// Request redirect, completion redirect and egress control are cleared, the others stay.
+    RedirectOff,
 }
 
 /// The GPUs of a host.

@@ -10,6 +10,7 @@ use super::links::Links;
 use super::loader::{Keeper, Loader};
 use super::modules::Kernel;
 use super::packages::Packages;
+use super::pci::Pci;
 use super::steps::Running;
 use super::units::Units;
 use crate::resource::action::PackageManager;
@@ -25,7 +26,7 @@ pub type Answered = (i32, String);
 pub type Done = Result<(), (i32, String)>;
 
 /// The folders of a fresh system that kinds write below.
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 19] = [
     "/etc",
     "/etc/default",
     "/etc/default/grub.d",
@@ -41,6 +42,8 @@ const FOLDERS: [&str; 17] = [
     "/etc/apt/keyrings",
     "/etc/apt/preferences.d",
     "/etc/apt/sources.list.d",
+    "/etc/udev",
+    "/etc/udev/rules.d",
     "/usr/src",
     "/opt",
 ];
@@ -62,6 +65,8 @@ pub struct Host {
     pub links: Links,
     /// The firmware of the NICs below them.
     pub firmware: Firmware,
+    /// PCI functions and interrupts.
+    pub pci: Pci,
     /// The probes of guarded commands: the script, and the path whose content it prints.
     pub probes: BTreeMap<String, String>,
     /// The scripts of guarded commands, and what each does.
@@ -117,6 +122,7 @@ impl Host {
             units: Units::default(),
             links: Links::default(),
             firmware: Firmware::default(),
+            pci: Pci::default(),
             probes: BTreeMap::new(),
             commands: BTreeMap::new(),
             ssh_netdev: None,
@@ -189,6 +195,9 @@ impl Host {
                 Some(path) => self.disk.text(path).map_or((1, String::new()), |text| (0, text)),
                 None => (127, String::new()),
             },
+            Read::PciDevice { device } => self.pci.read(device),
+            Read::PciBridges => self.pci.read_bridges(),
+            Read::Interrupts { netdev } => self.pci.read_interrupts(netdev),
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
@@ -254,6 +263,8 @@ impl Host {
                 Ok(())
             }
             Action::SetFirmware { device, settings } => self.firmware.set(device, settings),
+            Action::SetPci { writes } => self.pci.set(writes),
+            Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
             Action::RunCommand { script, .. } => self.run(script, now),
             Action::Reboot => {
                 self.reboot(now);
@@ -295,6 +306,7 @@ impl Host {
         self.units.boot(&self.disk);
         self.links.boot(&self.disk);
         self.firmware.boot(false);
+        self.pci.boot(&self.disk);
         // A boot with a guard that is armed: nobody has confirmed anything.
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
             self.revert(self.booted);

@@ -2,9 +2,9 @@
 //! never sees a shell. Time is tokio's: in a runtime whose clock is paused, a rollout of hours takes no time at all and
 //! goes the same way every time. What goes wrong is told beforehand (`Fault`).
 //!
-//! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units and netdevs (`modules`,
-//! `units`, `links`), and a boot loader (`loader`) that decides what the next boot runs. `steps` is what it does over
-//! time. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
+//! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units, netdevs, PCI registers and
+//! interrupts (`modules`, `units`, `links`, `pci`), and a boot loader (`loader`) that decides what the next boot runs.
+//! `steps` is what it does over time. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
 
 pub mod disk;
 pub mod fault;
@@ -16,6 +16,7 @@ pub mod loader;
 pub mod modules;
 pub mod pace;
 pub mod packages;
+pub mod pci;
 pub mod steps;
 pub mod units;
 

@@ -4,10 +4,12 @@
 use crate::room::{Room, wish};
 use proptest::prelude::*;
 use railwright::resource::action::{PackageVersion, UnitVerb};
+use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::{Action, Disruption, Wish};
 use railwright::transport::sim::links::Link;
 use railwright::transport::sim::modules::ModuleFile;
 use railwright::transport::sim::packages::Installed;
+use railwright::transport::sim::pci::Pci;
 use railwright::transport::sim::{Fault, Host, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How many things a spec may wish for.
-pub const WISHES: usize = 14;
+pub const WISHES: usize = 17;
 
 /// One wish of the spec, on every host: which, in which of its forms, and after which earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +94,9 @@ fn body(what: usize, form: bool) -> (&'static str, Value) {
         ),
         11 => ("link", json!({ "netdev": "eth1", "mtu": if form { 9000 } else { 4200 } })),
         12 => ("link", json!({ "netdev": "eth2", "mtu": 9000, "up": true })),
+        13 => ("pci_setting", json!({ "netdev": "eth1", "max_read_request": if form { 4096 } else { 1024 } })),
+        14 => ("pci_setting", json!({ "netdevs": ["eth1"], "acs": two("off", "redirect-off") })),
+        15 => ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": two("numa-local", "4-5") })),
         _ => ("command", json!({ "name": "thing", "run": "make thing", "read": { "probe": "show thing", "expect": two("one", "one") } })),
     }
 }
@@ -118,6 +123,7 @@ fn host(there: There) -> Host {
     host.links.0.insert("eth1".to_owned(), Link::of(9978, Some("/etc/systemd/network/10-eth1.network")));
     host.links.0.insert("eth2".to_owned(), Link::of(9978, None));
     host.links.reload(&host.disk);
+    host.pci = Pci::server("eth1");
     host.probes.insert("show thing".to_owned(), "/opt/thing".to_owned());
     let make = Action::WriteFile {
         path: "/opt/thing".into(),
@@ -167,6 +173,10 @@ fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
     }
     if bit(11) {
         host.disk.put("/opt/thing", "one\n".into());
+    }
+    if bit(13) {
+        host.pci.bind(&[Binding { number: 41, cpus: "1".to_owned() }]).unwrap();
+        host.pci.functions.values_mut().for_each(|function| function.now.control = 0x3000);
     }
     if bit(12) {
         host.links.set("eth1", Some(9000), None, &[], &[]).unwrap();
@@ -282,7 +292,7 @@ fn wishes() -> impl Strategy<Value = Vec<Wished>> {
 
 /// Cases with up to so many hosts and faults of this sort.
 pub fn cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize) -> impl Strategy<Value = Case> {
-    let hosts = proptest::collection::vec(any::<u32>().prop_map(|bits| bits & 0x1fff), 1..=hosts);
+    let hosts = proptest::collection::vec(any::<u32>().prop_map(|bits| bits & 0x3fff), 1..=hosts);
     let struck = (any::<prop::sample::Index>(), 0u32..60, trouble);
     let dropped = proptest::collection::btree_set(0usize..8, 0..4);
     let rest = (1usize..4, 1usize..3, proptest::collection::vec(struck, 0..=faults), (0usize..120, any::<bool>()));

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use railwright::base::quote::sh;
 use railwright::resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
+use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ proptest! {
     #![proptest_config(crate::laws::config())]
 
     #[test]
-    fn law_9_no_answer_panics(lines in proptest::collection::vec((0usize..40, "[ -~\t]{0,20}"), 0..30), code in -1i32..130, status in 0u8..6) {
+    fn law_9_no_answer_panics(lines in proptest::collection::vec((0usize..54, "[ -~\t]{0,20}"), 0..30), code in -1i32..130, status in 0u8..6) {
         let out: String = lines.iter().map(|(n, rest)| format!("{}{rest}\n", PIECES.get(*n).copied().unwrap_or_default())).collect();
         let status = match status {
             0 => AnswerStatus::TimedOut,
@@ -46,7 +48,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 36] = [
+const PIECES: [&str; 50] = [
     "644 root root 3 regular file",
     "folder /",
     "running\t",
@@ -83,6 +85,20 @@ const PIECES: [&str; 36] = [
     "\n== pfc 0",
     "|{\"prio_pfc\":",
     "dkms\t",
+    "address 0000:3b:00.0",
+    "setpci",
+    "lockdown [none] integrity",
+    "device 0x060400 0x1000 pci0000:3a/0000:3a:00.0",
+    "device 0x020000 0x15b3 pci0000:3a/0000:3a:00.0/0000:3b:00.0",
+    "passed pci0000:3a/0000:3a:00.0/0000:3b:00.0",
+    "netdev eth1 0000:3b:00.0",
+    "\n== config 0000:3a:00.0",
+    "\n== config 0000:3b:00.0",
+    "|000000 00 00",
+    "local_cpulist 0-3",
+    "online 0-7",
+    "irq\t41\t0-7\t",
+    "mode 444 /proc/irq/41/smp_affinity_list",
 ];
 
 /// A wish of every kind.
@@ -103,6 +119,9 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("rdma_link", json!({ "netdev": "eth1", "type": "rxe" })),
         ("configfs_value", json!({ "netdev": "eth1", "attribute": "default_roce_tos", "value": 104 })),
         ("firmware_setting", json!({ "netdev": "eth1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" })),
+        ("pci_setting", json!({ "netdev": "eth1", "max_read_request": 4096 })),
+        ("pci_setting", json!({ "netdevs": ["eth1"], "acs": "off" })),
+        ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
         ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
     ]
 }
@@ -154,6 +173,8 @@ fn actions(text: &str) -> Vec<Action> {
         Action::RemoveRdmaLink { name: own() },
         Action::SetConfigfs { path: path(), value: own() },
         Action::SetFirmware { device: own(), settings: map() },
+        Action::SetPci { writes: vec![PciWrite { address: own(), register: PciRegister::AcsControl, value: 0, mask: 0x7f }] },
+        Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: own() }] },
         Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
@@ -184,6 +205,8 @@ fn reads(text: &str) -> Vec<Read> {
         Read::LinkQos { netdev: own() },
         Read::Configfs { path: own() },
         Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
+        Read::PciDevice { device: own() },
+        Read::Interrupts { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
     ]

@@ -1,0 +1,174 @@
+//! Access Control Services of the bridges above GPUs and NICs. With its redirection on, what a GPU and a NIC say to each other goes
+//! up to the root complex and through the IOMMU, and not across the switch that they share.
+//!
+//! `off` clears all seven bits of the control word, as NVIDIA's guide has it (NVIDIA/nccl: docs/userguide/source/troubleshooting/
+//! gpu_troubleshooting.rst); `redirect-off` clears request redirect, completion redirect and egress control, as the kernel's
+//! `pci=disable_acs_redir=` does (drivers/pci/pci.c), and leaves source validation and the rest as they are.
+
+use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
+use super::found::{Tree, tree};
+use super::script::{self, PciRegister, PciWrite};
+use super::{Keeper, check_addresses, check_netdevs, everywhere, hindered, names, persisted, wait_or_refuse};
+use crate::resource::fields::Fields;
+use crate::resource::host;
+use crate::resource::keeper::Trigger;
+use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const MODES: [(&str, u16); 2] = [("off", ACS_ALL), ("redirect-off", ACS_REDIRECT)];
+
+pub(super) fn check(fields: &mut Fields<'_>) {
+    if let Some(mode) = fields.text("acs", true).filter(|mode| MODES.iter().all(|(name, _)| name != mode)) {
+        fields.error("/acs", format!("`{mode}` is no way to set ACS"), Some("off or redirect-off".to_owned()));
+    }
+    for field in ["netdev", "address"] {
+        if fields.get(field).is_some() {
+            let help = Some("`netdevs` for the bridges above NICs, `bridges` for addresses".to_owned());
+            fields.error(&format!("/{field}"), format!("`{field}` belongs to `max_read_request`"), help);
+        }
+    }
+    match (fields.get("netdevs").is_some(), fields.get("bridges").is_some()) {
+        (true, false) => check_netdevs(fields),
+        (false, true) => check_addresses(fields, "bridges"),
+        _ => fields.error("", "the bridges are those above `netdevs` and the GPUs, or named in `bridges`", None),
+    }
+}
+
+fn mode(wish: &Wish) -> (&str, u16) {
+    let wanted = wish.text("acs").unwrap_or_default();
+    MODES.into_iter().find(|(name, _)| *name == wanted).unwrap_or((wanted, 0))
+}
+
+pub(super) fn keeper(wish: &Wish) -> Keeper {
+    let (name, mask) = mode(wish);
+    let commands = script::keep_acs(name, mask, &names(wish, "netdevs"), &names(wish, "bridges"));
+    Keeper::new("pci-setting", "acs", Trigger::PciBridge, &commands)
+}
+
+/// The bridges that are meant; why it is not applicable, or what is missing, as the error.
+fn meant(wish: &Wish, tree: &Tree, answers: &Answers) -> Result<BTreeSet<String>, Reading> {
+    let named: BTreeSet<String> = names(wish, "bridges").into_iter().collect();
+    if let Some(absent) = named.iter().find(|bridge| !tree.has(bridge)) {
+        return Err(Reading::is(format!("no bridge {absent}")));
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let facts = host::facts(answers).map_err(Reading::Unknown)?;
+    if !matches!(facts.virtualization.as_str(), "" | "none") {
+        let reason = "a virtual machine needs ACS, and the switches are its host's".to_owned();
+        return Err(Reading::NotApplicable(reason));
+    }
+    let netdevs = names(wish, "netdevs");
+    match tree.lacks(&netdevs) {
+        Some(absent) => Err(Reading::is(format!("no PCI device below {absent}"))),
+        None => Ok(tree.above(&netdevs)),
+    }
+}
+
+pub(super) fn assess(wish: &Wish, answers: &Answers) -> Assessment {
+    let (name, mask) = mode(wish);
+    let wanted = Reading::is(name);
+    let tree = match tree(answers) {
+        Ok(tree) => tree,
+        Err(reason) => return everywhere("acs", &wanted, &Reading::Unknown(reason)),
+    };
+    let bridges = match meant(wish, &tree, answers) {
+        Ok(bridges) => bridges,
+        Err(Reading::Is(absent)) => {
+            let mut assessment = everywhere("acs", &wanted, &Reading::Absent);
+            wait_or_refuse(wish, format!("there is {}", absent.as_str().unwrap_or_default()), &mut assessment);
+            return assessment;
+        }
+        Err(reading) => return everywhere("acs", &wanted, &reading),
+    };
+    let words = match tree.acs(&bridges) {
+        Err(reason) => return everywhere("acs", &wanted, &Reading::Unknown(reason)),
+        Ok(words) if words.is_empty() => {
+            let reason = "no bridge above the GPUs and NICs has ACS".to_owned();
+            return everywhere("acs", &wanted, &Reading::NotApplicable(reason));
+        }
+        Ok(words) => words,
+    };
+    judge(wish, answers, &tree, &words, mask)
+}
+
+fn judge(wish: &Wish, answers: &Answers, tree: &Tree, words: &BTreeMap<String, u16>, mask: u16) -> Assessment {
+    let (name, _) = mode(wish);
+    let wanted = Reading::is(name);
+    let on: BTreeMap<&String, u16> = words.iter().filter(|(_, word)| **word & mask != 0).map(|(bridge, word)| (bridge, *word)).collect();
+    let found = if on.is_empty() { wanted.clone() } else { Reading::is(told(&on)) };
+    let (keeper, mut assessment) = (keeper(wish), Assessment::default());
+    let kept = keeper.kept(answers);
+    let on_disk = persisted("acs", &wanted, &keeper, &kept);
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found);
+    assessment.attributes.insert("acs".to_owned(), attribute);
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    assessment.before = json!({ "bridges": words });
+    let Ok(kept) = kept else { return assessment };
+    if assessment.is_met() || assessment.has_unknown() {
+        return assessment;
+    }
+    let all: BTreeSet<String> = words.keys().cloned().collect();
+    if let Some(passed) = tree.passed_below(&all) {
+        assessment.refusal = Some(format!(
+            "{passed} is lent to a virtual machine or a program (vfio), and ACS is what keeps it from reaching the other devices: \
+             take it back first, or leave ACS alone on this host"
+        ));
+        return assessment;
+    }
+    if hindered(wish, tree.means, &mut assessment) {
+        return assessment;
+    }
+    assessment.actions = keeper.write(&kept);
+    if !on.is_empty() {
+        let writes = on.keys().map(|bridge| write(bridge, 0, mask)).collect();
+        assessment.actions.push(Action::SetPci { writes });
+        disturb(
+            &mut assessment,
+            "devices below these bridges reach each other past the IOMMU: nothing of this host can be lent to a virtual machine",
+        );
+    }
+    assessment
+}
+
+fn write(bridge: &str, value: u16, mask: u16) -> PciWrite {
+    PciWrite { address: bridge.to_owned(), register: PciRegister::AcsControl, value, mask }
+}
+
+/// `0000:3a:00.0 ReqRedir+CmpltRedir, 0000:3a:01.0 ...`.
+fn told(on: &BTreeMap<&String, u16>) -> String {
+    on.iter().map(|(bridge, word)| format!("{bridge} {}", acs_words(*word))).collect::<Vec<_>>().join(", ")
+}
+
+fn disturb(assessment: &mut Assessment, words: &str) {
+    assessment.disruption = Disruption::Reload;
+    assessment.interrupts = vec![words.to_owned()];
+}
+
+/// The words of before come back on the bridges that are still there.
+pub(super) fn undo(before: &Value, answers: &Answers, assessment: &mut Assessment) {
+    let old: BTreeMap<String, u16> =
+        before.get("bridges").and_then(|bridges| serde_json::from_value(bridges.clone()).ok()).unwrap_or_default();
+    let bridges = old.keys().filter(|bridge| is_address(bridge)).cloned().collect();
+    let now = tree(answers).and_then(|tree| Ok((tree.acs(&bridges)?, tree.means)));
+    let (Ok((now, means)), false) = (now, old.is_empty()) else {
+        assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
+        return;
+    };
+    let there: BTreeMap<&String, u16> = now.iter().map(|(bridge, word)| (bridge, *word)).collect();
+    let back: BTreeMap<&String, u16> = there.keys().filter_map(|bridge| Some((*bridge, old.get(*bridge)? & ACS_ALL))).collect();
+    let writes: Vec<PciWrite> =
+        back.iter().filter(|(bridge, word)| there.get(*bridge) != Some(word)).map(|(bridge, word)| write(bridge, *word, ACS_ALL)).collect();
+    if !writes.is_empty() && !means.can_write() {
+        assessment.residue = vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
+        return;
+    }
+    let attribute = Attribute::in_plane(Plane::Running, Reading::is(told(&back)), Reading::is(told(&there)));
+    assessment.attributes.insert("acs".to_owned(), attribute);
+    if !writes.is_empty() {
+        assessment.actions.push(Action::SetPci { writes });
+        disturb(assessment, "what GPUs and NICs say to each other takes the way through the root complex again");
+    }
+}

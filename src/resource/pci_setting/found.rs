@@ -1,0 +1,180 @@
+//! The answers of `Read::PciDevice` and `Read::PciBridges`, decoded.
+
+use super::config::{Config, is_address};
+use crate::resource::sections::{Section, parse};
+use crate::resource::{Answers, Read};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a wish names a PCI function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device<'a> {
+    /// By the netdev on it.
+    Netdev(&'a str),
+    /// By its address.
+    Address(&'a str),
+}
+
+impl<'a> Device<'a> {
+    /// No netdev's name has a colon.
+    pub fn of(text: &'a str) -> Self {
+        if is_address(text) { Device::Address(text) } else { Device::Netdev(text) }
+    }
+
+    /// Named by its netdev.
+    pub fn is_netdev(self) -> bool {
+        matches!(self, Device::Netdev(_))
+    }
+}
+
+/// What writing takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Means {
+    /// `setpci` is on the host.
+    pub setpci: bool,
+    /// The kernel lets root write configuration spaces.
+    pub unlocked: bool,
+}
+
+impl Means {
+    /// Writing can be tried.
+    pub fn can_write(self) -> bool {
+        self.setpci && self.unlocked
+    }
+
+    /// `lockdown none [integrity] confidentiality`: the word in brackets counts.
+    fn of(out: &str) -> Self {
+        let locked = out.lines().filter_map(|line| line.strip_prefix("lockdown ")).any(|modes| !modes.contains("[none]"));
+        Means { setpci: out.lines().any(|line| line == "setpci"), unlocked: !locked }
+    }
+}
+
+/// One function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundDevice {
+    /// No such device.
+    Missing,
+    /// It is on no PCI bus.
+    NotPci,
+    /// It is there.
+    There {
+        /// Its address.
+        address: String,
+        /// A virtual function of another one.
+        is_virtual_function: bool,
+        /// The maximum read request in bytes; none without PCI Express.
+        max_read_request: Result<Option<u32>, String>,
+        /// What writing takes.
+        means: Means,
+    },
+}
+
+/// The function that a wish names; the error fits after "unknown:".
+pub fn device(answers: &Answers, device: &str) -> Result<FoundDevice, String> {
+    let (code, out) = answers.output(&Read::PciDevice { device: device.to_owned() })?;
+    if code == 1 {
+        return Ok(FoundDevice::Missing);
+    }
+    if out.lines().any(|line| line == "none") {
+        return Ok(FoundDevice::NotPci);
+    }
+    let address = out.lines().find_map(|line| line.strip_prefix("address ")).filter(|address| is_address(address));
+    let address = address.ok_or_else(|| "the host gave no address for it".to_owned())?;
+    let sections = parse(out);
+    Ok(FoundDevice::There {
+        address: address.to_owned(),
+        is_virtual_function: out.lines().any(|line| line == "virtual-function"),
+        max_read_request: space(&sections, address).map(|config| config.max_read_request()),
+        means: Means::of(out),
+    })
+}
+
+fn space(sections: &[Section<'_>], address: &str) -> Result<Config, String> {
+    let section = sections.iter().find(|section| section.word == "config" && section.rest == address);
+    Config::of_dump(&section.ok_or_else(|| format!("the configuration space of {address} was not read"))?.lines)
+}
+
+/// The bridges of a host and what hangs below them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// The ACS control word of each bridge; none without the capability.
+    bridges: BTreeMap<String, Result<Option<u16>, String>>,
+    /// The way from the root to each GPU of NVIDIA, and to each NIC: addresses, the device itself last.
+    gpus: Vec<Vec<String>>,
+    nics: Vec<Vec<String>>,
+    /// Addresses by netdev.
+    netdevs: BTreeMap<String, String>,
+    /// The ways to devices that a virtual machine or a program of its own has.
+    passed: Vec<Vec<String>>,
+    /// What writing takes.
+    pub means: Means,
+}
+
+/// The tree; the error fits after "unknown:".
+pub fn tree(answers: &Answers) -> Result<Tree, String> {
+    let (code, out) = answers.output(&Read::PciBridges)?;
+    if code != 0 {
+        return Err(format!("the PCI devices could not be read (status {code})"));
+    }
+    let way = |path: &str| path.split('/').filter(|part| is_address(part)).map(str::to_owned).collect::<Vec<_>>();
+    let mut tree =
+        Tree { bridges: BTreeMap::new(), gpus: vec![], nics: vec![], netdevs: BTreeMap::new(), passed: vec![], means: Means::of(out) };
+    let sections = parse(out);
+    for line in out.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["device", class, "0x10de", path] if class.starts_with("0x03") => tree.gpus.push(way(path)),
+            ["device", class, _, path] if class.starts_with("0x02") => tree.nics.push(way(path)),
+            ["device", class, _, path] if class.starts_with("0x0604") => {
+                if let Some(address) = way(path).pop() {
+                    let acs = space(&sections, &address).map(|config| config.acs());
+                    tree.bridges.insert(address, acs);
+                }
+            }
+            ["passed", path] => tree.passed.push(way(path)),
+            ["netdev", netdev, address] if is_address(address) => {
+                tree.netdevs.insert((*netdev).to_owned(), (*address).to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(tree)
+}
+
+impl Tree {
+    /// The first of these netdevs that is on no PCI bus, or not there.
+    pub fn lacks<'n>(&self, netdevs: &'n [String]) -> Option<&'n str> {
+        netdevs.iter().find(|netdev| !self.netdevs.contains_key(*netdev)).map(String::as_str)
+    }
+
+    /// The bridges on the way to the GPUs and to these netdevs.
+    pub fn above(&self, netdevs: &[String]) -> BTreeSet<String> {
+        let wanted: BTreeSet<&String> = netdevs.iter().filter_map(|netdev| self.netdevs.get(netdev)).collect();
+        let nics = self.nics.iter().filter(|way| way.last().is_some_and(|address| wanted.contains(address)));
+        let ways = self.gpus.iter().chain(nics);
+        ways.flatten().filter(|address| self.bridges.contains_key(*address)).cloned().collect()
+    }
+
+    /// The ACS words of these bridges; those without the capability are left out. An error where one could not be read.
+    pub fn acs(&self, bridges: &BTreeSet<String>) -> Result<BTreeMap<String, u16>, String> {
+        let mut words = BTreeMap::new();
+        for bridge in bridges {
+            match self.bridges.get(bridge) {
+                Some(Ok(Some(word))) => drop(words.insert(bridge.clone(), *word)),
+                Some(Err(reason)) => return Err(format!("{bridge}: {reason}")),
+                Some(Ok(None)) | None => {}
+            }
+        }
+        Ok(words)
+    }
+
+    /// True when there is such a bridge.
+    pub fn has(&self, bridge: &str) -> bool {
+        self.bridges.contains_key(bridge)
+    }
+
+    /// A device below one of these bridges that is passed through.
+    pub fn passed_below(&self, bridges: &BTreeSet<String>) -> Option<&str> {
+        let below = self.passed.iter().find(|way| way.iter().any(|address| bridges.contains(address)));
+        below.and_then(|way| way.last()).map(String::as_str)
+    }
+}

@@ -1,0 +1,278 @@
+//! `pci_setting`: registers of PCI Express that decide how fast a NIC reaches memory: the maximum read request of a NIC, and
+//! ACS on the bridges above GPUs and NICs. Its name is `<netdev or address>.max_read_request` or `acs`.
+//!
+//! The kernel forgets both at a reboot, so a unit of ours sets them again. Writing needs `setpci`; where a kernel is locked
+//! down nobody may write. ACS in a virtual machine is the host's, and a machine that lends devices to virtual machines
+//! needs it: there it is refused.
+
+mod acs;
+pub mod config;
+pub mod found;
+pub mod script;
+
+use super::fields::{Fields, is_netdev};
+use super::keeper::{Keeper, Kept, Trigger};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use config::{READ_REQUEST_MASK, is_address, read_request_field};
+use found::{Device, FoundDevice, Means};
+use script::{PciRegister, PciWrite};
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct PciSetting;
+
+impl Kind for PciSetting {
+    fn name(&self) -> &'static str {
+        "pci_setting"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        if body.get("acs").is_some_and(Value::is_string) {
+            return Some("acs".to_owned());
+        }
+        let device = body.get("netdev").or_else(|| body.get("address"))?.as_str()?;
+        Some(format!("{device}.max_read_request"))
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "address", "max_read_request", "acs", "netdevs", "bridges", "known_after"]);
+        fields.resource("known_after");
+        let has = |fields: &Fields<'_>, name: &str| fields.get(name).is_some();
+        match (has(&fields, "acs"), has(&fields, "max_read_request")) {
+            (true, false) => acs::check(&mut fields),
+            (false, true) => check_read_request(&mut fields),
+            _ => fields.error("", "one of `acs` and `max_read_request` is wished for", Some("a resource for each of them".to_owned())),
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let mut reads = if is_acs(wish) { vec![Read::PciBridges, Read::Host] } else { vec![read(wish)] };
+        reads.extend(keeper(wish).reads());
+        reads
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        if is_acs(wish) { acs::assess(wish, answers) } else { assess(wish, answers) }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+        keeper(last_applied).take_back(&mut assessment, answers);
+        if is_acs(last_applied) {
+            acs::undo(before, answers, &mut assessment);
+        } else {
+            undo(last_applied, before, answers, &mut assessment);
+        }
+        assessment
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "kernel_module", "kernel_module_build"]
+    }
+}
+
+fn is_acs(wish: &Wish) -> bool {
+    wish.text("acs").is_some()
+}
+
+fn check_read_request(fields: &mut Fields<'_>) {
+    match (fields.get("netdev").is_some(), fields.get("address").is_some()) {
+        (true, false) => drop(fields.netdev(true)),
+        (false, true) => check_addresses(fields, "address"),
+        _ => fields.error("", "the NIC is named by `netdev` or by `address`", None),
+    }
+    for field in ["netdevs", "bridges"] {
+        if fields.get(field).is_some() {
+            fields.error(&format!("/{field}"), format!("`{field}` belongs to `acs`"), None);
+        }
+    }
+    if fields.get("max_read_request").and_then(Value::as_u64).and_then(read_request_field).is_none() {
+        let help = Some("128, 256, 512, 1024, 2048 or 4096".to_owned());
+        fields.error("/max_read_request", "`max_read_request` must be a size that PCI Express has, in bytes", help);
+    }
+}
+
+/// One address, or a list of them.
+fn check_addresses(fields: &mut Fields<'_>, field: &str) {
+    let Some(value) = fields.get(field) else { return };
+    let right = |value: &Value| value.as_str().is_some_and(is_address);
+    let all =
+        if field == "address" { right(value) } else { value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(right)) };
+    if !all {
+        let help = Some("as the kernel writes it, such as 0000:3b:00.0".to_owned());
+        fields.error(&format!("/{field}"), format!("`{field}` must be a PCI address"), help);
+    }
+}
+
+/// A list of netdevs, or a text of names with spaces between them, as a template makes it of the rails.
+fn check_netdevs(fields: &mut Fields<'_>) {
+    let Some(value) = fields.get("netdevs") else { return };
+    let right = |value: &Value| value.as_str().is_some_and(is_netdev);
+    let all = value.as_str().map(|text| text.split_whitespace().all(is_netdev));
+    let all = all.or_else(|| value.as_array().map(|list| list.iter().all(right)));
+    if all != Some(true) {
+        fields.error("/netdevs", "`netdevs` must be a list of netdevs", None);
+    }
+}
+
+fn device(wish: &Wish) -> &str {
+    wish.text("netdev").or_else(|| wish.text("address")).unwrap_or_default()
+}
+
+fn bytes(wish: &Wish) -> u64 {
+    wish.body.get("max_read_request").and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn read(wish: &Wish) -> Read {
+    Read::PciDevice { device: device(wish).to_owned() }
+}
+
+fn keeper(wish: &Wish) -> Keeper {
+    if is_acs(wish) {
+        return acs::keeper(wish);
+    }
+    let device = device(wish);
+    let trigger = match Device::of(device) {
+        Device::Netdev(netdev) => Trigger::Netdev(netdev.to_owned()),
+        Device::Address(address) => Trigger::PciFunction(address.to_owned()),
+    };
+    let field = read_request_field(bytes(wish)).unwrap_or_default();
+    let commands = script::keep_read_request(device, bytes(wish), field);
+    Keeper::new("pci-setting", &format!("{device}.max_read_request"), trigger, &commands)
+}
+
+/// The names in a list, or in a text with spaces between them, each once.
+fn names(wish: &Wish, field: &str) -> Vec<String> {
+    let names: std::collections::BTreeSet<&str> = match wish.body.get(field) {
+        Some(Value::String(text)) => text.split_whitespace().collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Default::default(),
+    };
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The value that our script sets; one that is not ours to the letter says itself what it sets, in the line `NAME=value`.
+fn persisted(name: &str, wanted: &Reading, keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
+    match kept {
+        Err(reason) => Reading::Unknown(reason.clone()),
+        Ok(kept) if keeper.says_so(kept) => wanted.clone(),
+        Ok(Kept { script: None, .. }) => Reading::Absent,
+        Ok(Kept { script: Some(text), .. }) => {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
+            value.map_or_else(
+                || Reading::is("changed"),
+                |value| value.parse::<u64>().map_or_else(|_| Reading::is(crate::base::text::one_line(value, 40)), Reading::is),
+            )
+        }
+    }
+}
+
+/// A wish that cannot be judged, or whose device cannot have it, in both planes.
+fn everywhere(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(Plane::Running, wanted.clone(), found.clone());
+    Assessment { attributes: [(name.to_owned(), attribute)].into(), ..Assessment::default() }
+}
+
+/// What is not there comes with the step that the wish names, or something is wrong.
+fn wait_or_refuse(wish: &Wish, reason: String, assessment: &mut Assessment) {
+    assessment.actions = Vec::new();
+    match wish.text("known_after") {
+        Some(step) => {
+            assessment.known_after = Some(step.to_owned());
+            assessment.announced = ["reload_systemd", "set_pci", "write_file"].map(str::to_owned).to_vec();
+        }
+        None => assessment.refusal = Some(reason),
+    }
+}
+
+/// What stands in the way of writing, if anything does.
+fn hindered(wish: &Wish, means: Means, assessment: &mut Assessment) -> bool {
+    if !means.unlocked {
+        assessment.refusal = Some(
+            "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it in the firmware's setup, ACS also by the kernel's \
+             own `pci=disable_acs_redir=`"
+                .to_owned(),
+        );
+    } else if !means.setpci {
+        wait_or_refuse(wish, "the host has no `setpci`: install pciutils".to_owned(), assessment);
+    }
+    !means.can_write()
+}
+
+fn assess(wish: &Wish, answers: &Answers) -> Assessment {
+    const NAME: &str = "max_read_request";
+    let wanted = Reading::is(bytes(wish));
+    let (address, found, means) = match found::device(answers, device(wish)) {
+        Err(reason) => return everywhere(NAME, &wanted, &Reading::Unknown(reason)),
+        Ok(FoundDevice::Missing) => {
+            let mut assessment = everywhere(NAME, &wanted, &Reading::Absent);
+            wait_or_refuse(wish, format!("there is no {}", device(wish)), &mut assessment);
+            return assessment;
+        }
+        Ok(FoundDevice::NotPci) => {
+            let reason = format!("{} is on no PCI bus", device(wish));
+            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+        }
+        // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is reserved
+        Ok(FoundDevice::There { is_virtual_function: true, .. }) => {
+            let reason = format!("{} is a virtual function: its physical function decides", device(wish));
+            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+        }
+        Ok(FoundDevice::There { max_read_request: Ok(None), .. }) => {
+            let reason = format!("{} has no PCI Express capability", device(wish));
+            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+        }
+        Ok(FoundDevice::There { max_read_request: Err(reason), address, means, .. }) => (address, Reading::Unknown(reason), means),
+        Ok(FoundDevice::There { max_read_request: Ok(Some(bytes)), address, means, .. }) => (address, Reading::is(bytes), means),
+    };
+    let (keeper, mut assessment) = (keeper(wish), Assessment::default());
+    let kept = keeper.kept(answers);
+    let on_disk = persisted(NAME, &wanted, &keeper, &kept);
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found.clone());
+    assessment.attributes.insert(NAME.to_owned(), attribute);
+    assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+    assessment.before = json!({ "running": found.value() });
+    let Ok(kept) = kept else { return assessment };
+    if assessment.is_met() || assessment.has_unknown() || hindered(wish, means, &mut assessment) {
+        return assessment;
+    }
+    assessment.actions = keeper.write(&kept);
+    if found != wanted {
+        assessment.actions.push(write_read_request(&address, bytes(wish)));
+        assessment.disruption = Disruption::Reload;
+        assessment.interrupts = vec![format!("{} asks for memory in other portions from then on", device(wish))];
+    }
+    assessment
+}
+
+fn write_read_request(address: &str, bytes: u64) -> Action {
+    let value = read_request_field(bytes).unwrap_or_default();
+    let write = PciWrite { address: address.to_owned(), register: PciRegister::DeviceControl, value, mask: READ_REQUEST_MASK };
+    Action::SetPci { writes: vec![write] }
+}
+
+/// The size of before comes back; what the firmware would have set is only known again after a reboot.
+fn undo(wish: &Wish, before: &Value, answers: &Answers, assessment: &mut Assessment) {
+    let now = found::device(answers, device(wish));
+    let old = before.get("running").and_then(Value::as_u64).filter(|bytes| read_request_field(*bytes).is_some());
+    let (Ok(FoundDevice::There { address, max_read_request: Ok(Some(found)), means, .. }), Some(old)) = (now, old) else {
+        assessment.residue = vec![format!("the maximum read request of {} stays until the next reboot", device(wish))];
+        return;
+    };
+    let differs = u64::from(found) != old;
+    if differs && !means.can_write() {
+        assessment.residue =
+            vec![format!("the maximum read request of {} stays until the next reboot: nothing here can write it", device(wish))];
+        return;
+    }
+    let attribute = Attribute::in_plane(Plane::Running, Reading::is(old), Reading::is(found));
+    assessment.attributes.insert("max_read_request".to_owned(), attribute);
+    if differs {
+        assessment.actions.push(write_read_request(&address, old));
+        assessment.disruption = Disruption::Reload;
+    }
+}
+
+#[cfg(test)]
+mod tests;
