@@ -176,6 +176,10 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics) {
 
 fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
     let effect = "no setting of the NICs' firmware would be written";
+    if firmware.settings.is_empty() {
+        let finding = error("RW0123", "there is no setting of firmware", effect, "write one, such as `SRIOV_EN: 1`, or remove `firmware`");
+        checker.find(&format!("{at}.settings"), "empty", finding);
+    }
     for (name, value) in &firmware.settings {
         let path = format!("{at}.settings.{name}");
         let is_name = name.len() <= 64 && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
