@@ -117,6 +117,8 @@ pub enum Action {
     SetMlnxQos { commands: Vec<Vec<String>> },
     /// Switches global pause frames of a netdev on or off, in both directions.
     SetPause { netdev: String, on: bool },
+    /// Writes files below a netdev's `ecn`, by their names there.
+    SetLinkEcn { netdev: String, settings: BTreeMap<String, String> },
     /// Writes settings of a NIC's firmware for its next boot; the NIC by its PCI address.
     SetFirmware { device: String, settings: BTreeMap<String, String> },
     /// Adds a Soft-RoCE device on a netdev.
@@ -271,6 +273,7 @@ impl Action {
             Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
             Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
             Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
+            Action::SetLinkEcn { netdev, settings } => super::link_ecn::set_script(netdev, settings),
             Action::SetFirmware { device, settings } => super::firmware_setting::script::set_script(device, settings),
             Action::AddRdmaLink { name, link_type, netdev } => super::rdma_link::add_script(name, link_type, netdev),
             Action::RemoveRdmaLink { name } => super::rdma_link::remove_script(name),

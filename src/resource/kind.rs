@@ -80,6 +80,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,
         &super::link::Link,
+        &super::link_ecn::LinkEcn,
         &super::link_qos::LinkQos,
         &super::package::Package,
         &super::package_repository::PackageRepository,

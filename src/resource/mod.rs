@@ -25,6 +25,7 @@ pub mod kernel_module_build;
 pub mod kernel_parameter;
 pub mod kind;
 pub mod link;
+pub mod link_ecn;
 pub mod link_qos;
 pub mod observation;
 pub mod package;

@@ -38,6 +38,8 @@ pub enum Read {
     LinkManager { netdev: String },
     /// PFC, ETS and DSCP map of a netdev.
     LinkQos { netdev: String },
+    /// Who reacts to ECN on a netdev: the driver's files below its `ecn`.
+    LinkEcn { netdev: String },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
     FirmwareSettings { netdev: String, settings: Vec<String> },
     /// Every RDMA device: ports, states, GIDs, netdevs.
@@ -73,6 +75,7 @@ impl Read {
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
+            Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
             Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
@@ -119,6 +122,7 @@ impl Read {
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
+            Read::LinkEcn { netdev } => super::link_ecn::read_script(netdev),
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
@@ -150,7 +154,9 @@ impl Read {
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
-            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::RdmaLinks | Read::Interrupts { .. } => Vec::new(),
+            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::RdmaLinks | Read::Interrupts { .. } => {
+                Vec::new()
+            }
         }
     }
 

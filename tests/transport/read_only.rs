@@ -86,6 +86,7 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::LinkQos { netdev: text("lo") },
         Read::RdmaLinks,
         Read::Configfs { path: text("rdma_cm") },
+        Read::LinkEcn { netdev: text("lo") },
         Read::FirmwareSettings { netdev: text("eth1"), settings: vec![text("SRIOV_EN")] },
         Read::PciDevice { device: text("lo") },
         Read::PciBridges,

@@ -200,7 +200,7 @@ impl Host {
             Read::Interrupts { netdev } => self.pci.read_interrupts(netdev),
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
-            Read::LinkQos { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
+            Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
         }
     }
 

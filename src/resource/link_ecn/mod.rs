@@ -1,0 +1,259 @@
+//! `link_ecn`: who reacts to ECN on a port, by DCQCN: the sender slows down (reaction point), the receiver tells it to (notification
+//! point), with congestion notification packets of a DSCP and a priority of their own. Its name is the netdev's.
+//!
+//! The mlx5 driver of DOCA and MLNX_OFED has files for it below `/sys/class/net/NETDEV/ecn`; the kernel's own driver has none, and
+//! leaves the firmware at what it begins with, which is on for every priority (ROCE_CC_PRIO_MASK_P1 is 255). The kernel
+//! forgets what was written with the driver or the boot, so a unit of ours keeps it.
+//!
+//! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp` and reads it back.
+
+use super::fields::Fields;
+use super::keeper::{Keeper, Kept, Trigger};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use crate::base::quote::sh;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The kind.
+pub struct LinkEcn;
+
+/// Files below `ecn`, with their values.
+type Files = BTreeMap<String, String>;
+
+/// What a host says.
+enum Found {
+    NoNetdev,
+    /// The driver has no such files; in words.
+    NoEcn(&'static str),
+    Files(Files),
+}
+
+/// The points, as the driver names them and as attributes are called.
+const POINTS: [(&str, &str); 2] = [("roce_rp", "reaction_point"), ("roce_np", "notification_point")];
+const CNP_DSCP: (&str, &str) = ("roce_np/cnp_dscp", "cnp_dscp");
+const CNP_PRIORITY: (&str, &str) = ("roce_np/cnp_802p_prio", "cnp_priority");
+
+impl Kind for LinkEcn {
+    fn name(&self) -> &'static str {
+        "link_ecn"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "priorities", "cnp_dscp", "cnp_priority", "known_after"]);
+        fields.netdev(true);
+        fields.resource("known_after");
+        fields.number("cnp_dscp", 0..=63);
+        fields.number("cnp_priority", 0..=7);
+        let good = |list: &Vec<Value>| !list.is_empty() && list.iter().all(|p| p.as_u64().is_some_and(|priority| priority < 8));
+        if !fields.get("priorities").and_then(Value::as_array).is_some_and(good) {
+            let help = Some("the priority of RoCE traffic, such as [3]".to_owned());
+            fields.error("/priorities", "`priorities` must be a list of priorities from 0 to 7", help);
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let mut reads = vec![read(wish)];
+        reads.extend(keeper(wish).reads());
+        reads
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let nothing = |reading: &Reading| judge(wish, |_| reading.clone(), reading);
+        match found(wish, answers) {
+            Err(reason) => nothing(&Reading::Unknown(reason)),
+            Ok(Found::NoNetdev) => wait_or_refuse(wish, nothing(&Reading::Absent), format!("there is no netdev {}", netdev(wish))),
+            Ok(Found::NoEcn(why)) => wait_or_refuse(wish, nothing(&Reading::Absent), format!("{}: {why}", netdev(wish))),
+            Ok(Found::Files(files)) => {
+                let keeper = keeper(wish);
+                let kept = keeper.kept(answers);
+                let on_disk = persisted(&keeper, &kept);
+                let mut assessment = judge(wish, |file| running(&files, file), &on_disk);
+                assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
+                let before: Files = wanted(wish).into_keys().filter_map(|file| Some((file.clone(), files.get(&file)?.clone()))).collect();
+                assessment.before = json!({ "running": before });
+                if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
+                    assessment.actions = keeper.write(&kept);
+                    let differs = wanted(wish).into_iter().filter(|(file, value)| files.get(file) != Some(value)).collect();
+                    set(wish, differs, &mut assessment);
+                }
+                assessment
+            }
+        }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+        keeper(last_applied).take_back(&mut assessment, answers);
+        let old: Files = before.get("running").and_then(|files| serde_json::from_value(files.clone()).ok()).unwrap_or_default();
+        let now = match found(last_applied, answers) {
+            Ok(Found::Files(files)) => files,
+            // Without the netdev or its driver there is nothing that could hold a value.
+            Ok(_) => return assessment,
+            Err(reason) => {
+                let unknown = Attribute::in_plane(Plane::Running, Reading::is("as before"), Reading::Unknown(reason));
+                assessment.attributes.insert("settings".to_owned(), unknown);
+                return assessment;
+            }
+        };
+        let old: Files = old.into_iter().filter(|(file, _)| wanted(last_applied).contains_key(file)).collect();
+        for (file, value) in &old {
+            let attribute = Attribute::in_plane(Plane::Running, Reading::is(value.as_str()), running(&now, file));
+            assessment.attributes.insert(file.replace('/', "_"), attribute);
+        }
+        set(last_applied, old.into_iter().filter(|(file, value)| now.get(file) != Some(value)).collect(), &mut assessment);
+        assessment
+    }
+
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["cnp_dscp", "cnp_priority"]
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["package", "kernel_module", "kernel_module_build", "link"]
+    }
+}
+
+fn netdev(wish: &Wish) -> &str {
+    wish.text("netdev").unwrap_or_default()
+}
+
+fn read(wish: &Wish) -> Read {
+    Read::LinkEcn { netdev: netdev(wish).to_owned() }
+}
+
+fn priorities(wish: &Wish) -> Vec<u64> {
+    let mut all: Vec<u64> = wish.body.get("priorities").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_u64).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Both points are on for the wished priorities; what other priorities do is left alone.
+fn wanted(wish: &Wish) -> Files {
+    let mut files = Files::new();
+    for (point, _) in POINTS {
+        files.extend(priorities(wish).into_iter().map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())));
+    }
+    for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
+        let value = wish.body.get(field).and_then(Value::as_u64);
+        files.extend(value.map(|value| (file.to_owned(), value.to_string())));
+    }
+    files
+}
+
+fn keeper(wish: &Wish) -> Keeper {
+    let netdev = netdev(wish);
+    Keeper::new("link-ecn", netdev, Trigger::Netdev(netdev.to_owned()), &set_script(netdev, &wanted(wish)))
+}
+
+fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
+    let (code, out) = answers.output(&read(wish))?;
+    let mut lines = out.lines();
+    match (code, lines.next()) {
+        (1, _) => Ok(Found::NoNetdev),
+        (0, Some("ecn")) => {
+            let pair = |line: &str| line.split_once(' ').map(|(file, value)| (file.to_owned(), value.trim().to_owned()));
+            Ok(Found::Files(lines.filter_map(pair).collect()))
+        }
+        (0, Some("virtual-function")) => Ok(Found::NoEcn("it is a virtual function; the physical function of a port has ECN")),
+        (0, None) => Ok(Found::NoEcn("its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has")),
+        _ => Err("the answer makes no sense".to_owned()),
+    }
+}
+
+fn running(files: &Files, file: &str) -> Reading {
+    files.get(file).map_or(Reading::Absent, |value| Reading::is(crate::base::text::one_line(value, 20)))
+}
+
+/// The script is ours to the letter, or sets nothing that we could vouch for.
+fn persisted(keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
+    match kept {
+        Err(reason) => Reading::Unknown(reason.clone()),
+        Ok(kept) if keeper.says_so(kept) => Reading::is("as wished"),
+        Ok(Kept { script: None, .. }) => Reading::Absent,
+        Ok(_) => Reading::is("otherwise"),
+    }
+}
+
+/// An attribute a point, with the priorities that are on, and one a number.
+fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> Assessment {
+    let mut assessment = Assessment::default();
+    let kept = |value: &Value| if *on_disk == Reading::is("as wished") { Reading::Is(value.clone()) } else { on_disk.clone() };
+    let mut add = |name: &str, value: Value, found: Reading| {
+        let on_disk = kept(&value);
+        let wanted = Reading::Is(value);
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted, found);
+        assessment.attributes.insert(name.to_owned(), attribute);
+    };
+    for (point, name) in POINTS {
+        let wished = priorities(wish);
+        let states: Vec<Reading> = wished.iter().map(|priority| running(&format!("{point}/enable/{priority}"))).collect();
+        let odd = states.iter().find(|state| !matches!(state, Reading::Is(Value::String(_)))).cloned();
+        let on: Vec<u64> = wished.iter().zip(&states).filter(|(_, state)| **state == Reading::is("1")).map(|(p, _)| *p).collect();
+        add(name, json!(wished), odd.unwrap_or_else(|| Reading::is(json!(on))));
+    }
+    for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
+        let Some(value) = wish.body.get(field).and_then(Value::as_u64) else { continue };
+        let number = |reading: Reading| match &reading {
+            Reading::Is(Value::String(text)) => text.parse::<u64>().map_or(reading.clone(), Reading::is),
+            _ => reading,
+        };
+        add(field, json!(value), number(running(file)));
+    }
+    assessment
+}
+
+fn set(wish: &Wish, settings: Files, assessment: &mut Assessment) {
+    if !settings.is_empty() {
+        assessment.actions.push(Action::SetLinkEcn { netdev: netdev(wish).to_owned(), settings });
+        assessment.disruption = Disruption::None;
+    }
+}
+
+fn wait_or_refuse(wish: &Wish, mut assessment: Assessment, reason: String) -> Assessment {
+    match wish.text("known_after") {
+        Some(step) => {
+            assessment.known_after = Some(step.to_owned());
+            assessment.announced = ["reload_systemd", "set_link_ecn", "write_file"].map(str::to_owned).to_vec();
+        }
+        None => assessment.refusal = Some(reason),
+    }
+    assessment
+}
+
+/// The files and their values; the world may read them.
+pub fn read_script(netdev: &str) -> String {
+    format!(
+        r#"n={netdev}; d="$R/sys/class/net/$n"; [ -d "$d" ] || exit 1
+[ -d "$d/ecn" ] || {{ [ ! -e "$d/device/physfn" ] || echo virtual-function; exit 0; }}
+echo ecn
+for f in roce_rp/enable/0 roce_rp/enable/1 roce_rp/enable/2 roce_rp/enable/3 roce_rp/enable/4 roce_rp/enable/5 roce_rp/enable/6 roce_rp/enable/7 \
+roce_np/enable/0 roce_np/enable/1 roce_np/enable/2 roce_np/enable/3 roce_np/enable/4 roce_np/enable/5 roce_np/enable/6 roce_np/enable/7 \
+roce_np/cnp_dscp roce_np/cnp_802p_prio; do
+v=; {{ read -r v <"$d/ecn/$f"; }} 2>/dev/null; [ -z "$v" ] || printf '%s %s\n' "$f" "$v"; done
+exit 0
+"#,
+        netdev = sh(netdev)
+    )
+}
+
+/// Writes each, and says which one the driver refuses.
+pub fn set_script(netdev: &str, settings: &BTreeMap<String, String>) -> String {
+    let mut script = format!("d=/sys/class/net/{}/ecn\n", sh(netdev));
+    for (file, value) in settings {
+        script.push_str(&format!(
+            "printf '%s\\n' {value} >\"$d\"/{file} || {{ echo railwright: the driver refuses {value} for {file} >&2; exit 1; }}\n",
+            file = sh(file),
+            value = sh(value),
+        ));
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests;
