@@ -126,7 +126,8 @@ fn releases(prepared: &Prepared, host: &Host) -> Vec<ReleaseExplained> {
         let choice = answer.choices.iter().find(|choice| choice.part == *part);
         let brings = choice.into_iter().flat_map(|choice| &choice.known.brings);
         let said = |fact: &Fact| format!("{} ({})", fact.says, fact.place);
-        let mut because: Vec<String> = brings.map(|(part, release)| format!("it came with {}", part.with(release))).collect();
+        let mut because: Vec<String> =
+            brings.map(|(part, release)| format!("it was released with {}, and needs no newer one", part.with(release))).collect();
         because.extend(choice.into_iter().flat_map(|choice| &choice.because).map(said));
         because.extend(choice.into_iter().flat_map(|choice| &choice.against).map(|fact| format!("not a newer one: {}", said(fact))));
         ReleaseExplained {

@@ -82,7 +82,9 @@ pub fn answer(book: &Book, question: &Question, waived: &BTreeSet<String>) -> An
     let (conflicts, left) = asked.conflicts(&facts);
     let choices = match asked.all(&left) {
         Found::All(found) if conflicts.iter().all(|conflict| !conflict.certain) => {
-            let chosen = question.asked.iter().filter_map(|part| {
+            // what may not go together is nothing to choose by
+            let doubted = |part: &Part| conflicts.iter().flat_map(|c| &c.facts).any(|fact| fact.of == *part || fact.on == *part);
+            let chosen = question.asked.iter().filter(|part| !doubted(part)).filter_map(|part| {
                 let known = book.known.get(part)?.iter().find(|known| found.get(part) == Some(&known.value))?;
                 let open = unknown.iter().any(|fact| fact.of == *part && fact.at.contains(&known.value));
                 let because = left.iter().filter(|fact| bears(fact, *part, &found)).map(|fact| (*fact).clone()).collect();

@@ -37,7 +37,7 @@ pub(super) fn of(row: &CombinationRow, catalog: &Catalog) -> Option<String> {
     let excludes: BTreeSet<String> = row.excludes.iter().cloned().collect();
     let found = answer.conflicts.iter().map(|conflict| {
         let paths: BTreeSet<String> = conflict.wishes.iter().map(|at| short(&question.wishes[*at].path)).collect();
-        (paths, conflict.certain)
+        (paths, conflict.certain && !conflict.is_assumed)
     });
     let found: Vec<(BTreeSet<String>, bool)> = found.collect();
     let words = |paths: &BTreeSet<String>| paths.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");

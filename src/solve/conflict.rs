@@ -22,6 +22,8 @@ pub struct Conflict {
     pub facts: Vec<Fact>,
     /// False where it may work all the same.
     pub certain: bool,
+    /// It rests on the first kernel of a system: hosts may run a later one, which the spec does not name.
+    pub is_assumed: bool,
 }
 
 /// A question and what can be said of it.
@@ -36,9 +38,15 @@ impl<'a> Asked<'a> {
     }
 
     /// With some of the wishes.
-    fn some(&self, chosen: &[usize], facts: &[&Fact]) -> Found {
+    pub(super) fn some(&self, chosen: &[usize], facts: &[&Fact]) -> Found {
         let wishes: Vec<&Wish> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        search(&wishes, &self.question.asked, facts, &self.candidates)
+        // which DOCA or MLNX_OFED there would have to be matters to nobody who wishes for none
+        let is_release = |part: Part| matches!(part, Part::Doca | Part::MlnxOfed);
+        if wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == Part::Stack || is_release(*part))) {
+            return search(&wishes, &self.question.asked, facts, &self.candidates);
+        }
+        let facts: Vec<&Fact> = facts.iter().copied().filter(|fact| !is_release(fact.of) && !is_release(fact.on)).collect();
+        search(&wishes, &self.question.asked, &facts, &self.candidates)
     }
 
     /// With all of them.
@@ -72,13 +80,19 @@ impl<'a> Asked<'a> {
                 if known || self.some(&wishes, facts) != Found::Nothing {
                     continue;
                 }
-                let facts = self.core(&wishes, facts).into_iter().cloned().collect();
-                conflicts.push(Conflict { wishes, facts, certain });
+                let facts: Vec<Fact> = self.core(&wishes, facts).into_iter().cloned().collect();
+                let is_assumed = self.is_assumed(&wishes, &facts);
+                conflicts.push(Conflict { wishes, facts, certain, is_assumed });
                 if conflicts.len() == TOLD {
                     return;
                 }
             }
         }
+    }
+
+    fn is_assumed(&self, wishes: &[usize], facts: &[Fact]) -> bool {
+        let is_kernel = |wish: &usize| matches!(self.question.wishes[*wish].implied, Some((Part::Kernel, _)));
+        wishes.iter().any(is_kernel) && facts.iter().any(|fact| fact.on == Part::Kernel || fact.of == Part::Kernel)
     }
 
     /// The facts that make it one: a single one where there is such, else as many as none can be left out of.

@@ -66,11 +66,11 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
         _ => format!("{} cannot be had", names.join(", ")),
     };
     let reasons: Vec<String> = conflict.facts.iter().map(|fact| format!("{} ({})", fact.says, fact.place)).collect();
-    let mut diagnostic = match conflict.certain {
+    let mut diagnostic = match conflict.certain && !conflict.is_assumed {
         true => {
             Diagnostic::error(CODE, message).effect(format!("no choice of the other parts satisfies all of them: {}", reasons.join("; ")))
         }
-        false => Diagnostic::warning(CODE, message).effect(format!("this need not work: {}", reasons.join("; "))),
+        false => Diagnostic::warning(CODE, message).effect(format!("this may fail: {}", reasons.join("; "))),
     };
     for wish in wishes {
         let label = label(loaded, &wish.path, &caret(wish, &conflict.facts));

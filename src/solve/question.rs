@@ -137,7 +137,10 @@ impl Question {
             };
             self.wish(at("gpu.direct.path"), "gpu.direct.path", path, [(Part::Direct, Some(one_of([path])))]);
         }
-        let fixed: BTreeSet<Part> = self.parts().collect();
+        // a release that cannot be read is fixed all the same
+        let said = [(Part::Driver, gpu.driver.is_some()), (Part::Modules, gpu.driver.is_some()), (Part::Cuda, gpu.cuda.is_some())];
+        let said = said.into_iter().filter(|(_, said)| *said).map(|(part, _)| part);
+        let fixed: BTreeSet<Part> = self.parts().chain(said).collect();
         self.asked.extend([Part::Driver, Part::Modules, Part::Cuda].into_iter().filter(|part| !fixed.contains(part)));
     }
 
@@ -150,7 +153,8 @@ impl Question {
     /// be chosen is not known.
     pub(super) fn facts<'b>(&self, book: &'b Book) -> (Vec<&'b Fact>, Vec<&'b Fact>) {
         let known: BTreeSet<Part> = self.parts().chain(self.asked.iter().copied()).collect();
-        let holds = |fact: &&Fact| fact.except_packages.is_none() || fact.except_packages != self.packages;
+        // of a system that nobody knows it is not known either whether it is an exception
+        let holds = |fact: &&Fact| fact.except_packages.is_none() || self.packages.is_some() && fact.except_packages != self.packages;
         book.facts.iter().filter(holds).filter(|fact| known.contains(&fact.of)).partition(|fact| known.contains(&fact.on))
     }
 

@@ -3,8 +3,8 @@
 use super::book::{Book, Fact};
 use super::cases::of;
 use super::conflict::{Asked, subsets};
-use super::search::{Found, candidates, search};
-use super::{Answers, Hosts, Question, Wish, answer, findings};
+use super::search::Found;
+use super::{Answers, Hosts, Question, answer, findings};
 use crate::catalog::{self, Catalog};
 use crate::spec::{self, Loaded};
 use proptest::prelude::*;
@@ -174,7 +174,7 @@ fn pick(of: &'static [&'static str]) -> impl Strategy<Value = Option<&'static st
 fn any_host() -> impl Strategy<Value = Loaded> {
     let models = &["A100", "H100-SXM5-80GB", "V100-SXM2-32GB", "B200", "T4"];
     let drivers = pick(&["450", "470", "515", "525.53", "525.105.17", "535", "580", "580.65.06", "700"]);
-    let cuda = pick(&["11.0", "11.4", "11.8", "12.4", "12.9", "13.0", "14"]);
+    let cuda = pick(&["11.0", "11.4", "11.8", "12.4", "12.9", "13.0", "14.0"]);
     let direct = pick(&["dmabuf", "peermem", "nv-peer-mem"]);
     let systems = pick(&["ubuntu-20.04", "ubuntu-22.04", "ubuntu-26.04", "rocky-8", "alinux-3"]);
     let kernels = pick(&["5.4.0-1", "5.15.0-1", "6.8.1"]);
@@ -216,8 +216,7 @@ fn without_nulls(value: &mut Value) {
 }
 
 fn kept(question: &Question, wishes: &[usize], facts: &[&Fact]) -> Found {
-    let chosen: Vec<&Wish> = wishes.iter().map(|at| &question.wishes[*at]).collect();
-    search(&chosen, &question.asked, facts, &candidates(&Book::of(shipped()), question, facts))
+    Asked::new(&Book::of(shipped()), question, facts).some(wishes, facts)
 }
 
 proptest! {

@@ -303,11 +303,10 @@ fn why_a_host_gets_what_it_gets() {
 const WISHES: &str = r#"cluster: train
 fabric: { kind: rocev2 }
 ssh: { user: root, host_keys: known_hosts }
-jobs: { nccl: 2.12.12 }
 nodes:
   - name: gpu[1-4]
     os: ubuntu-22.04
-    gpu: { model: A100, count: 8, driver: "535", modules: open, direct: { path: dmabuf } }
+    gpu: { model: A100, count: 8, driver: "510", modules: open, direct: { path: dmabuf } }
     nics: { model: ConnectX-6, netdev: ens1f0np0 }
 "#;
 
@@ -318,25 +317,33 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
     $ railwright plan inv --observations nobody.json
     --- stderr ---
-    error RW0132: `gpu.direct.path: dmabuf` and `jobs.nccl: 2.12.12` exclude each other
-       ╭─[inv/cluster.yaml:4:15]
-     3 │ ssh: { user: root, host_keys: known_hosts }
-     4 │ jobs: { nccl: 2.12.12 }
-       ·               ───┬───
-       ·                  ╰── this wish
-     5 │ nodes:
-       ╰────
-       ╭─[inv/cluster.yaml:8:81]
-     7 │     os: ubuntu-22.04
-     8 │     gpu: { model: A100, count: 8, driver: "535", modules: open, direct: { path: dmabuf } }
-       ·                                                                                 ───┬──
-       ·                                                                                    ╰── this wish
-     9 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
+    error RW2405: driver 510 has no open kernel modules, which came with 515
+       ╭─[inv/cluster.yaml:7:43]
+     6 │     os: ubuntu-22.04
+     7 │     gpu: { model: A100, count: 8, driver: "510", modules: open, direct: { path: dmabuf } }
+       ·                                           ──┬──
+       ·                                             ╰── open kernel modules from before there were any
+     8 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
        ╰────
       on:     gpu[1-4]
-      effect: no choice of the other parts satisfies all of them: dmabuf needs NCCL 2.13 or newer: older
-              ones know nvidia-peermem alone (modules/catalog/release.yaml:347)
-      next:   change one of them: take NCCL 2.13 or newer
+      effect: there is no package of that name, so the installation of the driver stops half-way through
+              the run
+      next:   set `driver` to 515 or a newer branch, or `modules: proprietary`
+      source: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html
+
+    error RW0132: `gpu.driver: 510` and `gpu.direct.path: dmabuf` exclude each other
+       ╭─[inv/cluster.yaml:7:43]
+     6 │     os: ubuntu-22.04
+     7 │     gpu: { model: A100, count: 8, driver: "510", modules: open, direct: { path: dmabuf } }
+       ·                                           ──┬──                                 ───┬──
+       ·                                             │                                      ╰── this wish
+       ·                                             ╰── this wish
+     8 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
+       ╰────
+      on:     gpu[1-4]
+      effect: no choice of the other parts satisfies all of them: dmabuf needs the GPU driver 515 or
+              newer: the open kernel modules and DMA-BUF came with it (modules/catalog/release.yaml:347)
+      next:   change one of them: take the GPU driver 515 or newer
       source: NVIDIA/cloud-native-docs: gpu-operator/gpu-operator-rdma.rst; NVIDIA/nccl:
               docs/userguide/source/env.rst (NCCL_DMABUF_ENABLE);
               https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html
@@ -347,12 +354,12 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let said = place.run(&["explain", "host/gpu1", "inv"]);
     assert!(said.contains("RW0132") && said.contains("not chosen: too little is known, or the wishes exclude each other"), "{said}");
     // a release that goes together with the rest
-    place.write("inv/cluster.yaml", WISHES.replace("2.12.12", "2.21.5"));
+    place.write("inv/cluster.yaml", WISHES.replace("510", "535"));
     assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
     let said = place.run(&["explain", "host/gpu1", "inv"]);
     let releases: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("RELEASES")).take_while(|line| !line.is_empty()).collect();
     let releases = releases.join("\n");
-    assert!(releases.contains(" . driver    535: of the spec, inv/cluster.yaml:8 nodes[0].gpu.driver"), "{releases}");
+    assert!(releases.contains(" . driver    535: of the spec, inv/cluster.yaml:7 nodes[0].gpu.driver"), "{releases}");
     assert!(
         releases.contains(" . cuda      12.9: chosen") && releases.contains("not a newer one: CUDA 13 needs the GPU driver 580"),
         "{releases}"
@@ -360,14 +367,14 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let json = place.run(&["explain", "host/gpu1", "inv", "--json"]);
     assert!(json.contains("\"part\": \"cuda\"") && json.contains("\"row\": \"modules/catalog/release.yaml:"), "{json}");
     // the toolkit is asked for without a release: the chosen one
-    place.write("inv/cluster.yaml", WISHES.replace("2.12.12", "2.21.5") + "modules: { cuda-toolkit: { enabled: true } }\n");
+    place.write("inv/cluster.yaml", WISHES.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n");
     assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
 }
 
 /// A rule that found the same pair is told alone, and a waiver of it stands for both; combinations of one's own are tried.
 #[test]
 fn nothing_is_told_twice_and_own_combinations_are_tried() {
-    let wishes = WISHES.replace("driver: \"535\", modules: open, direct: { path: dmabuf }", "driver: \"535\", cuda: \"13.0\"");
+    let wishes = WISHES.replace("driver: \"510\", modules: open, direct: { path: dmabuf }", "driver: \"535\", cuda: \"13.0\"");
     let place = place(&wishes);
     let said = place.run(&["validate", "inv"]);
     assert!(said.contains("RW2414") && !said.contains("RW0132") && said.ends_with("--- exit 1 ---\n"), "{said}");

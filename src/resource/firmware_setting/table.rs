@@ -28,7 +28,7 @@ pub struct Cell(pub String);
 impl Cell {
     /// The same value, by its word, its number or both.
     pub fn is(&self, wanted: &str) -> bool {
-        let same = |text: &str| text.eq_ignore_ascii_case(wanted);
+        let same = |text: &str| text.eq_ignore_ascii_case(wanted) || number(text).is_some_and(|own| number(wanted) == Some(own));
         same(&self.0) || self.parts().is_some_and(|(word, number)| same(word) || same(number))
     }
 
@@ -45,6 +45,14 @@ impl Cell {
     fn parts(&self) -> Option<(&str, &str)> {
         let (word, number) = self.0.strip_suffix(')')?.rsplit_once('(')?;
         (!word.is_empty() && !number.is_empty()).then_some((word, number))
+    }
+}
+
+/// Firmware counts in decimals; specs may write `0x8` or `08`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
     }
 }
 

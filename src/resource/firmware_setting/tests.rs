@@ -44,6 +44,7 @@ fn three_planes_ask_for_their_own_step() {
         let is = Cell("_256KB(1)".to_owned()).is(same);
         assert!(is, "{same}");
     }
+    assert!(Cell("8".to_owned()).is("0x8") && Cell("8".to_owned()).is("08"));
     assert!(!Cell("True(1)".to_owned()).is("0") && !Cell("8".to_owned()).is("18"));
 }
 

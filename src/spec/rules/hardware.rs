@@ -84,9 +84,24 @@ fn check_gpu(checker: &mut Checker<'_>, at: &str, gpu: &Gpu) {
             ),
         );
     }
+    let driver = gpu.driver.as_deref().filter(|driver| !driver.starts_with(|c: char| c.is_ascii_digit()) || !is_one_word(driver));
+    if let Some(driver) = driver {
+        let fix = "write its branch, such as `535`, or its release, such as `535.104.05`";
+        let finding = error("RW0122", format!("`{}` is no release of the GPU driver", shown(driver)), "no package has such a name", fix);
+        checker.find(&format!("{at}.driver"), "not a release", finding);
+    }
+    let is_toolkit = |cuda: &str| cuda.split_once('.').is_some_and(|(major, minor)| [major, minor].iter().all(|n| is_number(n)));
+    if let Some(cuda) = gpu.cuda.as_deref().filter(|cuda| !is_toolkit(cuda)) {
+        let finding = error("RW0122", format!("`{}` is no release of CUDA", shown(cuda)), "no package has such a name", "write it as 12.4");
+        checker.find(&format!("{at}.cuda"), "two numbers name the packages", finding);
+    }
     if let Some(direct) = &gpu.direct {
         check_direct(checker, &format!("{at}.direct"), direct);
     }
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
