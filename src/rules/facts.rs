@@ -175,8 +175,8 @@ pub struct NicFacts {
     pub addressed: bool,
     /// True where several rails have their addresses in one IPv4 network.
     pub one_subnet: bool,
-    /// Names of the settings of their firmware that the spec has values for.
-    pub firmware: Vec<String>,
+    /// The settings of their firmware that the spec has values for, as texts.
+    pub firmware: BTreeMap<String, String>,
     /// The model's row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<NicRow>,
@@ -319,6 +319,11 @@ fn gpu_facts(gpu: &Gpu, catalog: &Catalog) -> GpuFacts {
     }
 }
 
+/// A text as it is, anything else as YAML writes it.
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
     let networks: Vec<IpNet> = first
         .iter()
@@ -333,7 +338,12 @@ fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
         rails: nics.rails.unwrap_or(1),
         netdev: nics.netdev.clone(),
         addressed: nics.address.is_some(),
-        firmware: nics.firmware.iter().flat_map(|firmware| firmware.settings.keys().cloned()).collect(),
+        firmware: nics
+            .firmware
+            .iter()
+            .flat_map(|firmware| &firmware.settings)
+            .map(|(name, value)| (name.clone(), text_of(value)))
+            .collect(),
         one_subnet: distinct.len() < networks.len(),
         row: catalog.nic.get(&nics.model).cloned(),
     }

@@ -9,7 +9,7 @@
 
 use super::fields::Fields;
 use super::keeper::{Keeper, Kept, Trigger};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::base::quote::sh;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -211,7 +211,6 @@ fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> A
 fn set(wish: &Wish, settings: Files, assessment: &mut Assessment) {
     if !settings.is_empty() {
         assessment.actions.push(Action::SetLinkEcn { netdev: netdev(wish).to_owned(), settings });
-        assessment.disruption = Disruption::None;
     }
 }
 

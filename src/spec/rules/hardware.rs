@@ -195,6 +195,11 @@ fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
         let finding = error("RW0123", "there is no setting of firmware", effect, "write one, such as `SRIOV_EN: 1`, or remove `firmware`");
         checker.find(&format!("{at}.settings"), "empty", finding);
     }
+    if let Some(name) = firmware.may_lack.iter().find(|name| !firmware.settings.contains_key(*name)) {
+        let fix = "write it under `settings`, or remove it here";
+        let finding = error("RW0123", format!("`{}` is no setting that is wished for", shown(name)), effect, fix);
+        checker.find(&format!("{at}.may_lack"), "not among `settings`", finding);
+    }
     for (name, value) in &firmware.settings {
         let path = format!("{at}.settings.{name}");
         let is_name = name.len() <= 64 && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');

@@ -76,6 +76,7 @@ fn hardware() {
         ("nics: { model: C, rails: 2, netdev: ens1 }", &[("RW0123", "ens1")]),
         ("nics: { model: C, rails: 11, netdev: 'sixteen-letters{rail}' }", &[("RW0123", "'sixteen-letters{rail}'")]),
         ("nics: { model: C, netdev: 'a/b' }", &[("RW0123", "'a/b'")]),
+        ("nics: { model: C, netdev: e, firmware: { settings: { SRIOV_EN: 1 }, may_lack: [UCTX_EN] } }", &[("RW0123", "may_lack")]),
         ("nics: { model: C, netdev: e, firmware: { settings: {} } }", &[("RW0123", "settings")]),
         ("nics: { model: C, netdev: e, firmware: { settings: { sriov_en: 1 } } }", &[("RW0123", "settings")]),
         ("nics: { model: C, netdev: e, firmware: { settings: { SRIOV_EN: 1 x } } }", &[("RW0123", "1 x")]),
