@@ -187,6 +187,7 @@ async fn it_is_as_root_sees_it_or_denied_and_never_absent() {
         "file:shut/inner/deep.conf",
         "file:way/inner/deep.conf",
         "file:with space",
+        "firmware_settings:eth1:SRIOV_EN",
         "modified:shut/inner/deep.conf",
         "pci_bridges",
         "pci_device:FUNCTION",
@@ -256,8 +257,8 @@ async fn with_its_lines_it_sees_what_root_sees_and_has_no_shell() {
     denied.sort();
     assert_eq!(
         denied,
-        ["command", "file", "modified", "pci_bridges", "sealed_file"],
-        "a probe, a path with a space, a time, bridges, a secret"
+        ["command", "file", "firmware_settings", "modified", "pci_bridges", "sealed_file"],
+        "a probe, a path with a space, firmware, a time, bridges, a secret"
     );
     assert!(user.output(&rig.kept.file("with space")).is_err() && fragment.contains("with space, because no exact command"));
     assert!(rig.may(&["/usr/bin/cat", &rig.kept.path("closed.conf")]), "positive control");
