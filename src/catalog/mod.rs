@@ -2,8 +2,8 @@
 //! Alibaba Container Compute Service offers. The rows are in `modules/catalog/*.yaml`; a user's own in
 //! `<inventory>/modules/catalog` stand over them.
 //!
-//! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by its name, `load` reads the files, `unknown` tells of a spec that names
-//! what no row is about.
+//! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by its name, `load` reads the
+//! files, `unknown` tells of a spec that names what no row is about.
 
 mod load;
 pub mod release;

@@ -59,8 +59,8 @@ fn missing(module: &Module, name: &str, loaded: &Loaded, host: &Host) -> Diagnos
     let mut error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
     if let Some(path) = spec_path(module, name, host) {
         let key = path.rsplit('.').next().unwrap_or_default().to_owned();
-        let around = std::iter::successors(Some(path.as_str()), |path| path.rfind(['.', '[']).map(|at| &path[..at]));
-        let label = around.skip(1).find_map(|path| loaded.label(path, &format!("`{key}` is not set here")));
+        let above = path.rfind(['.', '[']).map(|at| &path[..at]);
+        let label = above.and_then(|above| loaded.label_around(above, &format!("`{key}` is not set here")));
         error = label.into_iter().fold(error, Diagnostic::labelled).next(format!("set `{path}` in the spec"));
     }
     error.next(format!("or set `modules: {{ {}: {{ parameters: {{ {name}: ... }} }} }}`", module.name))

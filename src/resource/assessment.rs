@@ -1,6 +1,6 @@
 //! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane, and what would mend it.
 
-use super::{Action, Disruption, Plane, Planes, Reading};
+use super::{Action, Disruption, Plane, Planes, Reading, Wish};
 use crate::base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,6 +94,18 @@ pub struct Watch {
 }
 
 impl Assessment {
+    /// What the wish needs is not there: it comes with the step that the wish names under `known_after`, which may then come to
+    /// need these actions; else something is wrong.
+    pub fn wait_or_refuse(&mut self, wish: &Wish, announced: &[&str], reason: impl FnOnce() -> String) {
+        match wish.text("known_after") {
+            Some(step) => {
+                self.known_after = Some(step.to_owned());
+                self.announced = announced.iter().map(|word| (*word).to_owned()).collect();
+            }
+            None => self.refusal = Some(reason()),
+        }
+    }
+
     /// True when every judged plane of every attribute is as wished.
     pub fn is_met(&self) -> bool {
         self.known_after.is_none() && self.attributes.values().all(|a| a.differences().is_empty())

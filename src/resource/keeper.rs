@@ -1,5 +1,5 @@
-//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults, PCI registers, interrupts) are kept by a unit of ours: a
-//! script with the commands, a oneshot unit that runs it, and a udev rule that starts the unit whenever the device
+//! Settings that the kernel forgets (PFC, DSCP maps, Soft-RoCE devices, rdma_cm defaults, PCI registers, interrupts) are kept
+//! by a unit of ours: a script with the commands, a oneshot unit that runs it, and a udev rule that starts the unit whenever the device
 //! appears: at boot, after a driver reload, after a PCI re-add. All three are files of one resource, so that
 //! removal takes exactly them.
 
@@ -104,6 +104,17 @@ impl Keeper {
             unit: file_text(answers, &self.unit_path())?,
             rule: file_text(answers, &self.rule_path())?,
         })
+    }
+
+    /// The value in the persisted plane: `ours` where the script on disk is ours to the letter; another one sets nothing that we
+    /// could vouch for, and `other` says what can be told from its text.
+    pub fn persisted(&self, kept: &Result<Kept, String>, ours: Reading, other: impl FnOnce(&str) -> Reading) -> Reading {
+        match kept {
+            Err(reason) => Reading::Unknown(reason.clone()),
+            Ok(kept) if self.says_so(kept) => ours,
+            Ok(Kept { script: None, .. }) => Reading::Absent,
+            Ok(Kept { script: Some(text), .. }) => other(text),
+        }
     }
 
     /// True when the script on disk is exactly ours.

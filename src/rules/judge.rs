@@ -5,7 +5,7 @@ use super::rule::{Rule, RuleSet, Scope};
 use super::sort::{Known, Sort, sorts};
 use super::waiver::{self, Waived};
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Label, nodeset};
+use crate::base::{Diagnostic, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
 use indexmap::IndexMap;
@@ -131,7 +131,7 @@ impl Judging<'_> {
         let place = if groups.is_empty() { path.to_owned() } else { String::new() };
         let found = self.found.entry((diagnostic.code.to_string(), diagnostic.message.clone(), place));
         let caret = match found {
-            Entry::Vacant(_) if diagnostic.labels.is_empty() => label(self.loaded, path, &rule.title),
+            Entry::Vacant(_) if diagnostic.labels.is_empty() => self.loaded.label_around(path, &rule.title),
             _ => None,
         };
         let (_, known) = found.or_insert_with(|| (caret.into_iter().fold(diagnostic, Diagnostic::labelled), BTreeSet::new()));
@@ -149,17 +149,6 @@ impl Judging<'_> {
             Finding { diagnostic, hosts }
         };
         self.found.into_values().map(finding).collect()
-    }
-}
-
-/// A caret at the path, or at the nearest value around it that the files hold.
-fn label(loaded: &Loaded, path: &str, text: &str) -> Option<Label> {
-    let mut path = path;
-    loop {
-        if let Some(label) = loaded.label(path, text) {
-            return Some(label);
-        }
-        path = &path[..path.rfind(['.', '['])?];
     }
 }
 

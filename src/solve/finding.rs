@@ -4,7 +4,7 @@ use super::answer::Answers;
 use super::book::Fact;
 use super::conflict::Conflict;
 use super::question::{Question, Wish};
-use crate::base::{Diagnostic, Label, nodeset};
+use crate::base::{Diagnostic, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
         false => Diagnostic::warning(CODE, message).effect(format!("this may fail: {}", reasons.join("; "))),
     };
     for wish in wishes {
-        let label = label(loaded, &wish.path, &caret(wish, &conflict.facts));
+        let label = loaded.label_around(&wish.path, &caret(wish, &conflict.facts));
         diagnostic = label.into_iter().fold(diagnostic, Diagnostic::labelled);
     }
     let mends: Vec<&str> = unique(conflict.facts.iter().map(|fact| fact.mend.as_str()));
@@ -86,17 +86,6 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
 fn caret(wish: &Wish, facts: &[Fact]) -> String {
     let implied = wish.implied.as_ref().filter(|(part, _)| facts.iter().any(|fact| fact.on == *part || fact.of == *part));
     implied.map_or_else(|| "this wish".to_owned(), |(_, text)| text.clone())
-}
-
-/// A caret at a path, or at the nearest value around it that the files hold.
-fn label(loaded: &Loaded, path: &str, text: &str) -> Option<Label> {
-    let mut path = path;
-    loop {
-        if let Some(label) = loaded.label(path, text) {
-            return Some(label);
-        }
-        path = &path[..path.rfind(['.', '['])?];
-    }
 }
 
 fn unique<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -59,6 +59,12 @@ impl Loaded {
         self.tree.find(path).map(|location| self.tree.label(location, text))
     }
 
+    /// A caret at a path, or at the nearest value around it that the files hold.
+    pub fn label_around(&self, path: &str, text: &str) -> Option<Label> {
+        let mut around = std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|at| &path[..at]));
+        around.find_map(|path| self.label(path, text))
+    }
+
     /// The host of this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.by_name.get(name).map(|index| &self.hosts[*index])

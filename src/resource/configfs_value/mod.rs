@@ -162,17 +162,12 @@ fn running(wish: &Wish, device: &Result<Option<String>, String>, answers: &Answe
     }
 }
 
-/// The value that our script would set; a script that is not ours to the letter sets nothing that we could vouch for.
+/// The value that the script sets.
 fn persisted(wish: &Wish, keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
-    match kept {
-        Err(reason) => Reading::Unknown(reason.clone()),
-        Ok(kept) if keeper.says_so(kept) => wanted(wish),
-        Ok(Kept { script: None, .. }) => Reading::Absent,
-        Ok(Kept { script: Some(text), .. }) => {
-            let line = text.lines().find_map(|line| line.split_once("printf '%s\\n' '")?.1.split_once('\'')).map(|(value, _)| value);
-            line.map_or_else(|| Reading::is("changed"), typed)
-        }
-    }
+    keeper.persisted(kept, wanted(wish), |text| {
+        let line = text.lines().find_map(|line| line.split_once("printf '%s\\n' '")?.1.split_once('\'')).map(|(value, _)| value);
+        line.map_or_else(|| Reading::is("changed"), typed)
+    })
 }
 
 fn act(wish: &Wish, keeper: &Keeper, kept: &Kept, device: &str, assessment: &mut Assessment) {

@@ -147,12 +147,9 @@ fn planes(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribu
 /// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
 fn absent(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &Wish, why: String, comes: bool) {
     assessment.attributes = wanted.iter().map(|(name, value)| (name.clone(), planes(value, &Reading::Absent, None))).collect();
-    match wish.text("known_after").filter(|_| comes) {
-        Some(step) => {
-            assessment.known_after = Some(step.to_owned());
-            assessment.announced = vec!["set_firmware".to_owned()];
-        }
-        None => assessment.refusal = Some(why),
+    match comes {
+        true => assessment.wait_or_refuse(wish, &["set_firmware"], || why),
+        false => assessment.refusal = Some(why),
     }
 }
 

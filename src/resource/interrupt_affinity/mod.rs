@@ -99,13 +99,7 @@ fn everywhere(wish: &Wish, found: &Reading) -> Assessment {
 
 /// What is not there yet, or not gone yet, waits for the step that the wish names, or something is wrong.
 fn wait_or_refuse(wish: &Wish, reason: String, assessment: &mut Assessment) {
-    match wish.text("known_after") {
-        Some(step) => {
-            assessment.known_after = Some(step.to_owned());
-            assessment.announced = ["reload_systemd", "set_interrupts", "write_file"].map(str::to_owned).to_vec();
-        }
-        None => assessment.refusal = Some(reason),
-    }
+    assessment.wait_or_refuse(wish, &["reload_systemd", "set_interrupts", "write_file"], || reason);
 }
 
 fn judge(wish: &Wish, answers: &Answers, interrupts: &Interrupts) -> Assessment {
@@ -184,15 +178,10 @@ fn told(interrupts: &Interrupts, astray: &BTreeMap<u32, String>) -> String {
 }
 
 fn persisted(wish: &Wish, keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
-    match kept {
-        Err(reason) => Reading::Unknown(reason.clone()),
-        Ok(kept) if keeper.says_so(kept) => wanted(wish),
-        Ok(Kept { script: None, .. }) => Reading::Absent,
-        Ok(Kept { script: Some(text), .. }) => {
-            let value = text.lines().find_map(|line| line.strip_prefix("cpus='")?.strip_suffix('\''));
-            value.map_or_else(|| Reading::is("changed"), |value| Reading::is(one_line(value, 60)))
-        }
-    }
+    keeper.persisted(kept, wanted(wish), |text| {
+        let value = text.lines().find_map(|line| line.strip_prefix("cpus='")?.strip_suffix('\''));
+        value.map_or_else(|| Reading::is("changed"), |value| Reading::is(one_line(value, 60)))
+    })
 }
 
 /// Where each is handled now, by number and name: a number alone may be another's after a reload of the driver.

@@ -8,7 +8,7 @@
 //! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp` and reads it back.
 
 use super::fields::Fields;
-use super::keeper::{Keeper, Kept, Trigger};
+use super::keeper::{Keeper, Trigger};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::base::quote::sh;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl Kind for LinkEcn {
             Ok(Found::Files(files)) => {
                 let keeper = keeper(wish);
                 let kept = keeper.kept(answers);
-                let on_disk = persisted(&keeper, &kept);
+                let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| Reading::is("otherwise"));
                 let mut assessment = judge(wish, |file| running(&files, file), &on_disk);
                 assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
                 let before: Files = wanted(wish).into_keys().filter_map(|file| Some((file.clone(), files.get(&file)?.clone()))).collect();
@@ -170,16 +170,6 @@ fn running(files: &Files, file: &str) -> Reading {
     files.get(file).map_or(Reading::Absent, |value| Reading::is(crate::base::text::one_line(value, 20)))
 }
 
-/// The script is ours to the letter, or sets nothing that we could vouch for.
-fn persisted(keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
-    match kept {
-        Err(reason) => Reading::Unknown(reason.clone()),
-        Ok(kept) if keeper.says_so(kept) => Reading::is("as wished"),
-        Ok(Kept { script: None, .. }) => Reading::Absent,
-        Ok(_) => Reading::is("otherwise"),
-    }
-}
-
 /// An attribute a point, with the priorities that are on, and one a number.
 fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> Assessment {
     let mut assessment = Assessment::default();
@@ -215,13 +205,7 @@ fn set(wish: &Wish, settings: Files, assessment: &mut Assessment) {
 }
 
 fn wait_or_refuse(wish: &Wish, mut assessment: Assessment, reason: String) -> Assessment {
-    match wish.text("known_after") {
-        Some(step) => {
-            assessment.known_after = Some(step.to_owned());
-            assessment.announced = ["reload_systemd", "set_link_ecn", "write_file"].map(str::to_owned).to_vec();
-        }
-        None => assessment.refusal = Some(reason),
-    }
+    assessment.wait_or_refuse(wish, &["reload_systemd", "set_link_ecn", "write_file"], || reason);
     assessment
 }
 

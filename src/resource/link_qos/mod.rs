@@ -183,13 +183,7 @@ fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
 
 fn wait_or_refuse(wish: &Wish, reason: String) -> Assessment {
     let mut assessment = same_everywhere(wish, Reading::Absent);
-    match wish.text("known_after") {
-        Some(step) => {
-            assessment.known_after = Some(step.to_owned());
-            assessment.announced = ["reload_systemd", "set_dcb", "set_mlnx_qos", "set_pause", "write_file"].map(str::to_owned).to_vec();
-        }
-        None => assessment.refusal = Some(reason),
-    }
+    assessment.wait_or_refuse(wish, &["reload_systemd", "set_dcb", "set_mlnx_qos", "set_pause", "write_file"], || reason);
     assessment
 }
 

@@ -154,18 +154,13 @@ fn names(wish: &Wish, field: &str) -> Vec<String> {
 
 /// The value that our script sets; one that is not ours to the letter says itself what it sets, in the line `NAME=value`.
 fn persisted(name: &str, wanted: &Reading, keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
-    match kept {
-        Err(reason) => Reading::Unknown(reason.clone()),
-        Ok(kept) if keeper.says_so(kept) => wanted.clone(),
-        Ok(Kept { script: None, .. }) => Reading::Absent,
-        Ok(Kept { script: Some(text), .. }) => {
-            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
-            value.map_or_else(
-                || Reading::is("changed"),
-                |value| value.parse::<u64>().map_or_else(|_| Reading::is(crate::base::text::one_line(value, 40)), Reading::is),
-            )
-        }
-    }
+    keeper.persisted(kept, wanted.clone(), |text| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
+        value.map_or_else(
+            || Reading::is("changed"),
+            |value| value.parse::<u64>().map_or_else(|_| Reading::is(crate::base::text::one_line(value, 40)), Reading::is),
+        )
+    })
 }
 
 /// A wish that cannot be judged, or whose device cannot have it, in both planes.
@@ -177,13 +172,7 @@ fn everywhere(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
 /// What is not there comes with the step that the wish names, or something is wrong.
 fn wait_or_refuse(wish: &Wish, reason: String, assessment: &mut Assessment) {
     assessment.actions = Vec::new();
-    match wish.text("known_after") {
-        Some(step) => {
-            assessment.known_after = Some(step.to_owned());
-            assessment.announced = ["reload_systemd", "set_pci", "write_file"].map(str::to_owned).to_vec();
-        }
-        None => assessment.refusal = Some(reason),
-    }
+    assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || reason);
 }
 
 /// What stands in the way of writing, if anything does.

@@ -137,20 +137,17 @@ fn assess_soft(wish: &Wish, answers: &Answers, device: &Result<Option<&RdmaDevic
 
 /// The netdev or its device is not there: it comes with the step that the wish names, or something is wrong.
 fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
-    if let Some(step) = wish.text("known_after") {
-        assessment.known_after = Some(step.to_owned());
-        assessment.announced =
-            if is_soft(wish) { ["add_rdma_link", "reload_systemd", "write_file"].map(str::to_owned).to_vec() } else { Vec::new() };
-        return;
-    }
-    let netdev = netdev(wish);
-    let names = other_netdevs(answers, netdev);
-    assessment.refusal = Some(if names.is_empty() {
-        format!(
-            "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
-        )
-    } else {
-        format!("there is no netdev {netdev} (there are: {})", names.join(", "))
+    let announced: &[&str] = if is_soft(wish) { &["add_rdma_link", "reload_systemd", "write_file"] } else { &[] };
+    assessment.wait_or_refuse(wish, announced, || {
+        let netdev = netdev(wish);
+        let names = other_netdevs(answers, netdev);
+        if names.is_empty() {
+            format!(
+                "{netdev} has no RDMA device: the RDMA half of its driver (mlx5_ib, irdma, bnxt_re, erdma) is not loaded, or it is no RDMA NIC"
+            )
+        } else {
+            format!("there is no netdev {netdev} (there are: {})", names.join(", "))
+        }
     });
 }
 
