@@ -70,7 +70,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
-    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
+    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone()).with_hardware();
     prepared.tell_rules();
     let mut report = look::look(&prepared).await?;
     look::accepted(&prepared, &mut report);

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Record what the hosts say, for a plan without a connection
 ///
-/// Asks only what the spec's wishes need. Changes nothing.
+/// Asks what the spec's wishes need, and what the hosts are made of. Changes nothing.
 #[derive(Debug, clap::Args)]
 pub struct Facts {
     /// The inventory: a folder of YAML files
@@ -27,7 +27,7 @@ pub struct Facts {
 
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?.read_as(arguments.read_as.clone());
+    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?.read_as(arguments.read_as.clone()).with_hardware();
     let observation = pipeline::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();

@@ -53,6 +53,8 @@ pub struct Prepared {
     pub texts: Texts,
     /// What was recorded, if it was.
     pub recorded: Option<Observation>,
+    /// Hosts are also asked what they are made of, of which nothing is wished.
+    asks_hardware: bool,
     /// Asked for when they are needed.
     secrets: Mutex<Option<Arc<Secrets>>>,
 }
@@ -99,7 +101,7 @@ fn of_inventory(inventory: Inventory, source: &Source) -> Result<Prepared, Failu
     let folder = StateFolder::beside(&inventory.folder);
     let judgement = inventory.knowledge.judge(&inventory.loaded, &today(recorded.as_ref()));
     let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
-    Ok(Prepared { inventory, desired, folder, targets, judgement, texts, recorded, secrets: Mutex::default() })
+    Ok(Prepared { inventory, desired, folder, targets, judgement, texts, recorded, asks_hardware: false, secrets: Mutex::default() })
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
@@ -146,6 +148,12 @@ impl Prepared {
     /// Hosts are read as this user, if one is named.
     pub fn read_as(mut self, user: Option<String>) -> Self {
         self.inventory.read_as = user;
+        self
+    }
+
+    /// Hosts are also asked what they are made of, so that those of a class can be compared.
+    pub fn with_hardware(mut self) -> Self {
+        self.asks_hardware = true;
         self
     }
 
@@ -333,6 +341,7 @@ fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequ
     let of = |name: &str| {
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
         of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
+        of_host.extend([Read::Hardware, Read::CageModules].into_iter().filter(|_| prepared.asks_hardware));
         of_host
     };
     let hosts = &prepared.inventory.loaded.hosts;

@@ -6,6 +6,7 @@ pub mod age;
 pub mod compare;
 pub mod finding;
 pub mod outliers;
+mod parts;
 
 pub use compare::findings;
 pub use finding::{Accepted, DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};

@@ -1,9 +1,10 @@
 //! Hosts of one class that differ from the rest of it in what nobody manages: another kernel, another package version, a
-//! word of the kernel command line. No drift, as the spec says nothing of it; but one host of sixteen that differs is
+//! word of the kernel command line, another firmware, a slower link, another cable. No drift, as the spec says nothing of it; but one host of sixteen that differs is
 //! where the next problem is looked for. A value that is each host's own (a root file system's UUID) has no majority and
 //! is never told.
 
 use crate::base::nodeset::fold;
+use super::parts;
 use crate::resource::host::{self, HostFacts};
 use crate::resource::kernel_parameter::command_line::tokens;
 use crate::resource::package::found::FoundPackage;
@@ -26,7 +27,8 @@ pub type Shown = BTreeMap<String, Reading>;
 pub struct Outlier {
     /// The node group, as the spec names it.
     pub class: String,
-    /// What differs: `kernel`, `os`, `architecture`, `cmdline NAME`, `package/NAME#version`.
+    /// What differs: `kernel`, `os`, `architecture`, `cmdline NAME`, `package/NAME#version`, or a part of the hardware
+    /// (`NIC firmware`, `BIOS`).
     pub what: String,
     /// What most hosts have.
     pub usual: Held,
@@ -71,6 +73,7 @@ pub fn shown<'a>(answers: &Answers, judged: impl Iterator<Item = (&'a Wish, Asse
     if let Ok(facts) = host::facts(answers) {
         out.extend(of_facts(&facts, &managed));
     }
+    out.extend(parts::shown(answers).into_iter().map(|(name, value)| (name.to_owned(), Reading::is(value))));
     out
 }
 

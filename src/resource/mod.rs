@@ -17,6 +17,7 @@ pub mod fields;
 pub mod file;
 pub mod firmware_setting;
 pub mod guard;
+pub mod hardware;
 pub mod host;
 pub mod interrupt_affinity;
 pub mod keeper;

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub enum Read {
     /// Who the host is: os-release, kernel, boot id, tools present, network managers, our own connection's netdev.
     Host,
+    /// What the host is made of: machine, BIOS, processors, NICs, GPUs, RDMA devices.
+    Hardware,
+    /// What the modules in the cages of its NICs say of themselves.
+    CageModules,
     /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not exist.
     File { path: String },
     /// A file that may hold a secret. The host answers as to `File`; the content is replaced by its keyed digest before
@@ -63,6 +67,8 @@ impl Read {
     pub fn key(&self) -> String {
         match self {
             Read::Host => "host".to_owned(),
+            Read::Hardware => "hardware".to_owned(),
+            Read::CageModules => "cage_modules".to_owned(),
             Read::File { path } => format!("file:{path}"),
             Read::SealedFile { path } => format!("sealed_file:{path}"),
             Read::Sysctl { key } => format!("sysctl:{key}"),
@@ -113,6 +119,8 @@ impl Read {
             Read::Link { netdev } => super::link::state::read_script(netdev),
             Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
             Read::Host => super::host::read_script(),
+            Read::Hardware => super::hardware::script::read_script(),
+            Read::CageModules => super::hardware::script::modules_script(),
             Read::RepositoryLists { manager, name, url, suite } => {
                 super::package_repository::script::read_script(*manager, name, url, suite)
             }
@@ -154,9 +162,8 @@ impl Read {
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
-            Read::Host | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::RdmaLinks | Read::Interrupts { .. } => {
-                Vec::new()
-            }
+            Read::Host | Read::Hardware | Read::CageModules | Read::RdmaLinks => Vec::new(),
+            Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => Vec::new(),
         }
     }
 

@@ -84,6 +84,8 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::Link { netdev: text("lo") },
         Read::LinkManager { netdev: text("lo") },
         Read::LinkQos { netdev: text("lo") },
+        Read::Hardware,
+        Read::CageModules,
         Read::RdmaLinks,
         Read::Configfs { path: text("rdma_cm") },
         Read::LinkEcn { netdev: text("lo") },

@@ -198,6 +198,7 @@ impl Host {
             Read::PciDevice { device } => self.pci.read(device),
             Read::PciBridges => self.pci.read_bridges(),
             Read::Interrupts { netdev } => self.pci.read_interrupts(netdev),
+            Read::Hardware | Read::CageModules => (0, String::new()),
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),

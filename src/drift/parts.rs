@@ -1,0 +1,117 @@
+//! What a host is made of, in words by which hosts of one class can be compared: each part with how often it is there, so
+//! that the same NIC in another slot is no difference, and a seventh one of eight is.
+
+use crate::resource::Answers;
+use crate::resource::hardware::{Function, Hardware, Iommu, Port, Sort, cage_modules, census, hardware};
+
+/// What each part is called, and what a host has of it. Nothing where the host was not asked, or has none.
+pub fn shown(answers: &Answers) -> Vec<(&'static str, String)> {
+    let found = hardware(answers).unwrap_or_default();
+    let modules = cage_modules(answers).unwrap_or_default();
+    let cables = census(modules.into_iter().map(|module| module.part));
+    let machine = of_machine(&found).into_iter().filter(|(_, value)| !value.is_empty());
+    let parts = of_functions(&found).into_iter().chain(of_rdma(&found)).chain([("cables", cables)]);
+    machine.chain(parts.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()
+}
+
+fn of_machine(found: &Hardware) -> Vec<(&'static str, String)> {
+    let iommu = match found.iommu {
+        Iommu::Unknown => "",
+        Iommu::NoTable => "not offered by the BIOS",
+        Iommu::Unused => "offered by the BIOS, not used",
+        Iommu::Used => "used",
+    };
+    vec![
+        ("machine", found.machine.clone()),
+        ("BIOS", found.bios.clone()),
+        ("processor", found.processor.clone()),
+        ("microcode", found.microcode.clone()),
+        ("processors online", found.processors_online.clone()),
+        ("simultaneous multithreading", found.smt.clone()),
+        ("NUMA nodes", found.numa_nodes.clone()),
+        ("memory", found.memory_bytes.map(|bytes| format!("{} GiB", bytes >> 30)).unwrap_or_default()),
+        ("IOMMU", iommu.to_owned()),
+        ("NVIDIA driver that runs", found.nvidia_driver.clone()),
+    ]
+}
+
+fn of_functions(found: &Hardware) -> Vec<(&'static str, Option<String>)> {
+    let of = |sort: Sort, words: fn(&Function) -> String| {
+        census(found.functions.iter().filter(|function| function.sort == sort).map(words))
+    };
+    let id = |function: &Function| function.id.clone();
+    // A GPU that has nothing to do runs its link at a lower speed, but not with fewer lanes.
+    let lanes = |function: &Function| prefixed("x", &function.link_width.0);
+    vec![
+        ("NICs", of(Sort::Nic, id)),
+        ("NIC driver", of(Sort::Nic, |nic| nic.driver.clone())),
+        ("NIC PCIe link", of(Sort::Nic, |nic| [nic.link_speed.0.as_str(), &prefixed("x", &nic.link_width.0)].join(" ").trim().to_owned())),
+        ("NIC virtual functions at most", of(Sort::Nic, |nic| nic.most_virtual_functions.clone())),
+        ("GPUs", of(Sort::Gpu, id)),
+        ("GPU PCIe lanes", of(Sort::Gpu, lanes)),
+        ("GPU video BIOS", census(found.gpus.iter().map(|gpu| gpu.video_bios.clone()))),
+        ("GPU firmware", census(found.gpus.iter().map(|gpu| gpu.firmware.clone()))),
+        ("NVSwitches", of(Sort::NvSwitch, id)),
+    ]
+}
+
+fn of_rdma(found: &Hardware) -> Vec<(&'static str, Option<String>)> {
+    let ports = || found.rdma.iter().flat_map(|device| &device.ports);
+    let port = |port: &Port| [port.state.split(": ").last().unwrap_or_default(), &port.rate].join(" ").trim().to_owned();
+    vec![
+        ("NIC firmware", census(found.rdma.iter().map(|device| device.firmware.clone()))),
+        ("NIC board", census(found.rdma.iter().map(|device| device.board.clone()))),
+        ("RDMA ports", census(ports().map(port))),
+        ("GIDs of IPv4", census(ports().flat_map(|port| &port.ipv4_gids).map(|gid| format!("index {gid}")))),
+    ]
+}
+
+fn prefixed(prefix: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::{Answer, AnswerStatus, Read};
+
+    fn answers(firmware: &str, lanes: &str) -> Answers {
+        let nic = |n: u8, lanes: &str| {
+            format!(
+                "\n== pci 0000:c{n}:00.0\n|class=0x020000\n|vendor=0x15b3\n|device=0x101b\n|current_link_speed=16.0 GT/s PCIe\n|current_link_width={lanes}\n\
+                 \n== rdma mlx5_{n}\n|fw_ver={firmware}\n\n== port 1\n|state=4: ACTIVE\n|rate=200 Gb/sec (4X HDR)\n|gid_ipv4=3 RoCE v2\n"
+            )
+        };
+        let out = format!("\n== platform\n|bios_version=1.9\n{}{}\n== end\n", nic(0, "16"), nic(1, lanes));
+        let mut answers = Answers::default();
+        answers.insert(Read::Hardware.key(), Answer { status: AnswerStatus::Exit(0), out });
+        answers
+    }
+
+    fn said(answers: &Answers) -> String {
+        shown(answers).into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    }
+
+    #[test]
+    fn one_nic_of_two_with_fewer_lanes_changes_one_line() {
+        insta::assert_snapshot!(said(&answers("20.31.1014", "8")), @r#"
+    BIOS: 1.9
+    NICs: 2 x 15b3:101b
+    NIC PCIe link: 1 x 16.0 GT/s PCIe x16, 1 x 16.0 GT/s PCIe x8
+    NIC firmware: 2 x 20.31.1014
+    RDMA ports: 2 x ACTIVE 200 Gb/sec (4X HDR)
+    GIDs of IPv4: 2 x index 3 RoCE v2
+    "#);
+        let differing = said(&answers("20.31.1014", "16"));
+        assert_eq!(differing.lines().zip(said(&answers("20.31.1014", "8")).lines()).filter(|(a, b)| a != b).count(), 1);
+    }
+
+    #[test]
+    fn what_was_not_asked_or_was_cut_off_shows_nothing() {
+        assert_eq!(shown(&Answers::default()), []);
+        let mut cut = answers("1", "8");
+        let out = cut.output(&Read::Hardware).unwrap().1.replace("\n== end\n", "");
+        cut.insert(Read::Hardware.key(), Answer { status: AnswerStatus::Exit(0), out });
+        assert_eq!(shown(&cut), []);
+    }
+}

@@ -1,0 +1,249 @@
+//! `Read::Hardware`: what a host is made of. Nobody wishes for any of it; hosts of one class are compared by it, and what
+//! only the machine's setup program can change is known from it.
+
+pub mod script;
+
+use super::sections::{self, Section};
+use super::{Answers, Read};
+use std::collections::BTreeMap;
+
+/// The parts of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hardware {
+    /// Vendor and product of the machine, as its DMI tables say them.
+    pub machine: String,
+    /// Vendor, version and date of the BIOS.
+    pub bios: String,
+    /// The processor's model.
+    pub processor: String,
+    /// The revision of its microcode.
+    pub microcode: String,
+    /// The processors that run, as the kernel lists them: `0-127`.
+    pub processors_online: String,
+    /// Simultaneous multithreading: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
+    pub smt: String,
+    /// The NUMA nodes that run, as the kernel lists them: `0-1`.
+    pub numa_nodes: String,
+    /// Bytes of memory, by the blocks that the kernel manages; what it keeps for itself is in it.
+    pub memory_bytes: Option<u64>,
+    /// What is known of the unit that translates the addresses of devices.
+    pub iommu: Iommu,
+    /// The version of NVIDIA's driver that runs.
+    pub nvidia_driver: String,
+    /// Network controllers, display controllers and NVSwitches, in the order of their addresses; no virtual functions.
+    pub functions: Vec<Function>,
+    /// RDMA devices with their ports.
+    pub rdma: Vec<RdmaHardware>,
+    /// GPUs as NVIDIA's driver tells them.
+    pub gpus: Vec<Gpu>,
+}
+
+/// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the kernel of one in an ACPI
+/// table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux, Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Iommu {
+    /// Nothing tells it.
+    #[default]
+    Unknown,
+    /// No ACPI table for one: the setup program has it switched off, or the machine has none.
+    NoTable,
+    /// The table is there, and the kernel does not use it.
+    Unused,
+    /// The kernel keeps groups of devices by it.
+    Used,
+}
+
+/// A PCI function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Function {
+    /// Domain, bus, device and function: `0000:c1:00.0`.
+    pub address: String,
+    /// What it is.
+    pub sort: Sort,
+    /// Vendor and device: `15b3:101b`.
+    pub id: String,
+    /// The driver that is bound.
+    pub driver: String,
+    /// Current and greatest speed of its link, as sysfs words them: `16.0 GT/s PCIe`.
+    pub link_speed: (String, String),
+    /// Current and greatest number of lanes.
+    pub link_width: (String, String),
+    /// The most virtual functions that it offers; empty where it offers none.
+    pub most_virtual_functions: String,
+    /// Its netdevs.
+    pub netdevs: Vec<String>,
+}
+
+/// What a PCI function is, by its class code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// Class 02.
+    #[default]
+    Nic,
+    /// Class 03.
+    Gpu,
+    /// NVIDIA's bridges of class 06 80.
+    NvSwitch,
+}
+
+/// An RDMA device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RdmaHardware {
+    /// Its name.
+    pub name: String,
+    /// The version of its firmware.
+    pub firmware: String,
+    /// The board's identifier, which NVIDIA calls PSID.
+    pub board: String,
+    /// The adapter's type: `MT4123`.
+    pub adapter: String,
+    /// Its ports.
+    pub ports: Vec<Port>,
+}
+
+/// A port of an RDMA device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Port {
+    /// `4: ACTIVE`.
+    pub state: String,
+    /// `200 Gb/sec (4X HDR)`.
+    pub rate: String,
+    /// `Ethernet` or `InfiniBand`.
+    pub link_layer: String,
+    /// Indexes of GIDs of IPv4 addresses, each with its type: `3 RoCE v2`.
+    pub ipv4_gids: Vec<String>,
+}
+
+/// A GPU as its driver tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gpu {
+    /// The model's name.
+    pub model: String,
+    /// The version of its video BIOS.
+    pub video_bios: String,
+    /// The version of its firmware.
+    pub firmware: String,
+}
+
+/// What the module in the cage of a NIC says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CageModule {
+    /// The netdev.
+    pub netdev: String,
+    /// Vendor and part number; empty where nothing is plugged in, or the module does not say.
+    pub part: String,
+}
+
+/// Decodes the answer to `Read::Hardware`; the error is a reason that fits after "unknown:".
+pub fn hardware(answers: &Answers) -> Result<Hardware, String> {
+    let mut out = Hardware::default();
+    for section in complete(answers, &Read::Hardware)? {
+        match (section.word, out.rdma.last_mut()) {
+            ("platform", _) => platform(&section, &mut out),
+            ("pci", _) => out.functions.push(function(&section)),
+            ("rdma", _) => out.rdma.push(RdmaHardware {
+                name: section.rest.to_owned(),
+                firmware: text(&section, "fw_ver"),
+                board: text(&section, "board_id"),
+                adapter: text(&section, "hca_type"),
+                ports: Vec::new(),
+            }),
+            ("port", Some(device)) => device.ports.push(Port {
+                state: text(&section, "state"),
+                rate: text(&section, "rate"),
+                link_layer: text(&section, "link_layer"),
+                ipv4_gids: all(&section, "gid_ipv4"),
+            }),
+            ("gpu", _) => out.gpus.push(Gpu {
+                model: text(&section, "model"),
+                video_bios: text(&section, "video_bios"),
+                firmware: text(&section, "firmware"),
+            }),
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+/// Decodes the answer to `Read::CageModules`.
+pub fn cage_modules(answers: &Answers) -> Result<Vec<CageModule>, String> {
+    let sections = complete(answers, &Read::CageModules)?;
+    let module = |section: &Section<'_>| {
+        let part = [text(section, "Vendor name"), text(section, "Vendor PN")].join(" ").trim().to_owned();
+        CageModule { netdev: section.rest.to_owned(), part }
+    };
+    Ok(sections.iter().filter(|section| section.word == "module").map(module).collect())
+}
+
+/// The sections of an answer that was not cut off.
+fn complete<'a>(answers: &'a Answers, read: &Read) -> Result<Vec<Section<'a>>, String> {
+    let (_, out) = answers.output(read)?;
+    let sections = sections::parse(out);
+    if sections.last().is_some_and(|last| last.word == "end") || out.is_empty() {
+        return Ok(sections);
+    }
+    Err("the answer of the host is not complete".to_owned())
+}
+
+fn text(section: &Section<'_>, key: &str) -> String {
+    section.value(key).unwrap_or_default().trim().to_owned()
+}
+
+fn all(section: &Section<'_>, key: &str) -> Vec<String> {
+    let pairs = section.lines.iter().filter_map(|line| line.split_once('='));
+    pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned()).collect()
+}
+
+fn platform(section: &Section<'_>, out: &mut Hardware) {
+    let of = |keys: &[&str]| keys.iter().map(|key| text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+    out.machine = of(&["sys_vendor", "product_name"]);
+    out.bios = of(&["bios_vendor", "bios_version", "bios_date"]);
+    out.processor = of(&["processor"]);
+    out.microcode = of(&["microcode"]);
+    out.processors_online = of(&["processors_online"]);
+    out.smt = of(&["smt"]);
+    out.numa_nodes = of(&["numa_nodes"]);
+    out.nvidia_driver = of(&["nvidia_driver"]);
+    // hexadecimal without a prefix (Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst)
+    let block = u64::from_str_radix(&text(section, "memory_block_bytes"), 16).ok();
+    out.memory_bytes = block.zip(text(section, "memory_blocks").parse().ok()).and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
+    let has = |key: &str| section.value(key).is_some();
+    out.iommu = match (has("iommu_groups"), has("iommu_table"), has("acpi") && has("iommu_known")) {
+        (true, ..) => Iommu::Used,
+        (false, true, _) => Iommu::Unused,
+        (false, false, true) => Iommu::NoTable,
+        (false, false, false) => Iommu::Unknown,
+    };
+}
+
+fn function(section: &Section<'_>) -> Function {
+    let bare = |key: &str| text(section, key).trim_start_matches("0x").to_owned();
+    let class = text(section, "class");
+    Function {
+        address: section.rest.to_owned(),
+        sort: match class.get(..4) {
+            Some("0x02") => Sort::Nic,
+            Some("0x03") => Sort::Gpu,
+            _ => Sort::NvSwitch,
+        },
+        id: format!("{}:{}", bare("vendor"), bare("device")),
+        driver: text(section, "driver"),
+        link_speed: (text(section, "current_link_speed"), text(section, "max_link_speed")),
+        link_width: (text(section, "current_link_width"), text(section, "max_link_width")),
+        most_virtual_functions: text(section, "sriov_totalvfs"),
+        netdevs: all(section, "netdev"),
+    }
+}
+
+/// How often each thing is there, by its words: what two hosts with the same parts in other places have in common.
+pub fn census(parts: impl Iterator<Item = String>) -> Option<String> {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        *count.entry(part).or_default() += 1;
+    }
+    let words: Vec<String> = count.into_iter().map(|(part, count)| format!("{count} x {part}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests;
