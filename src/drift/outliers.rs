@@ -3,8 +3,8 @@
 //! where the next problem is looked for. A value that is each host's own (a root file system's UUID) has no majority and
 //! is never told.
 
-use crate::base::nodeset::fold;
 use super::parts;
+use crate::base::nodeset::fold;
 use crate::resource::host::{self, HostFacts};
 use crate::resource::kernel_parameter::command_line::tokens;
 use crate::resource::package::found::FoundPackage;

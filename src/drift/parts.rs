@@ -36,9 +36,8 @@ fn of_machine(found: &Hardware) -> Vec<(&'static str, String)> {
 }
 
 fn of_functions(found: &Hardware) -> Vec<(&'static str, Option<String>)> {
-    let of = |sort: Sort, words: fn(&Function) -> String| {
-        census(found.functions.iter().filter(|function| function.sort == sort).map(words))
-    };
+    let of =
+        |sort: Sort, words: fn(&Function) -> String| census(found.functions.iter().filter(|function| function.sort == sort).map(words));
     let id = |function: &Function| function.id.clone();
     // A GPU that has nothing to do runs its link at a lower speed, but not with fewer lanes.
     let lanes = |function: &Function| prefixed("x", &function.link_width.0);

@@ -39,6 +39,7 @@ pub mod program;
 pub mod rdma_link;
 pub mod read;
 pub mod reboot;
+mod recorded;
 pub mod rights;
 pub mod sections;
 pub mod sysctl;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The format of observation files; a reader refuses another major.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "1.1";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,8 +34,8 @@ pub struct TargetObservation {
     pub answers: Answers,
 }
 
-/// What all targets said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+/// What all targets said; `recorded.rs` beside it has its form in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// `FORMAT_VERSION` of the writer.
     pub format_version: String,
@@ -43,7 +43,6 @@ pub struct Observation {
     pub recorded_at: String,
     /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it, so that a plan can be
     /// made where those files are not.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<String, String>,
     /// By target.
     pub targets: BTreeMap<Target, TargetObservation>,

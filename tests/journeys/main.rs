@@ -6,6 +6,7 @@
 mod connections;
 mod documents;
 mod drift;
+mod fixture;
 mod hosts;
 mod interrupted;
 mod knowledge;

@@ -10,7 +10,7 @@ const CARD: &str = "0000:c1:00.0";
 
 /// A host with a card below `ens1`, a virtual function `ens1v0` and `veth0`, which is no card. Its sysfs is a folder.
 fn host(story: &str) -> Option<Host> {
-    let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kinds/stand-ins/mlxconfig");
+    let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand-ins/mlxconfig");
     let host = Host::start(story, &[(&stand_in, "usr/bin/mlxconfig")])?;
     host.must(&format!(
         "mkdir -p /sys/class/net/ens1 /sys/class/net/ens1v0 /sys/class/net/veth0 /sys/devices/{CARD} /sys/devices/0000:c1:00.2 /var/opt/nvconfig\n\

@@ -2,13 +2,13 @@
 
 use crate::base::shared::place_of;
 use crate::base::text::clean_line;
-use crate::base::{Place, TargetKind};
+use crate::base::{Place, TargetKind, nodeset};
 use crate::plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
 use crate::resource::{Disruption, Wish};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::mem::Discriminant;
 
@@ -77,6 +77,43 @@ pub fn shape(node: &Node) -> String {
     format!("{}|{waits}|{body}|{:?}|{:?}|{:?}|{:?}", kind_word(node), held(node), node.disruption, node.interrupts, guard(node))
 }
 
+/// Stands for a resource's own name where shapes are compared.
+const NAME: &str = "\u{2}";
+
+/// What a resource is called by: the netdev that it is about, or its name.
+fn own_name(member: &Member) -> &str {
+    let name = member.wish.address.name();
+    member.wish.text("netdev").filter(|netdev| !netdev.is_empty() && name.contains(netdev)).unwrap_or(name)
+}
+
+/// The shape of a change of one resource without the numbers in its own name, and that name: resources of a host whose
+/// names count on (the rails' netdevs) can be one entry. Nothing for what has a form of its own on the screen.
+pub fn nameless(node: &Node) -> Option<(String, &str)> {
+    let NodeKind::Change { members, .. } = &node.kind else { return None };
+    let [member] = &members[..] else { return None };
+    let name = own_name(member);
+    let counts_on = name.contains(|c: char| c.is_ascii_digit()) && is_plain_name(name);
+    let has_own_form = is_new_package(member) || is_looked_again(member);
+    (counts_on && !has_own_form).then(|| (format!("{}|{}", stem(name), shape(node).replace(name, NAME)), name))
+}
+
+/// A name without anything that a node-set gives a meaning.
+pub fn is_plain_name(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
+}
+
+/// A name with its digits alike: names that count on have the same stem.
+pub fn stem(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
+}
+
+/// The names, those that count on as one node-set each.
+fn plain_folds(names: &[&String]) -> Vec<String> {
+    let mut stems: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+    names.iter().for_each(|name| stems.entry(stem(name)).or_default().push(name));
+    stems.into_values().map(|alike| if alike.len() == 1 { alike[0].clone() } else { nodeset::fold(&alike) }).collect()
+}
+
 /// The steps of its host that a reboot comes after.
 fn rebooted_for(node: &Node) -> String {
     let own = node.after.iter().filter(|id| !id.starts_with("gate/"));
@@ -107,9 +144,14 @@ fn is_looked_again(member: &Member) -> bool {
     matches!(member.reason, Reason::Disturbed { .. })
 }
 
-/// The entry's lines for nodes of one shape, with `WHO` where the node-set goes.
-pub fn body(nodes: &[&Node]) -> String {
+/// The entry's lines for nodes of one shape, with `WHO` where the node-set goes. Where resources of several names are one entry,
+/// `names` are all of them, folded.
+pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
     let node = nodes[0];
+    let called = |text: &str| match (names, node.members()) {
+        (Some(all), [member, ..]) => text.replace(own_name(member), all),
+        _ => text.to_owned(),
+    };
     let mut out = match &node.kind {
         NodeKind::Reboot => {
             let what = if node.disruption == Disruption::PowerCycle { "power cycle, by hand" } else { "reboot, once" };
@@ -121,18 +163,18 @@ pub fn body(nodes: &[&Node]) -> String {
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
         NodeKind::Change { members, .. } => {
             let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
-            let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n));
+            let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n, &called));
             packages(nodes, &new_packages) + &rest.collect::<String>()
         }
     };
     if !node.interrupts.is_empty() && node.held.is_none() {
-        out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
+        out.push_str(&wrapped("interrupts ", &called(&node.interrupts.join("; "))));
     }
     if let Some(guard) = guard(node).filter(|_| node.held.is_none()) {
-        out.push_str(&wrapped("guard    ", &guard));
+        out.push_str(&wrapped("guard    ", &called(&guard)));
     }
     if let Some(held) = held(node) {
-        out.push_str(&wrapped("held     ", &held));
+        out.push_str(&wrapped("held     ", &called(&held)));
     }
     out
 }
@@ -168,8 +210,16 @@ fn without_target(id: &str) -> String {
 }
 
 fn looked_again(nodes: &[&Node]) -> String {
-    let names: BTreeSet<String> = nodes.iter().flat_map(|n| n.members()).map(shown).collect();
-    let list = names.into_iter().collect::<Vec<_>>().join(", ");
+    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for member in nodes.iter().flat_map(|node| node.members()) {
+        names.entry(clean_line(member.wish.address.kind())).or_default().insert(clean_line(member.wish.address.name()));
+    }
+    let of_kind = |(kind, names): (&String, &BTreeSet<String>)| {
+        let (plain, other): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_plain_name(name));
+        let all: Vec<String> = plain_folds(&plain).into_iter().chain(other.into_iter().cloned()).collect();
+        all.into_iter().map(|name| format!("{kind} {name}")).collect::<Vec<_>>()
+    };
+    let list = names.iter().flat_map(of_kind).collect::<Vec<_>>().join(", ");
     let first = &nodes[0].members()[0];
     format!(" = {WHO} looked at again, as it is right now and may be lost\n{}{}", wrapped("", &list), wrapped("because  ", &why(first)))
 }
@@ -186,18 +236,18 @@ fn shown(member: &Member) -> String {
     clean_line(&member.wish.address.path.join(" "))
 }
 
-fn one_member(nodes: &[&Node], n: usize) -> String {
+fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[n]).collect();
     let member = members[0];
-    let mut out = format!(" {} {WHO} {}\n", symbol(member), shown(member));
+    let mut out = format!(" {} {WHO} {}\n", symbol(member), called(&shown(member)));
     if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
         out.push_str(&new_values(&members));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
-            out.push_str(&format!("       {} {}\n", label(difference), change_of(&members, d)));
+            out.push_str(&wrapped(&format!("{} ", label(difference)), &change_of(&members, d).to_string()));
         }
     }
-    out.push_str(&wrapped("because  ", &why_of(&members)));
+    out.push_str(&wrapped("because  ", &called(&why_of(&members))));
     for (d, since) in member.since.iter().enumerate() {
         let changes = members.iter().filter_map(|m| m.since.get(d)).map(|since| value::change(&since.wanted, &since.found, value::NARROW));
         let attribute = format!("{} ({})", since.attribute, since.plane.word());
@@ -259,7 +309,7 @@ fn several<T: Display>(texts: BTreeSet<T>) -> String {
     let count = texts.len();
     let mut shown: Vec<String> = texts.iter().take(2).map(T::to_string).collect();
     if count > 2 {
-        shown.push(format!("{} more that differ by host", count - 2));
+        shown.push(format!("{} more that differ", count - 2));
     }
     shown.join("; ")
 }

@@ -1,4 +1,5 @@
-//! Folds what is the same on many hosts into one entry with a node-set, and what is much alike on the same hosts into a list.
+//! Folds what is the same on many hosts into one entry with a node-set, resources of the same hosts whose names count on (the
+//! rails' netdevs) into one with all names, and what is much alike on the same hosts into a list.
 
 use super::{entry, list};
 use crate::base::nodeset;
@@ -59,6 +60,13 @@ impl<'a> NodeSets<'a> {
     }
 }
 
+/// Resources of the same hosts with the same to say, whose names count on.
+#[derive(Default)]
+struct ByName<'a> {
+    nodes: Vec<&'a Node>,
+    names: Vec<&'a str>,
+}
+
 /// Nodes with the same text, apart from their host, are one entry; first seen, first shown.
 pub fn entries(nodes: &[&Node]) -> String {
     let mut sets = NodeSets::default();
@@ -73,15 +81,28 @@ pub fn entries(nodes: &[&Node]) -> String {
         alike.push((unlike, set, heading));
     }
     lists.retain(|_, lines| list::is_list(lines));
+    let in_list = |heading: &Option<list::Heading>| heading.as_ref().and_then(|heading| lists.get_key_value(heading));
+    let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
+    for (unlike, set, _) in alike.iter().filter(|(.., heading)| in_list(heading).is_none()) {
+        if let Some((shape, name)) = entry::nameless(unlike[0]) {
+            let all = by_name.entry((shape, *set)).or_default();
+            all.nodes.extend(unlike);
+            all.names.push(name);
+        }
+    }
     let mut folded: IndexMap<String, Vec<usize>> = IndexMap::new();
     let mut listed = HashSet::new();
-    for (unlike, set, heading) in alike {
-        let body = match heading.as_ref().and_then(|heading| lists.get_key_value(heading)) {
-            None => entry::body(&unlike),
+    for (unlike, set, heading) in &alike {
+        let body = match in_list(heading) {
+            None => match entry::nameless(unlike[0]).and_then(|(shape, name)| Some((by_name.get(&(shape, *set))?, name))) {
+                Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,
+                Some((all, _)) if all.names.len() > 1 => entry::body(&all.nodes, Some(&nodeset::fold(&all.names))),
+                _ => entry::body(unlike, None),
+            },
             Some((heading, lines)) if listed.insert(heading) => list::body(heading, lines),
             Some(_) => continue,
         };
-        folded.entry(body).or_default().push(set);
+        folded.entry(body).or_default().push(*set);
     }
     folded.into_iter().map(|(body, numbers)| body.replace(entry::WHO, &sets.text(&numbers))).collect()
 }

@@ -1,6 +1,7 @@
 //! Many resources of one kind on the same hosts, each with little to say, are a list: a line each below one heading.
 
 use super::entry::{self, WHO};
+use crate::base::nodeset;
 use crate::base::text::clean_line;
 use crate::plan::{Member, Node, NodeKind, Reason};
 use crate::report::value::Change;
@@ -84,6 +85,21 @@ fn text(nodes: &[&Node]) -> String {
     changes.into_iter().map(change).collect::<Vec<_>>().join(", ")
 }
 
+/// Lines that say the same of names that count on are one line, with all names.
+fn folded<'a>(lines: &'a [Line<'a>]) -> Vec<Line<'a>> {
+    let mut alike: IndexMap<(String, &str, &Option<String>), Vec<&Line<'_>>> = IndexMap::new();
+    for line in lines {
+        let stem = if entry::is_plain_name(&line.name) { entry::stem(&line.name) } else { line.name.clone() };
+        alike.entry((stem, &line.text, &line.place)).or_default().push(line);
+    }
+    let one = |lines: Vec<&'a Line<'a>>| {
+        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+        let name = if names.len() == 1 { names[0].to_owned() } else { nodeset::fold(&names) };
+        Line { member: lines[0].member, name, text: lines[0].text.clone(), place: lines[0].place.clone() }
+    };
+    alike.into_values().map(one).collect()
+}
+
 /// Whether so many lines are a list.
 pub fn is_list(lines: &[Line]) -> bool {
     lines.len() >= MANY
@@ -92,11 +108,12 @@ pub fn is_list(lines: &[Line]) -> bool {
 /// The entry, with `WHO` where the node-set goes.
 pub fn body(heading: &Heading, lines: &[Line]) -> String {
     let mut out = format!(" {} {WHO} {}, {} of them\n", heading.symbol, heading.kind, lines.len());
+    let shown = folded(lines);
     // The texts stand below each other, behind the longest name that leaves room for the widest of them.
-    let widest = lines.iter().map(|line| line.text.width()).max().unwrap_or_default();
+    let widest = shown.iter().map(|line| line.text.width()).max().unwrap_or_default();
     let room = wrap::COLUMNS.saturating_sub(INDENT.len() + 2 + widest + 1);
-    let column = lines.iter().map(|line| line.name.width()).filter(|width| *width <= room).max().unwrap_or_default();
-    for line in lines {
+    let column = shown.iter().map(|line| line.name.width()).filter(|width| *width <= room).max().unwrap_or_default();
+    for line in &shown {
         let pad = " ".repeat(column.saturating_sub(line.name.width()));
         let said = format!("{INDENT}{}{pad}  {}", line.name, line.text);
         let place = line.place.as_deref().filter(|place| said.width() + place.width() < wrap::COLUMNS);

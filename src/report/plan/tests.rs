@@ -89,6 +89,37 @@ fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
 }
 
 #[test]
+fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() {
+    let rails = ["ens0f0np0", "ens1f0np0", "ens2f0np0"];
+    let mut plan = plan("x");
+    let first = plan.nodes.remove(0);
+    for (host, rail) in ["n1", "n2"].into_iter().flat_map(|host| rails.map(|rail| (host, rail))) {
+        let mut node = first.clone();
+        (node.target, node.after, node.disruption) = (Some(Target::host(host)), Vec::new(), Disruption::LinkBlip);
+        node.interrupts = Arc::new([format!("traffic on {rail} stops")]);
+        let NodeKind::Change { members, .. } = &mut node.kind else { panic!() };
+        members[0].wish.address = Address::host(host, "link", rail);
+        let found = Arc::make_mut(&mut members[0].found);
+        (found.removal, found.residue) = (false, Vec::new());
+        let of = |attribute: &str, wanted: Reading| Difference {
+            attribute: attribute.to_owned(),
+            plane: Plane::Running,
+            wanted,
+            found: Reading::Absent,
+        };
+        found.differences = vec![of("mtu", Reading::is(9000)), of("addresses", Reading::is(format!("{host}.{rail}")))];
+        if rail == "ens2f0np0" {
+            found.differences.push(of("up", Reading::is(true)));
+        }
+        plan.nodes.push(node);
+    }
+    let text = screen(&plan, &Next::default());
+    let entries: Vec<&str> = text.lines().filter(|line| line.starts_with(" ~")).collect();
+    assert_eq!(entries, [" ~ n[1-2]         link ens[0-1]f0np0", " ~ n[1-2]         link ens2f0np0"], "{text}");
+    assert!(text.contains("interrupts traffic on ens[0-1]f0np0 stops\n") && text.contains("2 more that differ\n"), "{text}");
+}
+
+#[test]
 fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
     let since = |found: &str| Difference {
         attribute: "content".to_owned(),

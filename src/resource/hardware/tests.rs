@@ -25,7 +25,10 @@ fn tree(root: &Path) {
         ("sys/class/dmi/id/sys_vendor".to_owned(), "NVIDIA\n"),
         ("sys/class/dmi/id/product_name".to_owned(), "DGXA100 920-23687-2530-000\n"),
         ("sys/class/dmi/id/bios_version".to_owned(), "1.21\n"),
-        ("proc/cpuinfo".to_owned(), "processor\t: 0\nmodel name\t: AMD EPYC 7742 64-Core Processor\nmicrocode\t: 0x830107b\n\nprocessor\t: 1\nmodel name\t: another\n"),
+        (
+            "proc/cpuinfo".to_owned(),
+            "processor\t: 0\nmodel name\t: AMD EPYC 7742 64-Core Processor\nmicrocode\t: 0x830107b\n\nprocessor\t: 1\nmodel name\t: another\n",
+        ),
         ("sys/devices/system/memory/block_size_bytes".to_owned(), "80000000\n"),
         ("sys/devices/system/memory/memory0/online".to_owned(), "1\n"),
         ("sys/devices/system/memory/memory1/online".to_owned(), "1\n"),
@@ -50,7 +53,10 @@ fn tree(root: &Path) {
         (at(rdma, "ports/1/gids/0"), "fe80:0000:0000:0000:0ac0:ebff:fe00:0001\n"),
         (at(rdma, "ports/1/gids/1"), "0000:0000:0000:0000:0000:ffff:0a0a:0001\n"),
         (at(rdma, "ports/1/gid_attrs/types/1"), "RoCE v2\n"),
-        ("proc/driver/nvidia/gpus/0000:07:00.0/information".to_owned(), "Model: \t\t NVIDIA A100-SXM4-80GB\nVideo BIOS: \t 92.00.45.00.03\nGPU Firmware: \t N/A\n"),
+        (
+            "proc/driver/nvidia/gpus/0000:07:00.0/information".to_owned(),
+            "Model: \t\t NVIDIA A100-SXM4-80GB\nVideo BIOS: \t 92.00.45.00.03\nGPU Firmware: \t N/A\n",
+        ),
     ];
     write(root, &files.iter().map(|(path, text)| (path.as_str(), *text)).collect::<Vec<_>>());
 }

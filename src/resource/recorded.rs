@@ -1,0 +1,181 @@
+//! The form of an observation file: what several hosts answered alike stands there once, under their node-set. One host
+//! may stand in several entries; what it answered is all of them together.
+
+use super::observation::{Observation, TargetObservation, Trouble};
+use super::{Answer, Answers};
+use crate::base::{Target, TargetKind, nodeset};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// An observation as it stands in a file.
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "Observation")]
+pub struct Recorded<'a> {
+    /// `FORMAT_VERSION` of the writer.
+    format_version: Cow<'a, str>,
+    /// When it was recorded, RFC 3339, as the shell's clock said.
+    recorded_at: Cow<'a, str>,
+    /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it, so that a plan can be
+    /// made where those files are not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    texts: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    /// By target, `host/gpu[01-16]` for several hosts. What a target said is what all entries with it say.
+    targets: BTreeMap<String, Part<'a>>,
+}
+
+/// What the targets of an entry said alike.
+#[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
+struct Part<'a> {
+    /// Why they could not be read at all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    problem: Option<Cow<'a, Trouble>>,
+    /// Their answers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    answers: BTreeMap<Cow<'a, str>, Cow<'a, Answer>>,
+}
+
+impl Serialize for Observation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fold(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Observation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        unfold(Recorded::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for Observation {
+    fn schema_name() -> Cow<'static, str> {
+        Recorded::schema_name()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Recorded::json_schema(generator)
+    }
+}
+
+fn fold(observation: &Observation) -> Recorded<'_> {
+    // An entry with no answer is there for each target, so that one that was asked nothing is not lost.
+    let mut problems: BTreeMap<Option<&Trouble>, Vec<&Target>> = BTreeMap::new();
+    let mut answers: BTreeMap<(&str, &Answer), Vec<&Target>> = BTreeMap::new();
+    for (target, found) in &observation.targets {
+        problems.entry(found.problem.as_ref()).or_default().push(target);
+        found.answers.iter().for_each(|said| answers.entry(said).or_default().push(target));
+    }
+    let mut targets: BTreeMap<String, Part<'_>> = BTreeMap::new();
+    for (problem, alike) in problems {
+        names(&alike).for_each(|name| targets.entry(name).or_default().problem = problem.map(Cow::Borrowed));
+    }
+    // Many answers have the same targets: their node-set is folded once.
+    let mut by_targets: BTreeMap<Vec<&Target>, Vec<(&str, &Answer)>> = BTreeMap::new();
+    answers.into_iter().for_each(|(said, alike)| by_targets.entry(alike).or_default().push(said));
+    for (alike, said) in by_targets {
+        for name in names(&alike) {
+            let part = targets.entry(name).or_default();
+            part.answers.extend(said.iter().map(|(key, answer)| (Cow::Borrowed(*key), Cow::Borrowed(*answer))));
+        }
+    }
+    Recorded {
+        format_version: Cow::Borrowed(&observation.format_version),
+        recorded_at: Cow::Borrowed(&observation.recorded_at),
+        texts: observation.texts.iter().map(|(path, text)| (Cow::Borrowed(path.as_str()), Cow::Borrowed(text.as_str()))).collect(),
+        targets,
+    }
+}
+
+/// Hosts as one node-set, every other target by itself.
+fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
+    let hosts: Vec<&str> = targets.iter().filter(|target| target.kind == TargetKind::Host).map(|target| &*target.name).collect();
+    let others = targets.iter().filter(|target| target.kind != TargetKind::Host).map(ToString::to_string);
+    let folded = (!hosts.is_empty()).then(|| format!("{}/{}", TargetKind::Host.word(), nodeset::fold(&hosts)));
+    folded.into_iter().chain(others.collect::<Vec<_>>())
+}
+
+fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
+    let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
+    for (name, part) in recorded.targets {
+        let problem = part.problem.map(Cow::into_owned);
+        for target in of_name(&name)? {
+            let found = targets.entry(target).or_default();
+            if problem.is_some() {
+                found.problem.clone_from(&problem);
+            }
+            let mut answers = Answers::default();
+            for (key, answer) in &part.answers {
+                if found.answers.by_key(key).is_some() {
+                    return Err(format!("{name} has a second answer to {key}"));
+                }
+                answers.insert(key.as_ref(), answer.clone().into_owned());
+            }
+            found.answers.merge(answers);
+        }
+    }
+    Ok(Observation {
+        format_version: recorded.format_version.into_owned(),
+        recorded_at: recorded.recorded_at.into_owned(),
+        texts: recorded.texts.into_iter().map(|(path, text)| (path.into_owned(), text.into_owned())).collect(),
+        targets,
+    })
+}
+
+fn of_name(name: &str) -> Result<Vec<Target>, String> {
+    match name.strip_prefix("host/") {
+        Some(hosts) if hosts.contains('[') => {
+            let names = nodeset::expand(hosts).map_err(|error| format!("{name}: {error}"))?;
+            Ok(names.iter().map(|host| Target::host(host)).collect())
+        }
+        _ => name.parse().map(|target| vec![target]).map_err(|error| format!("{name}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::AnswerStatus;
+    use proptest::prelude::*;
+
+    fn answer(out: &str) -> Answer {
+        Answer { status: AnswerStatus::Exit(0), out: out.to_owned() }
+    }
+
+    fn observation(said: &[(u8, u8, u8)], silent: &[u8]) -> Observation {
+        let mut all = Observation::at("2026-01-01T00:00:00Z".to_owned());
+        for (host, key, out) in said {
+            let found = all.targets.entry(Target::host(&format!("gpu{host:02}"))).or_default();
+            found.answers.insert(format!("sysctl:{key}"), answer(&out.to_string()));
+        }
+        for host in silent {
+            let trouble = Trouble { code: "RW0401".into(), message: format!("{host} is away"), alike: "away".into(), next: vec![] };
+            all.targets.entry(Target::host(&format!("n{host}"))).or_default().problem = Some(trouble);
+        }
+        all
+    }
+
+    #[test]
+    fn what_hosts_answer_alike_stands_there_once() {
+        let all = observation(&[(1, 1, 7), (2, 1, 7), (3, 1, 7), (3, 2, 0), (4, 1, 8)], &[]);
+        let written = serde_json::to_value(&all).unwrap();
+        let keys: Vec<&String> = written["targets"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["host/gpu03", "host/gpu04", "host/gpu[01-03]", "host/gpu[01-04]"]);
+        assert_eq!(serde_json::from_value::<Observation>(written).unwrap(), all);
+    }
+
+    #[test]
+    fn two_answers_of_one_host_to_one_question_are_refused() {
+        let part = |out: &str| serde_json::json!({ "answers": { "sysctl:a": { "status": { "exit": 0 }, "out": out } } });
+        let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
+        let refused = serde_json::from_value::<Observation>(text).unwrap_err().to_string();
+        assert!(refused.contains("has a second answer to sysctl:a"), "{refused}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_what_is_read(said in proptest::collection::vec((0u8..12, 0u8..4, 0u8..3), 0..60), silent in proptest::collection::vec(0u8..4, 0..4)) {
+            let all = observation(&said, &silent);
+            let text = serde_json::to_string(&all).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Observation>(&text).unwrap(), all);
+        }
+    }
+}
