@@ -1,0 +1,86 @@
+//! What reading a host costs that host: eight ConnectX-6, eight A100, all that the inventory `roce-a100` wishes for, and what the
+//! host is made of. `cargo bench --bench observe_host`, as root, on the fixture host of the tests (its NICs and GPUs are a
+//! made tree of /sys; the stand-ins of vendors' tools are shell scripts and are counted apart).
+
+#[path = "../tests/journeys/fixture/mod.rs"]
+mod fixture;
+#[path = "../tests/kinds/rig.rs"]
+#[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
+mod rig;
+#[path = "../tests/transport/server.rs"]
+#[allow(dead_code, reason = "the stories of the transport use the rest of it")]
+mod server;
+
+use fixture::models::MODELS;
+use fixture::{Fixture, repository};
+use railwright::base::Target;
+use railwright::resource::{Read, kind_named, program};
+use railwright::spec::{self, SourceFile};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+const ROUNDS: usize = 5;
+const PROCESSOR_MS_MAX: f64 = 250.0;
+const KIB_MAX: f64 = 64.0;
+
+fn main() {
+    let Some(host) = Fixture::start("observe_host", &MODELS[0]) else { return };
+    let reads = reads();
+    let (tools, own): (Vec<Read>, Vec<Read>) = reads.iter().cloned().partition(asks_tools);
+    for (what, reads) in [("all", &reads), ("without vendors' tools", &own), ("vendors' tools, by stand-ins", &tools)] {
+        let (mut best, mut bytes) = (f64::INFINITY, 0);
+        for _ in 0..ROUNDS {
+            let (ms, length) = observe(&host, reads);
+            (best, bytes) = (best.min(ms), length);
+        }
+        let said = format!(
+            "{what}: {} reads in one program, {best:.0} ms of processor time (at most {PROCESSOR_MS_MAX}), {:.1} KiB (at most {KIB_MAX})\n",
+            reads.len(),
+            bytes as f64 / 1024.0
+        );
+        std::io::stdout().write_all(said.as_bytes()).expect("standard output is open");
+    }
+}
+
+/// `dcb`, `ethtool` and `rdma`, which cost what their makers made them cost.
+fn asks_tools(read: &Read) -> bool {
+    matches!(read, Read::LinkQos { .. } | Read::RdmaLinks | Read::CageModules | Read::Unit { .. })
+}
+
+/// What the first host of the inventory is asked.
+fn reads() -> Vec<Read> {
+    let text = std::fs::read_to_string(repository("inventories/roce-a100/cluster.yaml")).expect("the inventory is there");
+    let loaded =
+        spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let catalog = railwright::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let key = include_str!("../modules/package-repositories/tests/no-os/key.asc");
+    let texts = railwright::module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
+    let desired = railwright::module::desired(&loaded, &catalog, &modules, &texts).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let first = Target::host(&loaded.hosts[0].name);
+    let mine = desired.wishes.iter().filter(|wish| wish.address.target == first);
+    let of = |wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+    let all: BTreeSet<Read> = mine.flat_map(of).chain([Read::Host, Read::Hardware, Read::CageModules]).collect();
+    all.into_iter().collect()
+}
+
+/// Processor time of the shell and of all that it started, in milliseconds, and the bytes of the answer.
+fn observe(host: &Fixture, reads: &[Read]) -> (f64, usize) {
+    let program = program::render(reads, "", "feedc0ffee");
+    // `times` prints what the shell used, and below it what its children used.
+    let script = format!(
+        "cat >/run/program <<'END OF PROGRAM'\n{program}\nEND OF PROGRAM\nsh -s </run/program >/run/answer; times; wc -c </run/answer"
+    );
+    let said = host.0.must(&script);
+    let mut lines = said.lines();
+    let ms = |text: &str| -> f64 {
+        let parse = |word: &str| {
+            word.trim_end_matches('s')
+                .split_once('m')
+                .map(|(m, s)| m.parse::<f64>().unwrap_or(0.0) * 60.0 + s.parse::<f64>().unwrap_or(0.0))
+        };
+        text.split_whitespace().filter_map(parse).sum::<f64>() * 1000.0
+    };
+    let used = lines.by_ref().take(2).last().map_or(0.0, ms);
+    (used, lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default())
+}
