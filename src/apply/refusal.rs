@@ -33,8 +33,14 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
                 .next(Next::of(plan).anew()),
         );
     }
-    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &Next::of(plan))));
+    problems.extend(of_steps(plan, context));
     problems
+}
+
+/// Steps that this railwright cannot carry out.
+pub fn of_steps(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
+    let next = Next::of(plan);
+    plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &next)).collect()
 }
 
 /// Secrets that these steps need and that cannot be had, or are not those that the plan was made with.

@@ -9,6 +9,7 @@ use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
+use crate::plan::by_hand::released;
 use crate::plan::{Node, NodeKind, Plan};
 use crate::state::{ClusterLock, Entry, RunStatus, State, run_status};
 use crate::system::identity;
@@ -48,6 +49,11 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let now = context.wished.clone();
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
     let problems = refusal::of_plan(&plan, &context);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    plan = released(&plan).unwrap_or(plan);
+    let problems = refusal::of_steps(&plan, &context);
     if !problems.is_empty() {
         return Err(problems);
     }
