@@ -102,7 +102,14 @@ impl ApplyOutcome {
 
     /// Refused before anything was changed.
     pub fn refused(problems: Vec<Diagnostic>) -> Self {
-        ApplyOutcome { ending: Ending::Refused, run: None, counts: Counts::default(), power_cycles: Vec::new(), problems, outcomes: Vec::new() }
+        ApplyOutcome {
+            ending: Ending::Refused,
+            run: None,
+            counts: Counts::default(),
+            power_cycles: Vec::new(),
+            problems,
+            outcomes: Vec::new(),
+        }
     }
 }
 

@@ -341,5 +341,8 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     run.answer("g2", &["a"], true).done("bp").finish("cp", waits());
     assert_eq!(run.done("bf").asked(), "g3(b)", "c is not proven with it");
     assert_eq!(run.answer("g3", &["b"], true).asked(), "end");
-    assert_eq!((run.outcome("g3"), run.outcome("cf")), (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() }));
+    assert_eq!(
+        (run.outcome("g3"), run.outcome("cf")),
+        (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() })
+    );
 }

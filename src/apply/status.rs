@@ -287,7 +287,8 @@ impl<'a> Seen<'a> {
         self.states(host).any(|(step, outcome)| {
             let intent = self.run.nodes.get(&step.id).and_then(|node| node.intent.as_ref());
             let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
-            by_hand(step) || intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
+            by_hand(step)
+                || intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
         })
     }
 

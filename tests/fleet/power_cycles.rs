@@ -1,13 +1,19 @@
 //! A power cycle is done by hand: the run ends as one that waits, and `resume` proves it and goes on.
 
 use crate::room::{NEVER, Room};
+use jiff::Timestamp;
 use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
 use railwright::apply::steps::steps;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume};
 use railwright::plan::by_hand::released;
 use railwright::report;
+use railwright::resource::Disruption;
+use railwright::spec::window::Window;
 use railwright::state::{Entry, Outcome, run_status};
+use railwright::system::clock::Clock;
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 /// A setting that needs a power cycle, a file after it, and a file beside it.
@@ -83,7 +89,10 @@ async fn a_run_waits_for_power_cycles_and_goes_on_host_by_host_as_they_are_made(
     let outcome = go_on(&room).await;
     assert_eq!((outcome.ending, &*waits(&outcome), checked(&room)), (Ending::Waiting, "b,c", vec![]));
     switch_off_and_on(&room, &["c"]);
-    assert_eq!((waits(&go_on(&room).await), through(&room), checked(&room)), ("b".to_owned(), "a,c".to_owned(), vec!["c after a,b".to_owned()]));
+    assert_eq!(
+        (waits(&go_on(&room).await), through(&room), checked(&room)),
+        ("b".to_owned(), "a,c".to_owned(), vec!["c after a,b".to_owned()])
+    );
     switch_off_and_on(&room, &["b"]);
     let outcome = go_on(&room).await;
     assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b,c"));
@@ -177,7 +186,10 @@ async fn rollout_status_shows_who_waits() {
     let room = room(&["a", "b"]);
     let outcome = begin(&room).await;
     let stood = stands(&room);
-    assert_eq!((stood.ending.as_deref(), stood.unavailable_count, stood.power_cycles.clone()), (Some("waiting"), 0, vec!["a".into(), "b".into()]));
+    assert_eq!(
+        (stood.ending.as_deref(), stood.unavailable_count, stood.power_cycles.clone()),
+        (Some("waiting"), 0, vec!["a".into(), "b".into()])
+    );
     let hosts: Vec<_> = stood.waves.iter().map(|wave| (wave.wave, wave.hosts.clone())).collect();
     let of = |state: HostState, host: &str| [(state, host.to_owned())].into();
     let (done, power) = (HostState::Done, HostState::PowerCycle);
@@ -206,4 +218,17 @@ async fn rollout_status_shows_who_waits() {
     let outcome = go_on(&room).await;
     assert!(outcome.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Done { .. })), "{:?}", outcome.outcomes);
     assert!(stands(&room).waves.iter().all(|wave| matches!(wave.gate, GateState::Passed { .. })), "{:?}", stands(&room).waves);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_power_cycle_that_was_made_is_proven_outside_of_every_window() {
+    let mut room = room(&["a", "b"]);
+    room.rollout.windows = vec![Window { days: vec![], from: "22:00".into(), lasts: "2h".into(), zone: "UTC".into() }];
+    room.rollout.windows_for = Some(Disruption::LinkBlip);
+    room.context.clock = Clock::Set(Arc::new(AtomicI64::new("2026-01-01T12:00:00Z".parse::<Timestamp>().unwrap().as_second())));
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Waiting, vec![]), "nothing that is carried out needs a window");
+    switch_off_and_on(&room, &["a", "b"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b"));
 }

@@ -42,7 +42,8 @@ fn worlds() -> impl Strategy<Value = World> {
 /// The gate itself, where it is one of this host.
 fn gate_of(plan: &Plan, gate: &crate::apply::steps::Step, host: &Target) -> NodeKind {
     let kind = plan.nodes.iter().find(|node| node.id == gate.id).map(|node| node.kind.clone());
-    kind.filter(|kind| matches!(kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| **name == *host.name))).unwrap_or(NodeKind::Barrier)
+    kind.filter(|kind| matches!(kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| **name == *host.name)))
+        .unwrap_or(NodeKind::Barrier)
 }
 
 proptest! {
