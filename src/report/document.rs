@@ -68,7 +68,7 @@ pub struct RunDocument {
     /// How many steps ended how; gates and barriers are not counted.
     counts: Counts,
     /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     power_cycles: Vec<String>,
     /// Every node of the plan, in the plan's order.
     steps: Vec<StepDocument>,

@@ -71,7 +71,7 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
             if matches!(outcome.ending, Ending::Done | Ending::Refused) {
                 break;
             }
-            let hosts = switch_off_and_on(&room, &outcome, case.crash.1, (case.crash.0 + turn) % 3 > 0).await;
+            let hosts = switch_off_and_on(&room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
             switched.insert(room.events.lock().unwrap().len(), hosts);
             outcome = resume(&room.context, Decisions::default(), room.sink()).await;
         }
