@@ -176,6 +176,11 @@ pub enum Event {
         /// The host.
         host: String,
     },
+    /// A host was switched off and on by hand, and what waited for it is in effect.
+    PowerCycled {
+        /// The host.
+        host: String,
+    },
     /// Hosts are being proven.
     GateStarted {
         /// The gate's id.

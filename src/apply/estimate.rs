@@ -205,6 +205,8 @@ mod tests {
             target: (!host.is_empty()).then(|| Target::host(host)),
             disruptive,
             needs_window: false,
+            by_hand: false,
+            canary: wave == 0,
             after: vec![],
             before: vec![],
             wave,

@@ -27,6 +27,14 @@ pub fn loosened(plan: &Plan, wishes: Option<&[Wish]>, last: &LastApplied) -> Vec
     problems.into_iter().map(|problem| problem.next(Next::of(plan).anew())).collect()
 }
 
+/// The same of what only a power cycle keeps waiting, in a plan that takes it up: its gates were made with its waves.
+pub fn loosened_later(plan: &Plan, wishes: Option<&[Wish]>, last: &LastApplied) -> Vec<Diagnostic> {
+    let wanted = wishes.map(|wishes| Wanted::of(plan, wishes, last));
+    let hosts = HostSteps::all(plan);
+    let problems = hosts.iter().flat_map(|host| wanted.iter().flat_map(|wanted| host.missing_order(wanted)));
+    problems.map(|problem| problem.next(Next::of(plan).anew())).collect()
+}
+
 fn told(what: String) -> Diagnostic {
     Diagnostic::error("RW0640", format!("the plan does not hold together as its own steps need it: {what}"))
         .effect("steps could run in a wrong order, on more hosts than have been proven, or disturb a host for nothing")

@@ -3,10 +3,11 @@
 //!
 //! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps together) and `preflight` at the
 //! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
-//! may start; `change` and `reboot` carry out one step each, judged by `precondition`; `run` begins, `turn` is the loop
+//! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does; `run` begins, `turn` is the loop
 //! between them, told by `watch` of the time and of orders, while `heart` keeps its locks alive (`locks` shows them and
 //! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left.
 
+mod by_hand;
 pub mod change;
 pub mod context;
 pub mod estimate;

@@ -2,6 +2,7 @@
 
 use crate::base::{Diagnostic, Severity};
 use crate::state::{Outcome, Skip};
+use std::collections::BTreeSet;
 
 /// The exit classes of a run, worst first (design: exit codes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
@@ -17,6 +18,8 @@ pub enum Ending {
     Failed,
     /// Something is unknown, unreachable, stale or held.
     Incomplete,
+    /// All that is left waits for a power cycle, which is done by hand; `resume` proves it and goes on.
+    Waiting,
     /// All done, or nothing to do.
     Done,
 }
@@ -30,6 +33,7 @@ impl Ending {
             Ending::Stopped => "stopped",
             Ending::Failed => "failed",
             Ending::Incomplete => "incomplete",
+            Ending::Waiting => "waiting",
             Ending::Done => "done",
         }
     }
@@ -81,6 +85,8 @@ pub struct ApplyOutcome {
     pub run: Option<String>,
     /// How many steps ended how.
     pub counts: Counts,
+    /// Hosts that wait for a power cycle, wave by wave.
+    pub power_cycles: Vec<Vec<String>>,
     /// What went wrong, in the order in which it was seen; warnings among it.
     pub problems: Vec<Diagnostic>,
     /// Every node of the plan with its outcome, in the plan's order.
@@ -96,13 +102,21 @@ impl ApplyOutcome {
 
     /// Refused before anything was changed.
     pub fn refused(problems: Vec<Diagnostic>) -> Self {
-        ApplyOutcome { ending: Ending::Refused, run: None, counts: Counts::default(), problems, outcomes: Vec::new() }
+        ApplyOutcome {
+            ending: Ending::Refused,
+            run: None,
+            counts: Counts::default(),
+            power_cycles: Vec::new(),
+            problems,
+            outcomes: Vec::new(),
+        }
     }
 }
 
-/// The exit class of a run with these outcomes.
-pub fn ending(outcomes: &[(String, Outcome)], interrupted: bool, problems: &[Diagnostic]) -> Ending {
-    let of_one = |outcome: &Outcome| match outcome {
+/// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a power cycle.
+pub fn ending(outcomes: &[(String, Outcome)], waits: &BTreeSet<usize>, interrupted: bool, problems: &[Diagnostic]) -> Ending {
+    let of_one = |(n, (_, outcome)): (usize, &(String, Outcome))| match outcome {
+        Outcome::Held { .. } if waits.contains(&n) => Ending::Waiting,
         Outcome::Skipped { because: Skip::Interrupted } => Ending::Interrupted,
         Outcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => Ending::Stopped,
         Outcome::Skipped { because: Skip::Window | Skip::Deadline } => Ending::Incomplete,
@@ -111,7 +125,7 @@ pub fn ending(outcomes: &[(String, Outcome)], interrupted: bool, problems: &[Dia
         _ => Ending::Incomplete,
     };
     let gate_failed = outcomes.iter().any(|(id, outcome)| id.starts_with("gate/") && matches!(outcome, Outcome::Failed { .. }));
-    let mut worst = outcomes.iter().map(|(_, outcome)| of_one(outcome)).min().unwrap_or(Ending::Done);
+    let mut worst = outcomes.iter().enumerate().map(of_one).min().unwrap_or(Ending::Done);
     if gate_failed {
         worst = worst.min(Ending::Stopped);
     }

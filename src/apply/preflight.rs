@@ -1,5 +1,6 @@
 //! The hosts of a plan are reached, read and locked before anything is changed on any of them.
 
+use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
@@ -334,9 +335,13 @@ fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagno
 }
 
 impl Preflight {
-    /// What is told of the hosts that cannot be worked on.
-    pub fn told(&self, next: &Next) -> Vec<Diagnostic> {
-        self.unready.iter().map(|(target, unready)| unready.told(&target.name, next)).collect()
+    /// What is told of the hosts that cannot be worked on; some of them wait for a power cycle.
+    pub fn told(&self, next: &Next, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
+        let one = |(target, unready): (&Target, &Unready)| match unready {
+            Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(unready.told(&target.name, next)),
+            _ => unready.told(&target.name, next),
+        };
+        self.unready.iter().map(one).collect()
     }
 
     /// The same for the scheduler.

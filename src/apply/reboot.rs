@@ -92,7 +92,7 @@ async fn is_needed(shared: &Shared, n: usize, writer: &Writer) -> bool {
 
 /// Those that are not as they are to be. What was taken back is remembered by the plan alone; where it does not say what
 /// was there before, its own step has proven it.
-fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &'a Answers) -> impl Iterator<Item = Seen<'a>> {
+pub(super) fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &'a Answers) -> impl Iterator<Item = Seen<'a>> {
     let prior = |member: &Member| shared.prior(&member.wish.address);
     let told = move |member: &&&Member| !member.removal || !member.before.is_null() || prior(member).is_some();
     let seen = move |member: &&'a Member| see(member, prior(member), answers, true);
@@ -100,7 +100,7 @@ fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &'a Answers)
 }
 
 /// The resources that come before the reboot on its host, and what has to be read to judge them.
-fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
+pub(super) fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
     let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
     let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
     (members, wanted.into_iter().collect())
@@ -200,7 +200,8 @@ async fn come_back(
     }
 }
 
-async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unready> {
+/// A new connection, and the boot that the host is in.
+pub(super) async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unready> {
     let look = async {
         let writer = shared.connect(host).await?;
         let answers = writer.reader().read(&[Read::Host]).await?;

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target, TargetKind, secret};
+use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
@@ -33,8 +34,14 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
                 .next(Next::of(plan).anew()),
         );
     }
-    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &Next::of(plan))));
+    problems.extend(of_steps(plan, context));
     problems
+}
+
+/// Steps that this railwright cannot carry out.
+pub fn of_steps(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
+    let next = Next::of(plan);
+    plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &next)).collect()
 }
 
 /// Secrets that these steps need and that cannot be had, or are not those that the plan was made with.
@@ -72,7 +79,7 @@ fn other_secret(plan: &Plan, wish: &Wish) -> Diagnostic {
 
 /// Steps that begin only inside a maintenance window, while none is open.
 pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a Node>, now: Timestamp, next: &str) -> Option<Diagnostic> {
-    let waits = nodes.any(|node| node.held.is_none() && plan.rollout.needs_window(node.disruption));
+    let waits = nodes.any(|node| node.held.is_none() && plan.rollout.needs_window(node.disruption) && !is_by_hand(node));
     let closed = || matches!(standing(&plan.rollout.openings(), now), Standing::Closed { .. });
     (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
 }

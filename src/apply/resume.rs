@@ -9,6 +9,7 @@ use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
+use crate::plan::by_hand::released;
 use crate::plan::{Node, NodeKind, Plan};
 use crate::state::{ClusterLock, Entry, RunStatus, State, run_status};
 use crate::system::identity;
@@ -44,13 +45,9 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if journal.records.is_empty() {
         return Err(vec![nothing(&format!("run {run} ended before it did anything"), &Next::beside(&context.folder))]);
     }
-    let mut plan = context.folder.read_plan(&run).map_err(one)?;
     let now = context.wished.clone();
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
-    let problems = refusal::of_plan(&plan, &context);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
     keep_windows_of_now(&mut plan, now.as_deref());
     let steps = steps(&plan).map_err(one)?;
     let left: BTreeSet<&str> = steps
@@ -88,6 +85,16 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
     let parts = RunParts { plan, context, sink, run, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))
+}
+
+/// The plan of the run, with what waits for power cycles as steps of it.
+fn taken_up(plan: Plan, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
+    let mut problems = refusal::of_plan(&plan, context);
+    let plan = released(&plan).unwrap_or(plan);
+    if problems.is_empty() {
+        problems = refusal::of_steps(&plan, context);
+    }
+    if problems.is_empty() { Ok(plan) } else { Err(problems) }
 }
 
 /// The steps are those that were reviewed; when they may begin is what the spec says now: a freeze holds for every run.

@@ -1,32 +1,34 @@
 //! Begins a run: looks at the plan, takes the locks, opens the journal; then goes on until all is over.
 
 use super::context::{Context, Event, EventSink};
-use super::frame::loosened;
+use super::frame::{loosened, loosened_later};
 use super::heart::Heart;
-use super::outcome::{ApplyOutcome, Counts, Ending};
-use super::preflight::{Preflight, Wanted, preflight, release};
+use super::outcome::ApplyOutcome;
+use super::preflight::{HostNow, Preflight, Wanted, preflight, release};
 use super::refusal;
 use super::resume::Decisions;
 use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunParts, Shared};
 use super::signal::{History, Limits};
-use super::steps::{Role, Step, order, steps};
+use super::steps::{Role, Step, hold, order, steps};
 use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::Diagnostic;
 use crate::plan::Plan;
+use crate::plan::by_hand::released;
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::{ClusterLock, Entry, Outcome, RunStatus, State, StateFolder};
 use crate::system::identity;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Carries out a plan. Refusals change nothing and leave no run behind.
 pub async fn apply(plan: &Plan, context: &Context, sink: EventSink) -> ApplyOutcome {
     match begin(plan, context, sink).await {
         Ok(Some(begun)) => begun.carry_out().await,
-        Ok(None) => ApplyOutcome { ending: Ending::Done, run: None, counts: Counts::default(), problems: Vec::new(), outcomes: Vec::new() },
+        Ok(None) => ApplyOutcome::without_work(false),
         Err(problems) => ApplyOutcome::refused(problems),
     }
 }
@@ -38,7 +40,9 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     if !problems.is_empty() {
         return Err(problems);
     }
-    let steps = steps(plan).map_err(|problem| vec![problem])?;
+    let later = released(plan);
+    let mut steps = steps(later.as_ref().unwrap_or(plan)).map_err(|problem| vec![problem])?;
+    hold(&mut steps, plan);
     if steps.is_empty() {
         return Ok(None);
     }
@@ -60,6 +64,12 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
         problems = foreign(plan, context, &state);
         let wishes = context.wished.as_ref().map(|wished| wished.wishes.as_slice());
         problems.extend(loosened(plan, wishes, &state.last_applied));
+        // What a resumed run takes up after a power cycle was reviewed with this plan, and is not looked at again.
+        if let Some(later) = later.as_ref().filter(|_| problems.is_empty()) {
+            problems = refusal::of_steps(later, context);
+            problems.extend(foreign(later, context, &state));
+            problems.extend(loosened_later(later, wishes, &state.last_applied));
+        }
     }
     let opened = match problems.is_empty() {
         false => Err(problems),
@@ -69,7 +79,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
         Ok((run, journal)) => {
             let entries = vec![started(&run, plan), Entry::LockTaken { fence: found.fence }];
             let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default() };
-            let parts = RunParts { plan: plan.clone(), context: context.clone(), sink, run, journal, state };
+            let parts = RunParts { plan: later.unwrap_or_else(|| plan.clone()), context: context.clone(), sink, run, journal, state };
             Ok(Some(Begun::new(parts, lock, steps, earlier, found, entries)))
         }
         Err(problems) => {
@@ -117,7 +127,7 @@ impl Begun {
             max_unavailable: parts.plan.rollout.max_unavailable,
             failure_budget: parts.plan.rollout.failure_budget(),
         };
-        let history = history(&steps, &earlier.status);
+        let history = history(&steps, &earlier.status, &found.ready);
         for (host, now) in &found.ready {
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone() });
         }
@@ -142,7 +152,8 @@ impl Begun {
         }
         let left = scheduler.outcomes().filter(|(step, outcome)| step.role == Role::Work && outcome.is_none()).count();
         (shared.sink)(Event::RunStarted { run: shared.run.clone(), steps: left });
-        let mut problems = found.told(&shared.next);
+        let waits = scheduler.outcomes().filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
+        let mut problems = found.told(&shared.next, &waits.filter_map(|(step, _)| step.host()).collect());
         let unreachable = found.reasons();
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
@@ -160,11 +171,17 @@ impl Begun {
 
 /// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was passed without some of its
 /// hosts has to be passed again, once they have caught up.
-fn history(steps: &[Step], status: &RunStatus) -> History {
+fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>) -> History {
     let mut history = History::default();
     // A ring was refused before.
     for n in order(steps).unwrap_or_default() {
         let step = &steps[n];
+        // Whoever was switched off and on is out of service until a gate says otherwise, whatever the budget says.
+        if let (Some(host), true) = (step.host().filter(|_| step.by_hand), step.held.is_none())
+            && status.rebooted_unproven(&host.name, ready.get(&*host.name).and_then(|now| now.boot_id.as_deref()))
+        {
+            history.out_of_service.insert(host.clone());
+        }
         let Some(node) = status.nodes.get(&step.id) else { continue };
         let whole = step.role == Role::Work || step.after.iter().all(|before| history.done.contains(&steps[*before].id));
         if whole && node.outcome.as_ref().is_some_and(Outcome::is_done) {

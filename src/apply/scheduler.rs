@@ -2,7 +2,7 @@
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
 //! step starts only when its host fits into the budget; a host leaves service with its first disruptive step or its
-//! failure, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary
+//! failure, or where it was switched off and on by hand, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary
 //! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
 //! through is proven still; with the budget of failures used up, what was begun on a host is finished and no further
 //! host is begun. Nothing ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
@@ -155,6 +155,11 @@ impl Scheduler {
         self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count() + self.disturbed.len()
     }
 
+    /// True while this host counts as out of service.
+    pub fn is_out(&self, host: &Target) -> bool {
+        self.lost.contains(host) || self.disturbed.contains_key(host)
+    }
+
     /// Why nothing new starts any more, if so.
     pub fn stopped(&self) -> Option<&Skip> {
         self.stopped.as_ref()
@@ -195,6 +200,10 @@ impl Scheduler {
                 self.lost.insert(host.clone());
                 self.lost_in_run.insert(host);
             }
+            if let (Outcome::Done { changed: true }, true, Some(host)) = (&outcome, self.steps[step].by_hand, self.steps[step].host()) {
+                // Nobody asked the budget: what fits in is asked of what we do ourselves.
+                self.disturbed.entry(host.clone()).or_insert(Some(step));
+            }
             if matches!(outcome, Outcome::Stale { .. }) {
                 // Nothing was begun, so the step took nobody out of service.
                 self.disturbed.retain(|_, by| *by != Some(step));
@@ -215,7 +224,7 @@ impl Scheduler {
             None => {
                 self.disturbed.retain(|host, _| !hosts.contains(host));
                 if self.waits_for[step] == 0 {
-                    self.settle(step, Outcome::Done { changed: false }, commands);
+                    self.settle(step, self.passed(step), commands);
                 } else {
                     self.progress[step] = Progress::Waiting;
                 }

@@ -10,7 +10,7 @@ use crate::state::{Outcome, Skip};
 use std::collections::BTreeMap;
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
-/// in a window, `h` held; a host `gate:a,b` makes a gate, `-` a barrier.
+/// in a window, `h` held, `p` a power cycle by hand; a host `gate:a,b` makes a gate, `-` a barrier.
 fn plan(lines: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in lines {
@@ -33,12 +33,16 @@ fn plan(lines: &[&str]) -> Vec<Step> {
             target: (gate.is_none() && words[1] != "-").then(|| Target::host(words[1])),
             disruptive: flags.contains('d'),
             needs_window: flags.contains('w'),
+            by_hand: flags.contains('p'),
+            canary: false,
             after,
             before: Vec::new(),
             wave: words[2].parse().unwrap(),
             held: flags.contains('h').then(|| "held".to_owned()),
         });
     }
+    let by_hand = steps.iter().filter(|step| step.by_hand).map(|step| step.wave).min();
+    steps.iter_mut().for_each(|step| step.canary = step.wave == 0 || Some(step.wave) == by_hand);
     steps
 }
 
@@ -275,4 +279,70 @@ fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
     let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
     assert_eq!(commands, [Command::Run { step: 1 }]);
     assert_eq!(scheduler.unavailable(), 1);
+}
+
+/// `w` is what is written; `p` the power cycle, `f` what follows it, by host; a is the canary.
+const POWER_CYCLES: &[&str] = &[
+    "aw a 0 -",
+    "g0 gate:a 0 aw",
+    "bw b 1 g0",
+    "cw c 1 g0",
+    "g1 gate:b,c 1 bw,cw",
+    "ap a 2 aw p",
+    "af a 2 ap d",
+    "g2 gate:a 2 af",
+    "bp b 3 bw p",
+    "bf b 3 bp,g2 d",
+    "cp c 3 cw p",
+    "cf c 3 cp,g2 d",
+    "g3 gate:b,c 3 bf,cf",
+];
+
+/// Goes on after all was written; these hosts were found in another boot.
+fn going_on(rebooted: &[&str]) -> Driven {
+    let done = ["aw", "g0", "bw", "cw", "g1"].map(str::to_owned).into();
+    let history = History { done, out_of_service: rebooted.iter().map(|host| Target::host(*host)).collect() };
+    let scheduler = Scheduler::new(plan(POWER_CYCLES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 }, &history);
+    let (scheduler, last) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
+    Driven { scheduler, last }
+}
+
+fn waits() -> Outcome {
+    Outcome::Held { reason: "by hand".to_owned() }
+}
+
+#[test]
+fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
+    let mut run = going_on(&["a", "b", "c"]);
+    assert_eq!((run.asked().as_str(), run.scheduler.unavailable()), ("ap", 3), "three are out by hand, and one may be");
+    assert_eq!(run.done("ap").asked(), "af", "what follows on a host that is out already puts nobody else out");
+    assert_eq!(run.done("af").asked(), "g2(a)");
+    assert_eq!(run.answer("g2", &["a"], true).asked(), "bp cp");
+    run.done("bp").done("cp").done("bf");
+    assert_eq!(run.done("cf").asked(), "g3(b,c)");
+    assert_eq!(run.answer("g3", &["b", "c"], true).asked(), "end");
+    assert_eq!(run.scheduler.unavailable(), 0);
+    let mut unseen = going_on(&[]);
+    assert_eq!(unseen.scheduler.unavailable(), 0);
+    unseen.done("ap");
+    assert_eq!(unseen.scheduler.unavailable(), 1, "it went out by hand under the run");
+}
+
+#[test]
+fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_canary() {
+    let mut run = going_on(&["b"]);
+    run.finish("ap", waits());
+    assert_eq!(run.asked(), "bp cp", "the gate has nobody to prove");
+    run.done("bp").finish("cp", waits());
+    assert_eq!((run.asked().as_str(), run.scheduler.unavailable()), ("end", 1));
+    assert_eq!(run.outcome("bf"), Outcome::Held { reason: "it needs g2, which is held".to_owned() });
+    let mut run = going_on(&["a", "b"]);
+    run.done("ap").done("af");
+    run.answer("g2", &["a"], true).done("bp").finish("cp", waits());
+    assert_eq!(run.done("bf").asked(), "g3(b)", "c is not proven with it");
+    assert_eq!(run.answer("g3", &["b"], true).asked(), "end");
+    assert_eq!(
+        (run.outcome("g3"), run.outcome("cf")),
+        (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() })
+    );
 }

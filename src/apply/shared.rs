@@ -10,7 +10,8 @@ use super::trouble::{self, Next};
 use crate::base::{Address, Diagnostic, Target};
 use crate::plan::{Applied, Node, Plan};
 use crate::state::journal_writer::JournalWriter;
-use crate::state::{Entry, RunStatus, State};
+use crate::state::run_status::NodeStatus;
+use crate::state::{Entry, Outcome, RunStatus, State};
 use crate::system::clock;
 use crate::transport::{Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,8 +64,9 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     /// At the beginning of a run or of its resumed part.
     pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
-        let acted =
-            (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(|node| node.intent.is_some())).collect();
+        // A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
+        let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(Outcome::Done { changed: true });
+        let acted = (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(has_acted)).collect();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         for (n, step) in steps.iter().enumerate() {
             step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));

@@ -48,6 +48,8 @@ pub enum HostState {
     PartlyDone,
     /// Nothing was begun.
     Waiting,
+    /// It waits for a power cycle, which is done by hand.
+    PowerCycle,
     /// Everything that is left is held.
     Held,
     /// The run ended before it.
@@ -64,6 +66,7 @@ impl HostState {
             HostState::Running => "running",
             HostState::PartlyDone => "partly done",
             HostState::Waiting => "waiting",
+            HostState::PowerCycle => "waiting for a power cycle by hand",
             HostState::Held => "held",
             HostState::Skipped => "not begun",
             HostState::Done => "done",
@@ -156,6 +159,8 @@ pub struct RolloutStatus {
     pub lost: String,
     /// At how many nothing new is begun.
     pub failure_budget: usize,
+    /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
+    pub power_cycles: Vec<String>,
     /// What goes on now.
     pub active: Vec<StepNote>,
     /// What went wrong.
@@ -164,7 +169,7 @@ pub struct RolloutStatus {
     pub left: Option<Estimate>,
 }
 
-/// The status of a run. `live` says whether some process holds the cluster's lock for it.
+/// The status of a run, by its plan with what a power cycle keeps waiting taken up. `live` says whether some process holds the cluster's lock for it.
 pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &Past) -> RolloutStatus {
     let life = match (&run.ending, live, &run.paused) {
         (Some(_), ..) => Life::Over,
@@ -203,10 +208,15 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
         max_unavailable: plan.rollout.max_unavailable,
         lost: folded(&lost),
         failure_budget: plan.rollout.failure_budget(),
+        power_cycles: seen.power_cycles(),
         active: seen.active(),
         failed: seen.failed(),
         left,
     }
+}
+
+fn waits_for_power_cycle(step: &Step, outcome: Option<&Outcome>) -> bool {
+    step.by_hand && matches!(outcome, Some(Outcome::Held { .. }))
 }
 
 fn by_host(steps: &[Step]) -> BTreeMap<&Target, Vec<&Step>> {
@@ -227,7 +237,7 @@ fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
         let NodeKind::Gate { hosts } = &node.kind else { continue };
         let mut states: BTreeMap<HostState, Vec<&str>> = BTreeMap::new();
         for host in hosts {
-            states.entry(seen.state(&Target::host(host))).or_default().push(host);
+            states.entry(seen.state(&Target::host(host), node.wave)).or_default().push(host);
         }
         let hosts = states.into_iter().map(|(state, names)| (state, nodeset::fold(&names))).collect();
         waves.insert(node.wave, WaveStatus { wave: node.wave + 1, hosts, gate: seen.gate(&node.id) });
@@ -262,18 +272,29 @@ impl<'a> Seen<'a> {
         self.run.nodes.get(&step.id).is_some_and(|node| node.is_open())
     }
 
+    fn power_cycles(&self) -> Vec<String> {
+        let mut hosts: BTreeMap<usize, BTreeSet<&Target>> = BTreeMap::new();
+        for step in self.steps.iter().filter(|step| waits_for_power_cycle(step, self.outcome(step))) {
+            hosts.entry(step.wave).or_default().extend(step.host());
+        }
+        hosts.values().map(folded).collect()
+    }
+
     /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine
     /// as long as somebody watches it.
     fn is_out(&self, host: &Target) -> bool {
+        let by_hand = |step: &Step| step.by_hand && self.run.rebooted_unproven(&host.name, None);
         self.states(host).any(|(step, outcome)| {
             let intent = self.run.nodes.get(&step.id).and_then(|node| node.intent.as_ref());
             let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
-            intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
+            by_hand(step)
+                || intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
         })
     }
 
-    fn state(&self, host: &Target) -> HostState {
-        let all: Vec<(&Step, Option<&Outcome>)> = self.states(host).collect();
+    /// As far as this wave; a host that waits for a power cycle comes again in a later one.
+    fn state(&self, host: &Target, wave: usize) -> HostState {
+        let all: Vec<(&Step, Option<&Outcome>)> = self.states(host).filter(|(step, _)| step.wave <= wave).collect();
         let any = |wanted: &dyn Fn(&Step, Option<&Outcome>) -> bool| all.iter().any(|(step, outcome)| wanted(step, *outcome));
         let is_held = |step: &Step, outcome: Option<&Outcome>| step.held.is_some() || matches!(outcome, Some(Outcome::Held { .. }));
         let is_done = |outcome: Option<&Outcome>| outcome.is_some_and(Outcome::is_done);
@@ -282,6 +303,8 @@ impl<'a> Seen<'a> {
             HostState::Failed
         } else if any(&|step, _| self.is_open(step)) {
             HostState::Running
+        } else if any(&waits_for_power_cycle) {
+            HostState::PowerCycle
         } else if !left {
             if any(&|_, outcome| is_done(outcome)) { HostState::Done } else { HostState::Held }
         } else if any(&|_, outcome| is_done(outcome)) {
@@ -297,7 +320,8 @@ impl<'a> Seen<'a> {
         let settled = self.run.nodes.get(node).and_then(|node| node.outcome.as_ref());
         match (self.run.gates.get(node), settled) {
             (Some(GateStatus { checking_since: Some(since), .. }), _) if !self.is_over => GateState::Checking { since: since.clone() },
-            (_, Some(Outcome::Skipped { .. } | Outcome::Held { .. })) => GateState::Skipped,
+            (_, Some(Outcome::Held { .. })) => GateState::Waiting,
+            (_, Some(Outcome::Skipped { .. })) => GateState::Skipped,
             (Some(GateStatus { checked: Some((false, at)), .. }), _) => GateState::Failed { at: at.clone() },
             // A gate that let some hosts through early is asked again for the others.
             (Some(GateStatus { checked: Some((true, at)), .. }), Some(_)) => GateState::Passed { at: at.clone() },

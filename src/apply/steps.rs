@@ -3,6 +3,7 @@
 use super::trouble::Next;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::graph::{Cycle, Graph};
+use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,10 @@ pub struct Step {
     pub disruptive: bool,
     /// It begins only inside a maintenance window.
     pub needs_window: bool,
+    /// Somebody does it by hand; the step is to see that it was done.
+    pub by_hand: bool,
+    /// A gate whose hosts go first, of all or of those that are switched off and on: none of them may be missing.
+    pub canary: bool,
     /// Direct prerequisites.
     pub after: Vec<usize>,
     /// Direct dependants.
@@ -83,7 +88,21 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
         let latest = steps[n].after.iter().map(|b| steps[*b].wave).max().unwrap_or(0);
         steps[n].wave = steps[n].wave.max(latest);
     }
+    let by_hand = steps.iter().filter(|step| step.by_hand).map(|step| step.wave).min();
+    steps.iter_mut().for_each(|step| step.canary = step.wave == 0 || Some(step.wave) == by_hand);
     Ok(steps)
+}
+
+/// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the gates after it.
+pub fn hold(steps: &mut [Step], plan: &Plan) {
+    for (n, step) in steps.iter_mut().enumerate() {
+        let held = match plan.nodes.get(n) {
+            Some(node) => node.held.clone(),
+            None => Some("it comes after a power cycle, which is done by hand".to_owned()),
+        };
+        step.needs_window &= held.is_none();
+        step.held = held;
+    }
 }
 
 /// Which step comes right before which.
@@ -106,8 +125,10 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
         id: node.id.clone(),
         role,
         target: node.target.clone(),
-        disruptive: takes_out_of_service(node.disruption),
-        needs_window,
+        disruptive: takes_out_of_service(node.disruption) && !is_by_hand(node),
+        needs_window: needs_window && node.held.is_none() && !is_by_hand(node),
+        by_hand: is_by_hand(node) && node.held.is_none(),
+        canary: false,
         after,
         before: Vec::new(),
         wave: node.wave,

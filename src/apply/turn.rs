@@ -1,6 +1,7 @@
 //! The loop between the scheduler and the hosts: starts what the scheduler asks for, tells it what came of it, and
 //! journals both.
 
+use super::by_hand::by_hand;
 use super::change::{Finish, change};
 use super::context::Event;
 use super::gate::GateResult;
@@ -14,6 +15,7 @@ use super::trouble;
 use super::watch::{Notice, Watch};
 use crate::base::{Diagnostic, Target};
 use crate::plan::NodeKind;
+use crate::plan::by_hand::is_by_hand;
 use crate::state::journal_writer::JournalError;
 use crate::state::{Entry, Order, OrderKind, Outcome, Skip, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +151,7 @@ impl Turn {
         let mut over = false;
         if before == 0 && count >= 1 {
             let running: Vec<_> = self.of_task.values().map(|step| &self.shared.plan.nodes[*step]).collect();
-            let reboots = running.iter().any(|node| node.kind == NodeKind::Reboot);
+            let reboots = running.iter().any(|node| node.kind == NodeKind::Reboot && !is_by_hand(node));
             let reboot_limit = reboots.then_some(self.shared.context.patience.reboot);
             (self.shared.sink)(Event::Interrupted { running: running.into_iter().map(|node| node.id.clone()).collect(), reboot_limit });
             over = self.signal(Signal::Interrupt).await;
@@ -182,6 +184,7 @@ impl Turn {
         (shared.sink)(Event::StepStarted { node: shared.plan.nodes[step].id.clone() });
         let handle = self.tasks.spawn(async move {
             let finish = match shared.plan.nodes[step].kind {
+                NodeKind::Reboot if is_by_hand(&shared.plan.nodes[step]) => by_hand(&shared, step).await,
                 NodeKind::Reboot => reboot(&shared, step).await?,
                 _ => change(&shared, step).await?,
             };
@@ -192,7 +195,9 @@ impl Turn {
 
     fn start_gate(&mut self, step: usize, hosts: Vec<String>) {
         let shared = self.shared.clone();
-        let proven: Vec<String> = self.proven.iter().cloned().collect();
+        // Whoever left service since then proves nothing about others: it may be switched off.
+        let is_in = |host: &&String| !self.scheduler.is_out(&Target::host(host.as_str()));
+        let proven: Vec<String> = self.proven.iter().filter(is_in).cloned().collect();
         shared.journal.note(Entry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         let handle = self.tasks.spawn(async move {
@@ -218,7 +223,8 @@ impl Turn {
         let worked = |step: &Step| step.role == Role::Work;
         self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
-        let mut ending = ending(&outcomes, self.interrupts > 0, &self.problems);
+        let (waits, power_cycles) = self.waiting(&outcomes);
+        let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
             Some(broken) => Err(broken),
             None => self.shared.journal.commit(Entry::RunFinished { ending: ending.word().to_owned() }).await,
@@ -231,7 +237,20 @@ impl Turn {
             ending = ending.min(Ending::Failed);
             self.problems.push(problem);
         }
-        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, problems: self.problems, outcomes }
+        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, power_cycles, problems: self.problems, outcomes }
+    }
+
+    /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds
+    /// nothing of them itself.
+    fn waiting(&self, outcomes: &[(String, Outcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
+        let nodes = &self.shared.plan.nodes;
+        let is_held = |n: &usize| matches!(outcomes[*n].1, Outcome::Held { .. });
+        let waits: BTreeSet<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_none() && is_held(n)).collect();
+        let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for node in waits.iter().map(|n| &nodes[*n]).filter(|node| is_by_hand(node)) {
+            hosts.entry(node.wave).or_default().extend(node.target.iter().map(|target| target.name.to_string()));
+        }
+        (waits, hosts.into_values().collect())
     }
 
     /// One sentence for all that was skipped.

@@ -4,7 +4,8 @@
 use super::context::Context;
 use super::trouble::Next;
 use crate::base::{Address, Diagnostic};
-use crate::plan::{Member, Plan};
+use crate::plan::by_hand::is_by_hand;
+use crate::plan::{Member, Node, Plan};
 use crate::resource::Wish;
 use crate::resource::file::sealed;
 use crate::state::State;
@@ -25,7 +26,8 @@ pub fn foreign(plan: &Plan, context: &Context, state: &State) -> Vec<Diagnostic>
     if plan.rollout != spec.rollout {
         problems.push(told(plan, "its rollout (canary, limits) is not that of the spec"));
     }
-    problems.extend(plan.nodes.iter().filter(|node| node.held.is_none() && node.disruption > spec.rollout.max_disruption).map(|node| {
+    let above = |node: &&Node| node.held.is_none() && node.disruption > spec.rollout.max_disruption && !is_by_hand(node);
+    problems.extend(plan.nodes.iter().filter(above).map(|node| {
         told(plan, &format!("it disturbs as much as a {}, which the spec does not allow", node.disruption.word())).on(node.id.clone())
     }));
     problems

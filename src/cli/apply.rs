@@ -170,7 +170,7 @@ fn exit(ending: Ending) -> Exit {
         Ending::Refused => Exit::Refused,
         Ending::Stopped => Exit::Stopped,
         Ending::Failed => Exit::Failed,
-        Ending::Incomplete => Exit::Incomplete,
+        Ending::Incomplete | Ending::Waiting => Exit::Incomplete,
         Ending::Done => Exit::Done,
     }
 }

@@ -9,9 +9,10 @@ use crate::report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Go on with a run that was interrupted or stopped
+/// Go on with a run that was interrupted or stopped, or that waits for power cycles by hand
 ///
-/// Every step without an outcome is looked at first: as wished is done, as before is done again.
+/// Every step without an outcome is looked at first: as wished is done, as before is done again. A power cycle that somebody made
+/// is proven, and what comes after it on the host is carried out.
 #[derive(Debug, clap::Args)]
 pub struct Resume {
     /// The inventory: a folder of YAML files

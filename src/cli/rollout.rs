@@ -8,6 +8,7 @@ use crate::apply::{Past, Patience};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::plan::Plan;
+use crate::plan::by_hand::released;
 use crate::report;
 use crate::report::document::{self, RolloutDocument};
 use crate::state::{ClusterLock, OrderKind, StateFolder, run_status};
@@ -84,6 +85,7 @@ fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure
     let journal = folder.read_journal(chosen)?;
     let run = run_status::fold(&journal.records);
     let plan = folder.read_plan(chosen)?;
+    let plan = released(&plan).unwrap_or(plan);
     let steps = steps(&plan)?;
     // Only for a run that did not end: to ask is to share the lock for a moment.
     let live = run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;

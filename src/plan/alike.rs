@@ -156,7 +156,8 @@ fn is_alike(a: &Item, b: &Item) -> bool {
         && a.wish.body.get("guard") == b.wish.body.get("guard")
         && order(&a.wish) == order(&b.wish)
         && is_alike_status(&a.status, &b.status)
-        && (x.disruption, x.needs_reboot, &x.transaction) == (y.disruption, y.needs_reboot, &y.transaction)
+        && (x.disruption, x.needs_reboot, x.needs_power_cycle) == (y.disruption, y.needs_reboot, y.needs_power_cycle)
+        && x.transaction == y.transaction
         && (&x.interrupts_netdevs, &x.interrupts, &x.disturbs) == (&y.interrupts_netdevs, &y.interrupts, &y.disturbs)
         && (&x.watch, &x.announced, &x.known_after) == (&y.watch, &y.announced, &y.known_after)
         && x.judges(Plane::Running) == y.judges(Plane::Running)

@@ -2,7 +2,7 @@
 
 use super::group::group;
 use super::guards::Guards;
-use super::judge::{Item, KindLookup, Status, by_hand, differences};
+use super::judge::{Item, KindLookup, Status, differences};
 use super::model::{Found, Member, Node, NodeKind, Reason};
 use super::order::contract;
 use super::{Applied, LastApplied};
@@ -216,9 +216,9 @@ impl Draft {
     }
 }
 
-/// A reboot that somebody makes by switching the host off and on. What comes after it is held with it.
+/// A reboot that somebody makes by switching the host off and on. What comes after it is held with it, until a run takes both up.
 fn power_cycle_node(target: &Target, after: Vec<String>) -> Node {
-    let held = Some(by_hand(Disruption::PowerCycle));
+    let held = Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
     Node { disruption: Disruption::PowerCycle, held, ..reboot_node(target, after) }
 }
 

@@ -112,7 +112,7 @@ fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind:
 }
 
 /// Why it is held, where it is nothing that a program should do.
-pub fn by_hand(disruption: Disruption) -> String {
+fn by_hand(disruption: Disruption) -> String {
     format!("a {} is done by hand; a plan after it proves it and goes on", disruption.word().replace('_', " "))
 }
 

@@ -5,9 +5,10 @@
 //! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe;
 //! `group` joins changes that go out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
 //! between them; `draft` makes nodes of them. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
-//! `dropped` names what stays behind; `content` is what the plan's digest is made of, `file` how a plan is kept.
+//! `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
+pub mod by_hand;
 pub mod content;
 mod draft;
 mod dropped;

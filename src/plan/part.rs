@@ -1,6 +1,7 @@
 //! What one target brings to a plan, planned by itself: judge, select, hold, disturb, order, group. Targets that wait for each
 //! other are planned together, and then parted.
 
+use super::by_hand::is_by_hand;
 use super::draft::{Draft, found, join_actions};
 use super::dropped::dropped;
 use super::guards::Guards;
@@ -299,18 +300,20 @@ fn hold_above_limit(items: &mut [Item], limit: Disruption) {
     }
 }
 
-fn needs(cause: &str) -> String {
+/// Why what needs a held node is held.
+pub(super) fn needs(cause: &str) -> String {
     format!("it needs {cause}, which is held")
 }
 
-/// What needs a held node is held too: (held, cause).
+/// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so where nothing else is in its way.
 fn hold_dependants(nodes: &mut [Node]) -> Vec<(usize, usize)> {
     let graph = node_graph(nodes);
     let held: Vec<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_some()).collect();
     let mut pairs = Vec::new();
     for cause in held {
         for n in graph.with_dependants([cause]) {
-            if nodes[n].held.is_none() {
+            let by_hand = n != cause && is_by_hand(&nodes[n]);
+            if nodes[n].held.is_none() || by_hand {
                 nodes[n].held = Some(needs(&nodes[cause].id));
                 pairs.push((n, cause));
             }

@@ -44,7 +44,7 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
 }
 
 /// The hosts of each wave, in the spec's order.
-fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
+pub(super) fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
     if hosts.is_empty() {
         return Vec::new();
     }
@@ -82,12 +82,13 @@ fn domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
     domains.into_values().collect()
 }
 
-fn gate_id(wave: usize) -> String {
+/// The gate of a wave.
+pub(super) fn gate_id(wave: usize) -> String {
     format!("gate/{wave}")
 }
 
 /// The gate waits for every step of its wave for which nothing else of its host waits.
-fn gate(wave: usize, hosts: &[Target], mut after: Vec<String>) -> Node {
+pub(super) fn gate(wave: usize, hosts: &[Target], mut after: Vec<String>) -> Node {
     after.sort();
     Node {
         id: gate_id(wave),

@@ -167,6 +167,7 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
         Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),
+        Event::PowerCycled { host } => format!("{}  power cycle proven: another boot id, and what waited for it is in effect", clean(host)),
         Event::GateStarted { hosts, .. } => format!("{}  gate: what `verify` proves, on what the hosts have", nodeset::fold(hosts)),
         Event::GateFinished { hosts, result, .. } => match result.failure() {
             None => format!("{}  gate passed", nodeset::fold(hosts)),
@@ -250,11 +251,23 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, inventory: &str, unknown:
         Ending::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
         Ending::Done => format!("next: railwright verify {inventory}"),
         Ending::Interrupted => format!("next: railwright resume {inventory}"),
+        Ending::Waiting => format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait"),
         // what was refused as stale would be refused again
         Ending::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
-    format!("{run}{}: {steps}\n{next}\n", ending.word())
+    let waits = power_cycles(&outcome.power_cycles);
+    format!("{run}{}: {steps}\n{waits}{next}\n", ending.word())
+}
+
+/// The hosts that somebody has to switch off and on, and which of them go first.
+fn power_cycles(waves: &[Vec<String>]) -> String {
+    let all = nodeset::fold(&waves.concat());
+    match waves {
+        [] => String::new(),
+        [_] => format!("power cycle, by hand: {all}\n"),
+        [first, ..] => format!("power cycle, by hand: {all} ({} first)\n", nodeset::fold(first)),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::apply::status::RolloutStatus;
 use crate::apply::{ApplyOutcome, Counts, Ending};
+use crate::base::nodeset;
 use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::diagnostic::{self, Finding};
@@ -66,6 +67,9 @@ pub struct RunDocument {
     ending: Ending,
     /// How many steps ended how; gates and barriers are not counted.
     counts: Counts,
+    /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    power_cycles: Vec<String>,
     /// Every node of the plan, in the plan's order.
     steps: Vec<StepDocument>,
     /// What went wrong.
@@ -90,6 +94,7 @@ impl RunDocument {
             run: outcome.run.clone(),
             ending: outcome.ending,
             counts: outcome.counts,
+            power_cycles: outcome.power_cycles.iter().map(|hosts| nodeset::fold(hosts)).collect(),
             steps: outcome.outcomes.iter().map(step).collect(),
             problems: diagnostic::findings(&outcome.problems, &Sources::default()),
         }

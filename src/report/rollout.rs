@@ -42,6 +42,7 @@ pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String
     }
     out.push_str(&format!("steps    {} of {} over\n", status.steps_over, status.steps));
     out.push_str(&labelled("budget   ", &budget(status), COLUMNS));
+    out.push_str(&power_cycles(&status.power_cycles));
     waves(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
     let title = if status.life == Life::Dead { "OPEN: what went on when it died" } else { "NOW: what goes on" };
     notes(&mut out, title, " . ", &status.active, now);
@@ -70,6 +71,19 @@ fn budget(status: &RolloutStatus) -> String {
         status.failure_budget,
         if lost > 0 { who(&status.lost) } else { String::new() }
     )
+}
+
+/// The hosts that somebody has to switch off and on, and which of them go first.
+fn power_cycles(waves: &[String]) -> String {
+    let names: Vec<String> = waves.iter().flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
+    match waves {
+        [] => String::new(),
+        [all] => labelled("waits    ", &format!("for a power cycle by hand of {}", clean_line(all)), COLUMNS),
+        [first, ..] => {
+            let text = format!("for a power cycle by hand of {} ({} first)", nodeset::fold(&names), clean_line(first));
+            labelled("waits    ", &text, COLUMNS)
+        }
+    }
 }
 
 /// ` (12 min ago)`; nothing for a moment that cannot be read or is not past.
@@ -212,6 +226,7 @@ mod tests {
             max_unavailable: 4,
             lost: "n5".to_owned(),
             failure_budget: 5,
+            power_cycles: Vec::new(),
             active: vec![note("host/n6/reboot", "running", 24), note("host/n7/file/%2Fetc%2Fx", "running", 29)],
             failed: vec![note("host/n5/link/ens1", "failed: not as wished after it\u{1b}[2J", 20)],
             left: Some(Estimate { seconds: 7300, never_seen: ["link_qos".to_owned()].into(), runs: 3, reboot_s: Some(245) }),

@@ -87,6 +87,8 @@ pub struct RunStatus {
     pub host_serials: BTreeMap<String, u64>,
     /// Hosts that passed a gate, with the record that says so.
     pub proven: BTreeMap<String, u64>,
+    /// The boots that each host was seen in, one after the other, with the record that first says so.
+    pub boots: BTreeMap<String, Vec<(String, u64)>>,
     /// Since when it is paused.
     pub paused: Option<String>,
     /// How it ended, when it ended in order.
@@ -102,6 +104,28 @@ impl RunStatus {
     pub fn open(&self) -> usize {
         let unknown = |node: &NodeStatus| matches!(node.outcome, Some(Outcome::Unknown { .. }));
         self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
+    }
+
+    /// The boot that a host was in when this record was written, as far as it was seen.
+    pub fn boot_at(&self, host: &str, sequence: u64) -> Option<&str> {
+        let boots = self.boots.get(host)?;
+        boots.iter().rev().find(|(_, since)| *since <= sequence).map(|(boot, _)| boot.as_str())
+    }
+
+    /// Whether a host was found in another boot than before, this one or an earlier one that was seen, and no gate has proven
+    /// it since.
+    pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
+        let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else { return false };
+        let is_first = self.boots.get(host).is_some_and(|boots| boots.len() == 1);
+        let unproven = !is_first && self.proven.get(host).is_none_or(|proven| proven < since);
+        unproven || now.is_some_and(|now| now != latest)
+    }
+
+    fn seen_in(&mut self, host: String, boot: String, sequence: u64) {
+        let boots = self.boots.entry(host).or_default();
+        if boots.last().is_none_or(|(latest, _)| *latest != boot) {
+            boots.push((boot, sequence));
+        }
     }
 
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
@@ -164,8 +188,11 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
+        Entry::HostLocked { host, boot_id: Some(boot) } | Entry::Rebooted { host, to: boot, .. } => {
+            status.seen_in(host, boot, record.sequence);
+        }
         Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
-        Entry::HostLocked { .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } | Entry::Rebooted { .. } => {}
+        Entry::HostLocked { boot_id: None, .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
     }
 }
 
@@ -202,6 +229,19 @@ mod tests {
         let unknown = Outcome::Unknown { reason: "the connection ended".to_owned() };
         let unknown = Entry::NodeFinished { node: "n".to_owned(), outcome: unknown, applied: vec![], removed: vec![] };
         assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
+    }
+
+    #[test]
+    fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
+        let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()) };
+        let gate = |passed| Entry::GateChecked { node: "g".to_owned(), hosts: vec!["a".to_owned()], passed };
+        let status = fold_of(vec![locked("1"), started(1, 0), locked("1"), locked("2")]);
+        assert_eq!((status.boot_at("a", 2), status.boot_at("a", 9), status.boot_at("b", 9)), (Some("1"), Some("2"), None));
+        assert!(!fold_of(vec![locked("1")]).rebooted_unproven("a", Some("1")) && !status.rebooted_unproven("b", Some("1")));
+        assert!(fold_of(vec![locked("1")]).rebooted_unproven("a", Some("2")), "it is in another boot now");
+        assert!(status.rebooted_unproven("a", Some("2")) && status.rebooted_unproven("a", None));
+        assert!(fold_of(vec![locked("1"), gate(true), locked("2"), gate(false)]).rebooted_unproven("a", Some("2")));
+        assert!(!fold_of(vec![locked("1"), locked("2"), gate(true), locked("2")]).rebooted_unproven("a", Some("2")));
     }
 
     #[test]

@@ -155,6 +155,42 @@ async fn a_reboot_that_no_step_needs_is_left_out() {
     room.host("b", |host| assert_eq!((host.boot, host.told.clone()), (0, vec!["write_file".to_owned(), "write_file".to_owned()])));
 }
 
+/// A file after a setting that needs a power cycle: both are held, and a resumed run takes them up.
+fn power_cycled() -> Room {
+    let setting = json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" });
+    let mut room = Room::of(&["a"]).wish("firmware_setting", setting, &[]).wish(
+        "file",
+        json!({ "path": "/etc/one", "content": "1\n" }),
+        &["firmware_setting/ens1"],
+    );
+    room.host("a", |host| host.firmware.put("ens1", "SRIOV_EN", "0", true));
+    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room
+}
+
+fn held(plan: &mut Plan) -> &mut Node {
+    plan.nodes.iter_mut().find(|node| node.is_change() && node.held.is_some()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
+    let one = |code: &'static str, edit: fn(&mut Plan)| async move {
+        let room = power_cycled();
+        let outcome = edited(&room, edit).await;
+        assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, code), "{:?}", outcome.problems);
+        told_nothing(&room);
+    };
+    one("RW0626", |plan| match &mut held(plan).kind {
+        NodeKind::Change { members, .. } => Arc::make_mut(&mut members[0].wish.want).body["content"] = json!("2\n"),
+        other => panic!("{other:?}"),
+    })
+    .await;
+    one("RW0626", |plan| held(plan).disruption = Disruption::Reinstall).await;
+    one("RW0640", |plan| plan.nodes.iter_mut().filter(|node| node.kind == NodeKind::Reboot).for_each(|node| node.held = None)).await;
+    let room = power_cycled();
+    assert_eq!(edited(&room, |_| ()).await.ending, Ending::Waiting, "an untouched one is carried out");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_removal_of_something_else_than_was_applied_is_refused() {
     let mut room = room();

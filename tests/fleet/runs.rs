@@ -480,7 +480,7 @@ async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
 async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
     let room = firmware("power_cycle");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Waiting, vec![]));
     let setting = |room: &Room| room.host("a", |host| host.firmware.0["ens1"].settings["SRIOV_EN"].clone());
     assert_eq!((setting(&room).next_boot.as_str(), setting(&room).current.as_str()), ("1", "0"), "it is written and waits");
     room.host("a", |host| {

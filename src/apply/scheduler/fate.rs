@@ -49,23 +49,43 @@ impl Scheduler {
         self.lost_in_run.len() >= self.limits.failure_budget.max(1)
     }
 
-    /// A gate proves the hosts that are left; without any there is no proof. A canary must come through whole.
+    /// A gate proves the hosts that are left; without any there is no proof, unless all that is missing waits for somebody:
+    /// then there is nothing to prove yet. A canary must come through whole.
     pub(super) fn gate_obstacle(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<Outcome> {
-        let is_lost = |host: &&Target| self.isolated.contains_key(*host);
-        let canary = self.steps[n].wave == 0 && hosts.iter().any(|host| is_lost(&host));
-        if !canary && !self.to_be_proven(hosts).is_empty() {
+        let lost = hosts.iter().find_map(|host| self.isolated.get(host)).copied();
+        let waits = self.waits(n).next().is_some();
+        // Whoever was proven already is not asked again for as long as others wait.
+        let is_due = |host: &Target| !waits || self.disturbed.contains_key(host);
+        if !(self.steps[n].canary && lost.is_some()) && self.to_be_proven(n, hosts).iter().any(is_due) {
             return None;
         }
-        let lost = hosts.iter().find_map(|host| self.isolated.get(host)).copied();
+        if waits && lost.is_none() {
+            return Some(self.passed(n));
+        }
         let is_missing = |before: &&usize| matches!(&self.progress[**before], Progress::Over(outcome) if !outcome.is_done());
         let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;
         Some(Outcome::Skipped { because: Skip::Dependency { node: self.steps[cause].id.clone() } })
     }
 
-    /// The hosts of a gate on which something was done and nothing went wrong.
-    pub(super) fn to_be_proven(&self, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
+    /// What becomes of a gate whose hosts were proven as far as they have come. Canaries that wait for somebody keep all others
+    /// waiting, any other host only itself.
+    pub(super) fn passed(&self, n: usize) -> Outcome {
+        let waits = self.waits(n).next().filter(|_| self.steps[n].canary);
+        waits.map_or(Outcome::Done { changed: false }, |waits| self.consequence(waits))
+    }
+
+    /// The steps before a gate that wait for somebody, on hosts that are well.
+    fn waits(&self, n: usize) -> impl Iterator<Item = usize> {
+        let is_well = |m: &usize| self.steps[*m].host().is_some_and(|host| !self.isolated.contains_key(host));
+        let waits = |m: &usize| matches!(self.progress[*m], Progress::Over(Outcome::Held { .. }));
+        self.steps[n].after.iter().copied().filter(move |m| waits(m) && is_well(m))
+    }
+
+    /// The hosts of a gate on which something was done, nothing went wrong and nothing waits for somebody.
+    pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
+        let waiting: BTreeSet<&Target> = self.waits(n).filter_map(|m| self.steps[m].host()).collect();
         let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
         let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done));
-        hosts.iter().filter(|host| !self.isolated.contains_key(*host)).filter(touched).cloned().collect()
+        hosts.iter().filter(|host| !self.isolated.contains_key(*host) && !waiting.contains(host)).filter(touched).cloned().collect()
     }
 }

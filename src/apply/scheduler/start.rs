@@ -27,7 +27,7 @@ impl Scheduler {
             }
             match self.steps[n].role.clone() {
                 Role::Gate(hosts) => {
-                    let hosts = self.to_be_proven(&hosts);
+                    let hosts = self.to_be_proven(n, &hosts);
                     self.check(n, hosts, commands);
                 }
                 _ => self.run(n, commands),

@@ -26,6 +26,8 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     target,
                     disruptive,
                     needs_window: disruptive && n % 2 == 0,
+                    by_hand: !disruptive && special == 2,
+                    canary: wave_of[host] == 0,
                     after: after.into_iter().collect(),
                     before: vec![],
                     wave: wave_of[host],
@@ -45,6 +47,8 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                         target: None,
                         disruptive: false,
                         needs_window: false,
+                        by_hand: false,
+                        canary: wave == 0,
                         after,
                         before: vec![],
                         wave,
@@ -174,10 +178,14 @@ proptest! {
                     0 => Outcome::Failed { reason: String::new() },
                     1 => Outcome::Unknown { reason: String::new() },
                     2 => Outcome::Stale { reason: String::new() },
+                    3..6 if steps[step].by_hand => Outcome::Held { reason: String::new() },
                     _ => Outcome::Done { changed: luck % 2 == 0 },
                 };
                 if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }
                 if matches!(outcome, Outcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
+                if steps[step].by_hand && outcome == (Outcome::Done { changed: true }) {
+                    account.disturbed.entry(steps[step].target.clone().unwrap()).or_insert(step);
+                }
                 over.insert(step, outcome.clone());
                 account.through(&steps, &over, step);
                 Signal::Finished { step, outcome }

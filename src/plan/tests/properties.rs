@@ -1,8 +1,9 @@
 //! What holds for every plan.
 
+use super::super::by_hand::{is_by_hand, released};
 use super::super::*;
 use super::world::*;
-use crate::base::Address;
+use crate::base::{Address, Target};
 use crate::resource::{Answer, AnswerStatus, Disruption, Wish};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,16 +14,16 @@ fn worlds() -> impl Strategy<Value = World> {
     let one = (
         0usize..3,
         proptest::option::of("[01]"),
-        any::<[bool; 2]>(),
+        any::<[bool; 3]>(),
         0usize..4,
         proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
     );
     proptest::collection::vec(one, 1..16).prop_map(|many| {
         let mut world = World::new();
         let mut names: Vec<String> = Vec::new();
-        for (n, (host, found, [reboot, drain], transaction, after)) in many.into_iter().enumerate() {
+        for (n, (host, found, [reboot, drain, power_cycle], transaction, after)) in many.into_iter().enumerate() {
             let name = format!("host/n{host}/a/{n:02}");
-            let mut body = json!({"value": "1", "reboot": reboot, "drain": drain});
+            let mut body = json!({"value": "1", "reboot": reboot, "drain": drain, "power_cycle": power_cycle});
             if transaction > 0 {
                 body["transaction"] = json!(format!("t{transaction}"));
             }
@@ -36,6 +37,13 @@ fn worlds() -> impl Strategy<Value = World> {
         world.targets.sort();
         world
     })
+}
+
+/// The gate itself, where it is one of this host.
+fn gate_of(plan: &Plan, gate: &crate::apply::steps::Step, host: &Target) -> NodeKind {
+    let kind = plan.nodes.iter().find(|node| node.id == gate.id).map(|node| node.kind.clone());
+    kind.filter(|kind| matches!(kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| **name == *host.name)))
+        .unwrap_or(NodeKind::Barrier)
 }
 
 proptest! {
@@ -90,6 +98,47 @@ proptest! {
         }
         let plan = world.plan();
         prop_assert_eq!(crate::apply::frame::loosened(&plan, Some(&world.wishes), &world.last), vec![]);
+        if let Some(later) = released(&plan) {
+            prop_assert_eq!(crate::apply::frame::loosened_later(&later, Some(&world.wishes), &world.last), vec![]);
+        }
+    }
+
+    /// What only a power cycle keeps waiting is taken up after all others, host by host, each with a gate after it.
+    #[test]
+    fn what_a_power_cycle_keeps_waiting_is_taken_up(world in worlds(), most in 1usize..4, limit in any::<bool>()) {
+        let mut world = world;
+        world.rollout.max_unavailable = most;
+        if limit {
+            world.rollout.max_disruption = Disruption::Reload;
+        }
+        let plan = world.plan();
+        let Some(later) = released(&plan) else {
+            let on_hand = |node: &Node| is_by_hand(node) && node.held.as_ref().is_some_and(|held| held.contains("by hand"));
+            prop_assert!(!plan.nodes.iter().any(on_hand), "a power cycle waits for nothing else, and is not taken up");
+            return Ok(());
+        };
+        let steps = crate::apply::steps::steps(&later).unwrap();
+        let (old, gates) = steps.split_at(plan.nodes.len());
+        let last = plan.nodes.iter().map(|node| node.wave).max().unwrap();
+        let number: BTreeMap<&str, usize> = later.nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
+        let mut taken: BTreeSet<Target> = BTreeSet::new();
+        for (n, (was, now)) in plan.nodes.iter().zip(&later.nodes).enumerate() {
+            prop_assert_eq!(&was.id, &now.id);
+            let Some(held) = was.held.as_ref().filter(|_| now.held.is_none()) else {
+                prop_assert_eq!(was, now);
+                continue;
+            };
+            prop_assert!(is_by_hand(now) || held.starts_with("it needs "), "{} is held for itself: {held}", now.id);
+            prop_assert!(old[n].wave > last && now.after.iter().all(|id| later.nodes[number[id.as_str()]].held.is_none()));
+            let host = now.target.clone().unwrap();
+            let proven = |gate: &&crate::apply::steps::Step| gate.wave == old[n].wave && later.nodes[number[gate.id.as_str()]].kind == gate_of(&later, gate, &host);
+            prop_assert_eq!(gates.iter().filter(proven).count(), 1, "{} has no gate after it", now.id);
+            taken.insert(host);
+        }
+        for host in &taken {
+            prop_assert!(later.nodes.iter().any(|node| is_by_hand(node) && node.target.as_ref() == Some(host) && node.held.is_none()));
+        }
+        prop_assert!(gates[0].canary && gates[1..].iter().all(|gate| !gate.canary));
     }
 
     #[test]
@@ -141,8 +190,9 @@ proptest! {
         std::sync::Arc::make_mut(&mut wish.want).body["value"] = json!("own");
         world = world.applied(&unlike[2].to_string(), json!({ "value": "earlier" }));
         let plan = world.plan();
-        prop_assert_eq!(&make::sorted(plan.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Adopt { .. })).cloned().collect()).unwrap()[..],
-            &plan.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Adopt { .. })).cloned().collect::<Vec<_>>()[..]);
+        let open = |node: &&Node| node.held.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });
+        let open: Vec<Node> = plan.nodes.iter().filter(open).cloned().collect();
+        prop_assert_eq!(&make::sorted(open.clone()).unwrap()[..], &open[..]);
         for target in &world.targets {
             let alone = world.only(target).plan();
             let steps = |plan: &Plan| -> Vec<Node> {

@@ -119,6 +119,58 @@ fn a_reboot_above_the_limit_is_held_and_holds_only_what_needs_it() {
     assert_eq!(node(&plan, "gate/0").after, ["host/n1/a/file"]);
 }
 
+/// A setting that needs a power cycle, something before it and something after it, on each host.
+fn power_cycled(hosts: &[&str]) -> World {
+    hosts.iter().fold(World::new(), |world, host| {
+        let at = |name: &str| format!("host/{host}/a/{name}");
+        world
+            .wish(&at("before"), None, json!({"value": "1"}), &[])
+            .wish(&at("card"), None, json!({"value": "1", "reboot": true, "power_cycle": true}), &[&at("before")])
+            .wish(&at("after"), None, json!({"value": "1"}), &[&at("card")])
+    })
+}
+
+#[test]
+fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
+    let plan = power_cycled(&["n1", "n2"]).plan();
+    assert!(node(&plan, "host/n1/reboot").held.as_ref().unwrap().contains("done by hand; `resume`"));
+    let later = by_hand::released(&plan).unwrap();
+    let told = |id: &str| (node(&later, id).wave, node(&later, id).held.is_some(), node(&later, id).after.join(" "));
+    let is = |wave, after: &str| (wave, false, after.to_owned());
+    assert_eq!(told("host/n2/a/card"), is(1, "host/n2/a/before"), "as it was");
+    assert_eq!(told("host/n1/reboot"), is(2, "host/n1/a/before host/n1/a/card"));
+    assert_eq!((told("host/n1/a/after"), told("gate/2")), (is(2, "host/n1/a/card host/n1/reboot"), is(2, "host/n1/a/after")));
+    assert_eq!(told("host/n2/reboot"), is(3, "host/n2/a/before host/n2/a/card"), "that it was made is told in any order");
+    assert_eq!((told("host/n2/a/after"), told("gate/3")), (is(3, "host/n2/a/card host/n2/reboot gate/2"), is(3, "host/n2/a/after")));
+    assert_eq!(by_hand::released(&later), None);
+}
+
+#[test]
+fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
+    let mut world = power_cycled(&["n1"]).wish("host/n1/a/drained", None, json!({"value": "1", "drain": true}), &["host/n1/a/card"]);
+    world.rollout.max_disruption = Disruption::LinkBlip;
+    let later = by_hand::released(&world.plan()).unwrap();
+    assert!(node(&later, "host/n1/a/after").held.is_none() && node(&later, "host/n1/a/drained").held.is_some());
+    let mut world = World::new().wish("host/n1/a/drained", None, json!({"value": "1", "drain": true}), &[]).wish(
+        "host/n1/a/card",
+        None,
+        json!({"value": "1", "reboot": true, "power_cycle": true}),
+        &["host/n1/a/drained"],
+    );
+    world.rollout.max_disruption = Disruption::LinkBlip;
+    let plan = world.plan();
+    assert_eq!(node(&plan, "host/n1/reboot").held.as_deref(), Some("it needs host/n1/a/drained, which is held"));
+    assert_eq!(by_hand::released(&plan), None);
+}
+
+#[test]
+fn a_host_that_needs_a_reboot_is_not_like_one_that_needs_a_power_cycle() {
+    let card = |power_cycle| json!({"value": "1", "reboot": true, "power_cycle": power_cycle});
+    let plan = World::new().wish("host/n1/a/card", None, card(true), &[]).wish("host/n2/a/card", None, card(false), &[]).plan();
+    let told = ["n1", "n2"].map(|host| node(&plan, &format!("host/{host}/reboot")).disruption);
+    assert_eq!(told, [Disruption::PowerCycle, Disruption::Reboot]);
+}
+
 #[test]
 fn a_transaction_is_split_where_something_must_happen_between_its_members() {
     let packages = json!({"value": "1", "transaction": "packages"});

@@ -49,6 +49,7 @@ impl Kind for MadeUp {
             },
             attributes: BTreeMap::from([("value".to_owned(), attribute)]),
             needs_reboot: flag("reboot") && wanted != found,
+            needs_power_cycle: flag("reboot") && flag("power_cycle") && wanted != found,
             disruption: if flag("drain") { Disruption::Drain } else { Disruption::None },
             transaction: wish.text("transaction").map(str::to_owned),
             disturbs: wish.text("disturbs").map(str::to_owned).into_iter().filter(|_| wanted != found).collect(),

@@ -2,12 +2,12 @@
 //! by rules of its own: not by what the scheduler thinks.
 
 use super::case::{Case, cases, troubles};
-use super::{Held, ensure, law};
+use super::{Held, ensure, law, switch_off_and_on};
 use railwright::apply::{Decisions, Ending, Event, apply, resume};
 use railwright::plan::Plan;
 use railwright::resource::Disruption;
 use railwright::state::Outcome;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who is out of service, as somebody who only watches would say.
 struct Watcher<'a> {
@@ -66,15 +66,19 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
         let plan = room.plan().await;
         case.strike(&room);
         let mut outcome = apply(&plan, &room.context, room.sink()).await;
-        for _ in 0..2 {
+        let mut switched: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for turn in 0..4 {
             if matches!(outcome.ending, Ending::Done | Ending::Refused) {
                 break;
             }
+            let hosts = switch_off_and_on(&room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
+            switched.insert(room.events.lock().unwrap().len(), hosts);
             outcome = resume(&room.context, Decisions::default(), room.sink()).await;
         }
         let mut watcher = Watcher { plan: &plan, out: BTreeSet::new(), silent: BTreeSet::new(), worst: 0, disruptions: 0 };
         let events = room.events.lock().unwrap();
         for (n, event) in events.iter().enumerate() {
+            watcher.out.extend(switched.remove(&n).into_iter().flatten());
             watcher.see(event).map_err(|why| format!("{why}, after {:#?}", &events[n.saturating_sub(30)..=n]))?;
         }
         Ok(if watcher.disruptions > 0 { Held::Yes } else { Held::Beside })

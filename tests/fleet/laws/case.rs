@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How many things a spec may wish for.
-pub const WISHES: usize = 17;
+pub const WISHES: usize = 18;
 
 /// One wish of the spec, on every host: which, in which of its forms, and after which earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +97,8 @@ fn body(what: usize, form: bool) -> (&'static str, Value) {
         13 => ("pci_setting", json!({ "netdev": "eth1", "max_read_request": if form { 4096 } else { 1024 } })),
         14 => ("pci_setting", json!({ "netdevs": ["eth1"], "acs": two("off", "redirect-off") })),
         15 => ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": two("numa-local", "4-5") })),
+        16 if form => ("firmware_setting", json!({ "netdev": "eth1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" })),
+        16 => ("firmware_setting", json!({ "netdev": "eth1", "settings": { "NUM_OF_VFS": 8 } })),
         _ => ("command", json!({ "name": "thing", "run": "make thing", "read": { "probe": "show thing", "expect": two("one", "one") } })),
     }
 }
@@ -124,6 +126,8 @@ fn host(there: There) -> Host {
     host.links.0.insert("eth2".to_owned(), Link::of(9978, None));
     host.links.reload(&host.disk);
     host.pci = Pci::server("eth1");
+    host.firmware.put("eth1", "SRIOV_EN", "0", true);
+    host.firmware.put("eth1", "NUM_OF_VFS", "0", false);
     host.probes.insert("show thing".to_owned(), "/opt/thing".to_owned());
     let make = Action::WriteFile {
         path: "/opt/thing".into(),

@@ -2,7 +2,7 @@
 //! the same state as no crash. A disk that is full at a record is such a crash, of a controller that lives.
 
 use super::case::{Case, benign, cases};
-use super::{Held, ensure, law};
+use super::{Held, ensure, law, switch_off_and_on};
 use crate::room::{Room, runtime};
 use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
 use railwright::base::Address;
@@ -120,8 +120,11 @@ async fn story(
             } else {
                 // A connection lost twice in a step is for a person to look at, who says: do it again.
                 let redo = undecided(&outcome);
-                if redo.is_empty() {
+                if redo.is_empty() && outcome.ending != Ending::Waiting {
                     break;
+                }
+                if redo.is_empty() {
+                    switch_off_and_on(room, &outcome, case.crash.1, true).await;
                 }
                 outcome = resume(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
             }
@@ -207,7 +210,7 @@ fn law_3_a_crash_and_resume_is_as_no_crash() {
 fn law_3_holds_at_every_record_of_a_whole_story() {
     let line = r#"{"hosts":[0,4095],"wishes":[{"what":0,"form":true,"after":[]},{"what":1,"form":true,"after":[]},{"what":2,"form":false,"after":[0]},
         {"what":5,"form":true,"after":[]},{"what":6,"form":true,"after":[0]},{"what":7,"form":true,"after":[]},{"what":9,"form":true,"after":[0]},
-        {"what":12,"form":true,"after":[]},{"what":13,"form":true,"after":[]}],"dropped":[0,3,5,7],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
+        {"what":12,"form":true,"after":[]},{"what":13,"form":true,"after":[]},{"what":16,"form":true,"after":[1]}],"dropped":[0,3,5,7,9],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
     let case: Case = serde_json::from_str(line).unwrap();
     let (outcome, whole, records) = runtime().block_on(run(&case, Vec::new(), Death::Before)).unwrap();
     assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);

@@ -9,11 +9,13 @@ mod order;
 mod settled;
 mod unchanged;
 
-use crate::room::runtime;
+use crate::room::{Room, runtime};
 use case::Case;
 pub use hostile::bodies;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use railwright::apply::ApplyOutcome;
+use std::time::Duration;
 
 /// Fails the case with these words unless it holds.
 macro_rules! ensure {
@@ -32,6 +34,19 @@ enum Held {
     Yes,
     /// The law says nothing about such a case.
     Beside,
+}
+
+/// Somebody switches hosts off and on that a run waits for: those that go first, or all of them whatever the budget says; and
+/// is seen to be back, or not yet. Who they were.
+async fn switch_off_and_on(room: &Room, outcome: &ApplyOutcome, all: bool, back: bool) -> Vec<String> {
+    let waves = if all { outcome.power_cycles.len() } else { 1 };
+    let hosts: Vec<String> = outcome.power_cycles.iter().take(waves).flatten().cloned().collect();
+    let now = room.fleet.now();
+    hosts.iter().for_each(|host| room.host(host, |host| host.power_cycle(now)));
+    if back {
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+    hosts
 }
 
 /// Cases a law is tried with.

@@ -2,10 +2,11 @@
 //! equals once.
 
 use super::case::{Case, benign, cases, troubles};
-use super::{Held, ensure, law};
+use super::{Held, ensure, law, switch_off_and_on};
 use crate::room::Room;
-use railwright::apply::{Ending, apply};
+use railwright::apply::{Decisions, Ending, apply, resume};
 use railwright::plan::Plan;
+use railwright::plan::by_hand::released;
 use std::time::Duration;
 
 /// Nothing goes wrong any more, and everybody is back.
@@ -28,7 +29,13 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
         let room = case.room();
         case.strike(&room);
         let plan = room.plan().await;
-        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let mut outcome = apply(&plan, &room.context, room.sink()).await;
+        let plan = released(&plan).unwrap_or(plan);
+        while outcome.ending == Ending::Waiting {
+            ensure!(!outcome.power_cycles.is_empty(), "it waits for nobody: {:?}", outcome.outcomes);
+            switch_off_and_on(&room, &outcome, case.crash.1, true).await;
+            outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+        }
         if outcome.ending != Ending::Done || !plan.unknown.is_empty() || plan.nodes.iter().any(|node| node.held.is_some()) {
             return Ok(Held::Beside);
         }

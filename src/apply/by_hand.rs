@@ -1,0 +1,124 @@
+//! Proves a power cycle that somebody made by hand, as a reboot of ours is proven: the boot id is another one than when the
+//! steps before it were done, and what waited for it is in effect. Nothing is done to the host here.
+
+use super::change::Finish;
+use super::context::Event;
+use super::precondition::Seen;
+use super::reboot::{before, boot_id, open};
+use super::shared::Shared;
+use super::trouble::{self, Next};
+use crate::base::Diagnostic;
+use crate::plan::{Member, NodeKind};
+use crate::resource::Read;
+use crate::state::{Entry, Outcome};
+use crate::system::clock;
+use crate::transport::TransportError;
+
+/// Looks whether the power cycle with this number was made.
+pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
+    let node = &shared.plan.nodes[n];
+    let host = node.target.as_ref().map_or("", |target| &*target.name);
+    let finish = looked(shared, n, host).await;
+    if finish.outcome == (Outcome::Done { changed: true }) {
+        shared.note_acted(n);
+    }
+    let _ = shared.finish(node, &finish, None).await;
+    finish
+}
+
+/// What is said of a host that cannot be reached while it waits for its power cycle.
+pub(super) fn may_be_off(problem: Diagnostic) -> Diagnostic {
+    problem.next("it waits for a power cycle, so somebody may have switched it off: see that it is switched on again")
+}
+
+async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
+    let node = &shared.plan.nodes[n].id;
+    let (writer, now) = match boot_id(shared, host).await {
+        Ok(found) => found,
+        Err(unready) => {
+            let outcome = Outcome::Unreachable { reason: unready.reason() };
+            return Finish::told(outcome, may_be_off(unready.told(host, &shared.next)));
+        }
+    };
+    if let Err(lost) = shared.heart.confirm(host, &writer).await {
+        return Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost);
+    }
+    let from = boot_before(shared, n, host).filter(|from| *from != now);
+    let (members, wanted) = before(shared, n);
+    let patience = &shared.context.patience;
+    let mut last = String::new();
+    for turn in 0..patience.looks() {
+        if turn > 0 {
+            clock::pause(patience.settle_poll).await;
+        }
+        match still_open(shared, host, &members, &wanted).await {
+            Ok(Open::Nothing) => return proven(shared, host, from, now),
+            Ok(Open::Waits(_)) if from.is_none() => {
+                return Finish::of(Outcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() });
+            }
+            Ok(Open::Waits(what)) => {
+                let reason = format!("it was rebooted and not switched off, so it waits for its power cycle still: {what}");
+                return Finish::told(Outcome::Held { reason }, only_rebooted(host, &what, &shared.next));
+            }
+            Ok(Open::Differs(what)) if from.is_none() => {
+                return Finish::told(Outcome::Stale { reason: what.clone() }, trouble::stale(node, &what, &shared.next));
+            }
+            Ok(Open::Differs(what)) => last = what,
+            Err(error) => last = error.to_string(),
+        }
+    }
+    let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
+    Finish::told(Outcome::Failed { reason: format!("not as wished after the power cycle: {last}") }, problem)
+}
+
+fn proven(shared: &Shared, host: &str, from: Option<String>, now: String) -> Finish {
+    let Some(from) = from else { return Finish::of(Outcome::Done { changed: false }) };
+    shared.booted(host, now.clone());
+    shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now });
+    (shared.sink)(Event::PowerCycled { host: host.to_owned() });
+    Finish::of(Outcome::Done { changed: true })
+}
+
+/// The boot in which the last step before it was done: in this part of the run, or when that was journalled.
+fn boot_before(shared: &Shared, n: usize, host: &str) -> Option<String> {
+    let earlier = shared.earlier_on_target(n).into_iter().map(|m| &shared.plan.nodes[m]);
+    let steps = earlier.filter(|node| matches!(node.kind, NodeKind::Change { .. }));
+    let finished = |node: &crate::plan::Node| {
+        let status = shared.earlier.nodes.get(&node.id)?;
+        status.outcome.as_ref().is_some_and(Outcome::is_done).then_some(status.finished)
+    };
+    let all: Option<Vec<u64>> = steps.map(finished).collect();
+    match all.and_then(|all| all.into_iter().max()) {
+        Some(last) => shared.earlier.boot_at(host, last).map(str::to_owned),
+        None => shared.host(host).boot_id,
+    }
+}
+
+/// How it stands with what came before the power cycle.
+enum Open {
+    Nothing,
+    /// Everything that differs is mended by the next boot.
+    Waits(String),
+    Differs(String),
+}
+
+async fn still_open(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Open, TransportError> {
+    let answers = shared.connect(host).await?.reader().read(wanted).await?;
+    let open: Vec<Seen> = open(shared, members, &answers).collect();
+    let what = open.iter().map(Seen::what_differs).collect::<Vec<_>>().join("; ");
+    Ok(match open.iter().all(Seen::is_settled) {
+        _ if open.is_empty() => Open::Nothing,
+        true => Open::Waits(what),
+        false => Open::Differs(what),
+    })
+}
+
+/// The host has another boot id, and what was to come with its power cycle did not come.
+fn only_rebooted(host: &str, what: &str, next: &Next) -> Diagnostic {
+    Diagnostic::warning("RW0645", format!("the host was rebooted, and what waits for its power cycle is not in effect: {what}"))
+        .on(format!("host/{host}"))
+        .effect("its NICs run with the settings of before; the rest of the plan on this host waits, and no gate has proven it since")
+        .state("nothing was done to it now; the settings are written and wait in the firmware")
+        .next(format!("switch {host} off and on again: a reboot leaves its cards under power, and they keep what they run with"))
+        .next(format!("then {}", next.resume()))
+}

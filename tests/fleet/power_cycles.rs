@@ -1,0 +1,234 @@
+//! A power cycle is done by hand: the run ends as one that waits, and `resume` proves it and goes on.
+
+use crate::room::{NEVER, Room};
+use jiff::Timestamp;
+use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
+use railwright::apply::steps::steps;
+use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume};
+use railwright::plan::by_hand::released;
+use railwright::report;
+use railwright::resource::Disruption;
+use railwright::spec::window::Window;
+use railwright::state::{Entry, Outcome, run_status};
+use railwright::system::clock::Clock;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+/// A setting that needs a power cycle, a file after it, and a file beside it.
+fn room(hosts: &[&str]) -> Room {
+    let setting = json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" });
+    let room = Room::of(hosts)
+        .wish("file", json!({ "path": "/etc/first", "content": "0\n" }), &[])
+        .wish("firmware_setting", setting, &["file/%2Fetc%2Ffirst"])
+        .wish("file", json!({ "path": "/etc/after", "content": "1\n" }), &["firmware_setting/ens1"]);
+    hosts.iter().for_each(|host| room.host(host, |host| host.firmware.put("ens1", "SRIOV_EN", "0", true)));
+    room
+}
+
+async fn begin(room: &Room) -> ApplyOutcome {
+    apply(&room.plan().await, &room.context, room.sink()).await
+}
+
+async fn go_on(room: &Room) -> ApplyOutcome {
+    room.gate.checked.lock().unwrap().clear();
+    resume(&room.context, Decisions::default(), room.sink()).await
+}
+
+fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
+    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+}
+
+fn waits(outcome: &ApplyOutcome) -> String {
+    outcome.power_cycles.iter().map(|hosts| hosts.join(",")).collect::<Vec<_>>().join(" then ")
+}
+
+fn switch_off_and_on(room: &Room, hosts: &[&str]) {
+    for host in hosts {
+        room.host(host, |host| {
+            host.power_cycle(Duration::ZERO);
+            host.down_until = Duration::ZERO;
+        });
+    }
+}
+
+fn through(room: &Room) -> String {
+    let is_through = |host: &&String| room.host(host, |host| host.disk.text("/etc/after").is_some());
+    room.context.hosts.keys().filter(is_through).cloned().collect::<Vec<_>>().join(",")
+}
+
+fn checked(room: &Room) -> Vec<String> {
+    room.gate.checked.lock().unwrap().clone()
+}
+
+fn stands(room: &Room) -> RolloutStatus {
+    let folder = &room.context.folder;
+    let name = folder.newest_run().unwrap().unwrap();
+    let plan = folder.read_plan(&name).unwrap();
+    let plan = released(&plan).unwrap_or(plan);
+    let run = run_status::fold(&folder.read_journal(&name).unwrap().records);
+    status(&plan, &steps(&plan).unwrap(), &run, false, &Past::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_waits_for_power_cycles_and_goes_on_host_by_host_as_they_are_made() {
+    let room = room(&["a", "b", "c"]);
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*waits(&outcome)), (Ending::Waiting, vec![], "a then b,c"), "{:?}", outcome.outcomes);
+    assert_eq!((checked(&room), through(&room)), (vec!["a after ".to_owned(), "b,c after a".to_owned()], String::new()));
+    for host in ["a", "b", "c"] {
+        room.host(host, |host| assert_eq!((host.boot, &*host.firmware.0["ens1"].settings["SRIOV_EN"].next_boot), (0, "1")));
+    }
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*waits(&outcome), checked(&room)), (Ending::Waiting, "a then b,c", vec![]), "nobody was there yet");
+    switch_off_and_on(&room, &["a"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*waits(&outcome), &*through(&room)), (Ending::Waiting, "b,c", "a"), "{:?}", outcome.problems);
+    assert_eq!(checked(&room), ["a after b,c"], "what followed on it is proven, and the others need no proof again");
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*waits(&outcome), checked(&room)), (Ending::Waiting, "b,c", vec![]));
+    switch_off_and_on(&room, &["c"]);
+    assert_eq!(
+        (waits(&go_on(&room).await), through(&room), checked(&room)),
+        ("b".to_owned(), "a,c".to_owned(), vec!["c after a,b".to_owned()])
+    );
+    switch_off_and_on(&room, &["b"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b,c"));
+    assert_eq!(checked(&room), ["b,c after a,c"], "the whole wave at last");
+    assert_eq!(room.plan().await.nodes, [], "law 1");
+    assert_eq!(codes(&go_on(&room).await), ["RW0623"], "there is nothing to resume");
+    let cycled = room.events.lock().unwrap().iter().filter(|event| matches!(event, Event::PowerCycled { .. })).count();
+    assert_eq!(cycled, 3);
+    let journal = room.context.folder.read_journal(&room.context.folder.newest_run().unwrap().unwrap()).unwrap();
+    let rebooted = journal.records.iter().filter(|record| matches!(record.entry, Entry::Rebooted { .. })).count();
+    assert_eq!(rebooted, 3, "the same proof as after a reboot of ours");
+    ["a", "b", "c"].iter().for_each(|host| room.host(host, |host| assert!(!host.told.contains(&"reboot".to_owned()) && host.boot == 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_waits_for_the_canary_whoever_was_switched_off_first() {
+    let room = room(&["a", "b", "c"]);
+    begin(&room).await;
+    switch_off_and_on(&room, &["b", "c"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*waits(&outcome), &*through(&room)), (Ending::Waiting, "a", ""));
+    let stood = stands(&room);
+    assert_eq!((stood.unavailable.as_str(), stood.unavailable_count), ("b,c", 2), "nobody has proven them since");
+    switch_off_and_on(&room, &["a"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b,c"));
+    assert_eq!(checked(&room), ["a after ", "b,c after a"], "two hosts out by hand do not keep the canary from its turn");
+    assert_eq!(stands(&room).unavailable_count, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reboot_is_no_power_cycle_and_is_told_as_that() {
+    let room = room(&["a", "b"]);
+    begin(&room).await;
+    room.host("a", |host| {
+        host.reboot(Duration::ZERO);
+        host.down_until = Duration::ZERO;
+    });
+    for _ in 0..2 {
+        let outcome = go_on(&room).await;
+        assert_eq!((outcome.ending, codes(&outcome), &*waits(&outcome)), (Ending::Waiting, vec!["RW0645"], "a then b"));
+        assert!(outcome.problems[0].next[0].contains("switch a off and on again"), "{:?}", outcome.problems);
+        assert_eq!(stands(&room).unavailable, "a", "it was down, and no gate has proven it since");
+    }
+    switch_off_and_on(&room, &["a", "b"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_off_is_waited_for_and_counts_as_out_of_service() {
+    let room = room(&["a", "b"]);
+    begin(&room).await;
+    switch_off_and_on(&room, &["a", "b"]);
+    room.host("b", |host| host.down_until = NEVER);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*through(&room)), (Ending::Incomplete, "a"), "{:?}", outcome.outcomes);
+    let told = outcome.problems.iter().find(|problem| problem.subject.as_deref() == Some("host/b")).unwrap();
+    assert!(told.next.iter().any(|next| next.contains("switched it off")), "{told:?}");
+    assert_eq!((stands(&room).unavailable.as_str(), stands(&room).lost.as_str()), ("b", "b"));
+    room.host("b", |host| host.down_until = Duration::ZERO);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_back_as_somebody_else_left_it_is_not_built_upon() {
+    let room = room(&["a"]);
+    begin(&room).await;
+    room.host("a", |host| drop(host.firmware.set("0000:c0:00.0", &[("SRIOV_EN".to_owned(), "0".to_owned())].into())));
+    assert_eq!(codes(&go_on(&room).await), ["RW0610"], "the setting was taken back before anybody switched it off");
+    switch_off_and_on(&room, &["a"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Failed, vec!["RW0618"], ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_fails_after_a_power_cycle_stops_the_hosts_after_it() {
+    let room = room(&["a", "b"]);
+    begin(&room).await;
+    switch_off_and_on(&room, &["a", "b"]);
+    room.gate.bad.lock().unwrap().insert("a".to_owned());
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, &*through(&room)), (Ending::Stopped, "a"), "{:?}", outcome.outcomes);
+    room.gate.bad.lock().unwrap().clear();
+    assert_eq!((go_on(&room).await.ending, &*through(&room)), (Ending::Done, "a,b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollout_status_shows_who_waits() {
+    let room = room(&["a", "b"]);
+    let outcome = begin(&room).await;
+    let stood = stands(&room);
+    assert_eq!(
+        (stood.ending.as_deref(), stood.unavailable_count, stood.power_cycles.clone()),
+        (Some("waiting"), 0, vec!["a".into(), "b".into()])
+    );
+    let hosts: Vec<_> = stood.waves.iter().map(|wave| (wave.wave, wave.hosts.clone())).collect();
+    let of = |state: HostState, host: &str| [(state, host.to_owned())].into();
+    let (done, power) = (HostState::Done, HostState::PowerCycle);
+    assert_eq!(hosts, [(1, of(done, "a")), (2, of(done, "b")), (3, of(power, "a")), (4, of(power, "b"))]);
+    assert!(matches!(stood.waves[1].gate, GateState::Passed { .. }) && stood.waves[2].gate == GateState::Waiting);
+    let now = "2000-01-01T00:00:00Z".parse().unwrap();
+    let fixed = RolloutStatus { run: "r1".into(), who: "ann".into(), machine: "ops".into(), started_at: "earlier".into(), ..stood };
+    insta::assert_snapshot!(report::rollout::screen(&fixed, "inv", now), @r"
+    run      r1 over, waiting, begun by ann on ops at earlier
+    steps    4 of 8 over
+    budget   0 of at most 2 out of service; 0 of 2 lost
+    waits    for a power cycle by hand of a,b (a first)
+    wave     1       a done   gate passed
+    wave     2       b done   gate passed
+    wave     3       a waiting for a power cycle by hand   gate waiting
+    wave     4       b waiting for a power cycle by hand   gate waiting
+
+    next     railwright resume inv
+    ");
+    insta::assert_snapshot!(report::apply::summary(&ApplyOutcome { run: Some("r1".into()), ..outcome.clone() }, outcome.ending, "inv", 0), @r"
+    run r1 waiting: 4 changed, 4 held
+    power cycle, by hand: a,b (a first)
+    next: when a host was switched off and on, railwright resume inv; it tells which still wait
+    ");
+    switch_off_and_on(&room, &["a", "b"]);
+    let outcome = go_on(&room).await;
+    assert!(outcome.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Done { .. })), "{:?}", outcome.outcomes);
+    assert!(stands(&room).waves.iter().all(|wave| matches!(wave.gate, GateState::Passed { .. })), "{:?}", stands(&room).waves);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_power_cycle_that_was_made_is_proven_outside_of_every_window() {
+    let mut room = room(&["a", "b"]);
+    room.rollout.windows = vec![Window { days: vec![], from: "22:00".into(), lasts: "2h".into(), zone: "UTC".into() }];
+    room.rollout.windows_for = Some(Disruption::LinkBlip);
+    room.context.clock = Clock::Set(Arc::new(AtomicI64::new("2026-01-01T12:00:00Z".parse::<Timestamp>().unwrap().as_second())));
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Waiting, vec![]), "nothing that is carried out needs a window");
+    switch_off_and_on(&room, &["a", "b"]);
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b"));
+}
