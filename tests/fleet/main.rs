@@ -7,6 +7,7 @@ mod guards;
 #[path = "../hostile/mod.rs"]
 mod hostile;
 mod laws;
+mod names;
 mod rollout;
 mod room;
 mod runs;
