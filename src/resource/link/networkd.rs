@@ -76,9 +76,10 @@ pub fn follows(name: &str, sections: &[Section<'_>]) -> bool {
         }
     }
     let Some(patterns) = patterns else { return true };
-    let without = patterns.iter().any(|pattern| pattern.starts_with('!'));
+    let without = patterns.iter().filter(|pattern| pattern.starts_with('!')).count();
     let fits = patterns.iter().any(|pattern| matches(pattern.trim_start_matches('!'), name));
-    fits != without
+    // of a list with both, releases of systemd make different things
+    without == 0 && fits || without == patterns.len() && !fits
 }
 
 /// A pattern of a shell with `*` and `?`; one with brackets fits nothing, because nobody is to rely on a guess.

@@ -84,7 +84,9 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
     for follows in ["Name=ens1 rail*", "MACAddress=b8:ce:f6:00:00:01", "Name=!eno*"] {
         assert_eq!(refusal(&netdev(&format!("|[Match]\n|{follows}\n|[Network]\n|Name=x\n"))), "", "{follows}");
     }
-    assert!(refusal(&netdev("|[Match]\n|Name=!rail*\n")).contains("systemd-networkd"));
+    for lost in ["!rail*", "!eno* ens1"] {
+        assert!(refusal(&netdev(&format!("|[Match]\n|Name={lost}\n"))).contains("systemd-networkd"), "{lost}");
+    }
     let netplan = |definition: &str| {
         netdev("").replace("/etc/systemd/network/10-a", "/run/systemd/network/10-netplan-ens1")
             + &format!("\n== netplan-get 0\n|network:\n|  ethernets:\n|    ens1:\n|      addresses: [10.0.0.1/24]\n{definition}")

@@ -89,7 +89,7 @@ fn hardware() {
         ("nics: { model: C, netdev: eth7, naming: { pci: ['0000:3b:00.0'] } }", &[("RW0123", "pci")]),
         ("nics: { model: C, rails: 2, netdev: 'e{rail}', naming: { pci: ['0000:3b:00.0'] } }", &[("RW0123", "pci")]),
         ("nics: { model: C, rails: 2, netdev: 'e{rail}', naming: { pci: ['0000:3b:00.0', '0000:3B:00.0'] } }", &[("RW0123", "pci")]),
-        ("nics: { model: C, netdev: e, naming: { mac: { nobody: ['b8:ce:f6:00:00:01'] } } }", &[("RW0123", "nobody"), ("RW0123", "mac")]),
+        ("nics: { model: C, netdev: e, naming: { mac: { nobody: ['b8:ce:f6:00:00:01'] } } }", &[("RW0123", "mac"), ("RW0123", "nobody")]),
         ("nics: { model: C, netdev: e, naming: { pci: ['0000:3b:00.0'], mac: { nobody: ['b8:ce:f6:00:00:01'] } } }", &[("RW0123", "mac")]),
     ] {
         check(&group(keys), expected);
