@@ -7,7 +7,7 @@ use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
 use crate::solve::{Answer, Answers};
-use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, NicFirmware, NodeGroup, RdmaStack, Tuning};
+use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
@@ -78,6 +78,11 @@ pub struct HostNames {
     pub labels: BTreeMap<String, String>,
     /// The RDMA NICs, one a rail.
     pub rails: Vec<RailNames>,
+    /// The NICs that get names: the PCI address or MAC address of each rail.
+    pub named_nics: Vec<String>,
+    /// How RDMA devices are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_naming: Option<RdmaNaming>,
     /// True when the RDMA devices are made of plain Ethernet ones by software.
     pub soft_roce: bool,
 }
@@ -171,6 +176,9 @@ pub struct RailNames {
     /// Settings of its firmware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firmware: Option<NicFirmware>,
+    /// The PCI address or MAC address of the NIC that gets the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
 }
 
 /// One package repository.
@@ -247,6 +255,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
         address: rail.address.clone(),
         model: rail.model.clone(),
         firmware: rail.firmware.clone(),
+        nic: rail.device.clone(),
     };
     Names {
         cluster: loaded.spec.cluster.clone(),
@@ -273,6 +282,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
             iommu: group.iommu,
             labels: group.labels.clone(),
             rails: host.netdevs.iter().map(rail).collect(),
+            named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
+            rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
             soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
         },
         repositories: repositories.to_vec(),
@@ -308,6 +319,8 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "chosen", "rdma_stack", ..] => format!("{group}.rdma_stack.version"),
         ["host", "chosen", part, ..] => format!("{group}.gpu.{part}"),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
+        ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
+        ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
         ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
         ["host", "rails", ..] => format!("{group}.nics"),

@@ -189,7 +189,9 @@ impl OfHost<'_> {
             out.digests.insert(module.name.clone(), module.digest.clone());
         }
         let drafts = std::mem::take(&mut self.drafts);
-        for (wish, why) in merge::wishes(drafts, &self.made, modules, self.found, &self.host.name) {
+        let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, &self.host.name);
+        super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
+        for (wish, why) in wishes {
             out.why.insert(wish.address.clone(), why);
             out.wishes.push(wish);
         }

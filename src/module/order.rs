@@ -5,6 +5,7 @@ use super::compile::Module;
 use super::manifest::Noted;
 use crate::base::{Address, Diagnostic, suggest};
 use crate::graph::{Cycle, Graph};
+use crate::resource::Wish;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
@@ -94,6 +95,22 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
                 let id = |index: usize| &module.resources[index].entry.id.text;
                 module.at(error, edge.because.node, format!("`{}` comes after `{}`", id(edge.from), id(edge.to)))
             }));
+        }
+    }
+}
+
+/// What is about a netdev that gets its name by a wish comes after that wish: until then there may be none of this name. A VLAN
+/// counts by what it sits on.
+pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
+    let wishes: Vec<&mut Wish> = wishes.collect();
+    let named = wishes.iter().filter(|wish| wish.kind == "netdev_name");
+    let named: BTreeMap<String, Address> = named.map(|wish| (wish.address.name().to_owned(), wish.address.clone())).collect();
+    for wish in wishes.into_iter().filter(|wish| wish.kind != "netdev_name" && !named.is_empty()) {
+        let key = wish.text("key").filter(|_| wish.kind == "sysctl").and_then(|key| key.split_once(".conf.")?.1.rsplit_once('.'));
+        let netdev = key.map(|(netdev, _)| netdev).or_else(|| wish.text("netdev"));
+        let first = netdev.and_then(|netdev| named.get(netdev).or_else(|| named.get(netdev.split('.').next()?)));
+        if let Some(first) = first.filter(|first| !wish.after.contains(first)) {
+            wish.after.push(first.clone());
         }
     }
 }

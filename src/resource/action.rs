@@ -89,6 +89,8 @@ pub enum Action {
     UpdateBootLoader,
     /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
     SetKernelArgument { argument: String, present: bool },
+    /// Has the initial RAM disks of all kernels made anew (`update-initramfs`, `dracut`).
+    UpdateInitialRamDisks,
     /// Reads the package lists anew, of one of our repositories or of all.
     RefreshPackages { manager: PackageManager, repository: Option<String> },
     /// Removes the lists that were fetched from one of our repositories.
@@ -221,7 +223,7 @@ impl Action {
             Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. } => 1800,
             Action::BuildModule { .. } => 2700,
             Action::FetchModuleSource { .. } => 900,
-            Action::UpdateBootLoader => 600,
+            Action::UpdateBootLoader | Action::UpdateInitialRamDisks => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
         }
@@ -244,6 +246,7 @@ impl Action {
             Action::SetSysctl { key, value } => super::sysctl::script::set_script(key, value),
             Action::UpdateBootLoader => super::kernel_parameter::script::update_script(),
             Action::SetKernelArgument { argument, present } => super::kernel_parameter::script::argument_script(argument, *present),
+            Action::UpdateInitialRamDisks => super::netdev_name::script::update_script(),
             Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
                 super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
             }

@@ -94,12 +94,12 @@ pub struct Watch {
 }
 
 impl Assessment {
-    /// What the wish needs is not there: it comes with the step that the wish names under `known_after`, which may then come to
-    /// need these actions; else something is wrong.
+    /// What the wish needs is not there: it comes with the step that the wish names under `known_after`, or with the name that its
+    /// netdev gets first, and may then come to need these actions; else something is wrong.
     pub fn wait_or_refuse(&mut self, wish: &Wish, announced: &[&str], reason: impl FnOnce() -> String) {
-        match wish.text("known_after") {
+        match wish.text("known_after").map(str::to_owned).or_else(|| wish.naming()) {
             Some(step) => {
-                self.known_after = Some(step.to_owned());
+                self.known_after = Some(step);
                 self.announced = announced.iter().map(|word| (*word).to_owned()).collect();
             }
             None => self.refusal = Some(reason()),

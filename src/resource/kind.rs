@@ -82,6 +82,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::link::Link,
         &super::link_ecn::LinkEcn,
         &super::link_qos::LinkQos,
+        &super::netdev_name::NetdevName,
         &super::package::Package,
         &super::package_repository::PackageRepository,
         &super::pci_setting::PciSetting,

@@ -28,6 +28,7 @@ pub mod kind;
 pub mod link;
 pub mod link_ecn;
 pub mod link_qos;
+pub mod netdev_name;
 pub mod observation;
 pub mod package;
 pub mod package_repository;

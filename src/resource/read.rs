@@ -40,6 +40,8 @@ pub enum Read {
     Link { netdev: String },
     /// Which network manager owns a netdev, and what its configuration says.
     LinkManager { netdev: String },
+    /// The names of netdevs, and what gives the one at a PCI address or with a MAC address its name; `name` is the one wished for.
+    NetdevName { device: String, name: String },
     /// PFC, ETS and DSCP map of a netdev.
     LinkQos { netdev: String },
     /// Who reacts to ECN on a netdev: the driver's files below its `ecn`.
@@ -80,6 +82,7 @@ impl Read {
             Read::Boot => "boot".to_owned(),
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
+            Read::NetdevName { device, name } => format!("netdev_name:{name}:{device}"),
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
             Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
@@ -118,6 +121,7 @@ impl Read {
             Read::Boot => super::kernel_parameter::script::read_script(),
             Read::Link { netdev } => super::link::state::read_script(netdev),
             Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
+            Read::NetdevName { device, name } => super::netdev_name::script::read_script(device, name),
             Read::Host => super::host::read_script(),
             Read::Hardware => super::hardware::script::read_script(),
             Read::CageModules => super::hardware::script::modules_script(),
@@ -151,6 +155,7 @@ impl Read {
             Read::Sysctl { key } => super::sysctl::script::needs(key),
             Read::Boot => super::kernel_parameter::script::needs(),
             Read::LinkManager { netdev } => super::link::owner::needs(netdev),
+            Read::NetdevName { .. } => super::netdev_name::script::needs(),
             Read::RepositoryLists { manager, .. } => super::package_repository::script::needs(*manager),
             Read::Packages { .. } => super::package::script::needs(),
             Read::KernelModule { .. } => super::kernel_module::script::needs(),

@@ -90,6 +90,11 @@ impl Wish {
         Digest::of(&(&self.kind, &self.body))
     }
 
+    /// The resource that gives its netdev the name first, as `netdev_name/rail0`, where it comes after one.
+    pub fn naming(&self) -> Option<String> {
+        self.after.iter().find(|after| after.kind() == "netdev_name").map(|after| format!("netdev_name/{}", after.name()))
+    }
+
     /// A text field of the body.
     pub fn text(&self, field: &str) -> Option<&str> {
         self.body.get(field).and_then(Value::as_str)

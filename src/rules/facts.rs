@@ -5,7 +5,7 @@
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Nics, NodeGroup, RdmaStack, Rollout, Switch, Tuning,
+    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch, Tuning,
 };
 use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
@@ -177,6 +177,9 @@ pub struct NicFacts {
     pub one_subnet: bool,
     /// The settings of their firmware that the spec has values for, as texts.
     pub firmware: BTreeMap<String, String>,
+    /// How their RDMA devices are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_naming: Option<RdmaNaming>,
     /// The model's row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<NicRow>,
@@ -344,6 +347,7 @@ fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
             .flat_map(|firmware| &firmware.settings)
             .map(|(name, value)| (name.clone(), text_of(value)))
             .collect(),
+        rdma_naming: nics.naming.as_ref().and_then(|naming| naming.rdma),
         one_subnet: distinct.len() < networks.len(),
         row: catalog.nic.get(&nics.model).cloned(),
     }

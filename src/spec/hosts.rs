@@ -32,6 +32,8 @@ pub struct Rail {
     pub model: String,
     /// Settings of its firmware.
     pub firmware: Option<NicFirmware>,
+    /// The PCI address or MAC address whose netdev gets the name, if the spec names one.
+    pub device: Option<String>,
 }
 
 /// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open here, so that
@@ -61,7 +63,7 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
     let names = expand(&group.name)?;
     let host = |(offset, name): (usize, String)| {
         let index = first_index + offset;
-        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, index));
+        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, &name, index));
         let ssh = host_ssh(&name, index, &group.ssh, cluster);
         Host { name, index, group: group_index, netdevs, ssh }
     };
@@ -71,13 +73,15 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
 /// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is not unfolded.
 pub const RAILS_MAX: u32 = 32;
 
-fn rails(nics: &Nics, index: usize) -> Vec<Rail> {
+fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
+    let devices = nics.naming.as_ref().map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
     let rail = |rail: u32| Rail {
         rail,
         netdev: fill(&nics.netdev, &[("rail", u64::from(rail))]),
         address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
         model: nics.model.clone(),
         firmware: nics.firmware.clone(),
+        device: devices.and_then(|devices| devices.get(rail as usize)).map(|device| device.to_ascii_lowercase()),
     };
     (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
 }

@@ -7,6 +7,7 @@ mod guards;
 #[path = "../hostile/mod.rs"]
 mod hostile;
 mod laws;
+mod names;
 mod power_cycles;
 mod rollout;
 mod room;

@@ -11,6 +11,7 @@ mod ecn;
 mod files;
 mod firmware;
 mod hostile;
+mod names;
 mod packages;
 mod pci;
 mod repositories;

@@ -8,7 +8,8 @@ mod rig;
 
 use machine::{differences, loop_law, wish};
 use railwright::resource::link::{Link, Owner, owner};
-use railwright::resource::{Kind as _, Read};
+use railwright::resource::netdev_name::keyed::{Keyed, keyed};
+use railwright::resource::{Kind as _, Read, sections};
 use rig::with_manager;
 use serde_json::json;
 
@@ -97,6 +98,32 @@ fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
     let read = Read::LinkManager { netdev: "ens1".to_owned() };
     let answers = machine.read(std::slice::from_ref(&read));
     assert_eq!(owner(&answers, "ens1"), Ok(Owner::Nobody { networkd_runs: false }), "{}", answers.output(&read).unwrap().1);
+}
+
+/// The configuration of each manager, as it is and once it is about more than the old name.
+#[test]
+fn a_configuration_that_goes_by_a_name_is_told_from_one_that_follows() {
+    for (manager, says, mend) in [
+        ("networkd", "add rail0 to its Name=", "sed -i 's/^Name=ens1/& rail0/' /etc/systemd/network/10-ens1.network; networkctl reload"),
+        ("netplan", "netplan's definition `rail0`", "sed -i 's/match: .*/match: {name: \"*\"}/' /etc/netplan/01-box.yaml"),
+        (
+            "networkmanager",
+            "is bound to the name ens1",
+            "nmcli connection modify uuid a9a181c3-23e5-4b71-9fd8-148de69d2d06 connection.interface-name new0",
+        ),
+        ("ifupdown", "knows it as ens1 only", "printf 'iface new0 inet static\\n    address 10.0.0.1/24\\n' >>/etc/network/interfaces"),
+    ] {
+        let Some(machine) = with_manager("a_configuration_that_goes_by_a_name_is_told_from_one_that_follows", manager) else { return };
+        let name = if manager == "networkd" { "rail0" } else { "new0" };
+        let told = || {
+            let read = Read::LinkManager { netdev: "ens1".to_owned() };
+            let answers = machine.read(std::slice::from_ref(&read));
+            keyed("ens1", name, &sections::parse(answers.output(&read).unwrap().1))
+        };
+        assert!(matches!(told(), Ok(Keyed::Loses(words)) if words.contains(says)), "{manager}: {:?}", told());
+        machine.sh(mend);
+        assert_eq!(told(), Ok(Keyed::Follows), "{manager}");
+    }
 }
 
 #[test]

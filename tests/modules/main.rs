@@ -12,6 +12,7 @@
 mod inventories;
 mod lint;
 mod planned;
+mod rdma_names;
 mod say;
 mod together;
 

@@ -24,6 +24,8 @@ pub struct Stanzas {
     pub mtu_at: Vec<(String, u32)>,
     /// `/etc/network/interfaces` reads `interfaces.d`.
     pub reads_folder: bool,
+    /// Every netdev that has a stanza in some file.
+    pub names: Vec<String>,
     /// A line other than ours sets it up at boot or hot-plug.
     pub set_up_elsewhere: bool,
 }
@@ -49,7 +51,10 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
                     stanzas.mtu_at.extend(words.get(1).and_then(|m| m.parse().ok()).map(|m| (section.rest.to_owned(), m)))
                 }
                 ("mtu", _) => {}
-                ("iface", _) => inside = words.get(1) == Some(&netdev),
+                ("iface", _) => {
+                    inside = words.get(1) == Some(&netdev);
+                    stanzas.names.extend(words.get(1).map(|name| (*name).to_owned()));
+                }
                 ("source" | "source-directory", _) => {
                     inside = false;
                     stanzas.reads_folder |= words.iter().skip(1).any(|word| reads_folder(word, netdev));

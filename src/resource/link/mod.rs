@@ -37,7 +37,6 @@ pub(super) struct Body {
     pub(super) up: Option<bool>,
     pub(super) addresses: Vec<IpNet>,
     pub(super) exclusive: bool,
-    pub(super) known_after: Option<String>,
 }
 
 impl Body {
@@ -115,7 +114,7 @@ impl Kind for Link {
                 attributes: attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
                 ..Assessment::default()
             },
-            Ok(None) => absent(&body, answers),
+            Ok(None) => absent(&body, wish, answers),
             Ok(Some(state)) => judge(&body, wish, state, owner(answers, &body.netdev)),
         }
     }
@@ -154,25 +153,17 @@ fn attributes(body: &Body, persisted: &Reading, running: &Reading) -> std::colle
 }
 
 /// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
-fn absent(body: &Body, answers: &Answers) -> Assessment {
+fn absent(body: &Body, wish: &Wish, answers: &Answers) -> Assessment {
     let reason = format!("there is no netdev {}", body.netdev);
     let mut assessment = Assessment { attributes: attributes(body, &Reading::Unknown(reason), &Reading::Absent), ..Assessment::default() };
-    if let Some(step) = &body.known_after {
-        assessment.known_after = Some(step.clone());
-        assessment.announced = announced();
-        return assessment;
-    }
-    let others = other_netdevs(answers, &body.netdev).join(", ");
-    assessment.refusal = Some(format!(
-        "there is no netdev {} (there are: {others}); its driver is not loaded, or the driver gives it another name",
-        body.netdev
-    ));
+    assessment.wait_or_refuse(wish, &ANNOUNCED, || {
+        let others = other_netdevs(answers, &body.netdev).join(", ");
+        format!("there is no netdev {} (there are: {others}); its driver is not loaded, or the driver gives it another name", body.netdev)
+    });
     assessment
 }
 
-fn announced() -> Vec<String> {
-    ["modify_connection", "reload_link", "set_interfaces_mtu", "set_link", "write_file"].map(str::to_owned).to_vec()
-}
+const ANNOUNCED: [&str; 5] = ["modify_connection", "reload_link", "set_interfaces_mtu", "set_link", "write_file"];
 
 fn judge(body: &Body, wish: &Wish, state: LinkState, owner: Result<Owner, String>) -> Assessment {
     let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
@@ -189,7 +180,7 @@ fn judge(body: &Body, wish: &Wish, state: LinkState, owner: Result<Owner, String
     match obstacle(body, wish, &found.state) {
         Some(Obstacle::ParentFirst(parent)) => {
             assessment.known_after = Some(format!("link/{parent}"));
-            assessment.announced = announced();
+            assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
         }
         Some(Obstacle::Never(reason)) => assessment.refusal = Some(reason),
         None => mend(body, &found, &mut assessment),

@@ -1,5 +1,6 @@
 //! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the definition.
 
+use super::networkd;
 use super::owner::{self, Before, Handle, Intent, Persisted, View};
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
@@ -30,6 +31,21 @@ pub fn view(id: &str, sections: &[Section<'_>]) -> Result<View, String> {
     let others = Persisted { addresses: owner::without(&merged.addresses, &ours.addresses), ..merged.clone() };
     let handle = Handle::Netplan { id: id.to_owned(), section };
     Ok(View { manager: NetworkManagerKind::Netplan, merged, others, own, handle })
+}
+
+/// True where the definition finds its netdev under this name too, or another one does.
+pub fn follows(id: &str, section: &str, name: &str, sections: &[Section<'_>]) -> bool {
+    let text = find(sections, "netplan-get").map(Section::text).unwrap_or_default();
+    let merged = definitions(&text).unwrap_or_default();
+    let all = merged.get(section).and_then(Value::as_object);
+    all.into_iter().flatten().any(|(other, definition)| {
+        let field = |key: &str| definition.get(key).filter(|value| !value.is_null());
+        match (field("set-name").and_then(Value::as_str), field("match")) {
+            (Some(set), _) => set == name,
+            (None, None) => other == name,
+            (None, Some(by)) => by.get("name").and_then(Value::as_str).map_or(other == id, |pattern| networkd::matches(pattern, name)),
+        }
+    })
 }
 
 fn definitions(text: &str) -> Result<Map<String, Value>, String> {

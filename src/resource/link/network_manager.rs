@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub const READ: &str = r#"nd="$R/run/NetworkManager/devices/$i"; p=
 if [ -f "$nd" ]; then text nm-device "$nd"; u=$(sed -n 's/^connection-uuid=//p' "$nd"); case "$u" in *[!0-9a-fA-F-]*) u=;; esac
 if [ -n "$u" ]; then
-said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses connection show "$u"
+said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,connection.interface-name,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses connection show "$u"
 p=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
 case $p in /etc/*|/usr/*) ;; *) has "$R$p";; esac
 printf '\n== nm-file %s\n' "$p"; grep -E '^(external|nm-generated|volatile)=' "$R$p" 2>/dev/null | sed 's/^/|/'
@@ -50,6 +50,12 @@ impl Connection {
     fn addresses(&self, family: &str) -> Vec<IpNet> {
         self.value(&format!("{family}.addresses")).split(',').filter_map(|text| text.trim().parse().ok()).collect()
     }
+}
+
+/// True where the connection also takes a netdev of this name.
+pub fn follows(connection: &Connection, name: &str) -> bool {
+    let bound = connection.value("connection.interface-name");
+    bound.is_empty() || bound == name
 }
 
 /// The netplan definition behind the active connection.

@@ -5,6 +5,7 @@ use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::sections::{Section, find};
 use ipnet::IpNet;
+use std::collections::BTreeSet;
 
 /// networkd writes what it did to `/run/systemd/netif/links/<ifindex>`; reading that starts nothing, while `networkctl`
 /// asks over D-Bus, which would start a networkd that is installed but not meant to run. Drop-ins count in the order of
@@ -58,6 +59,41 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
     let merged = merge(parts.iter().copied());
     let others = merge(parts.iter().copied().filter(|part| part.path() != path));
     Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted } })
+}
+
+/// True where the file that networkd applied finds its netdev under this name too: by something else, or by a pattern
+/// that fits (systemd.network(5), section [Match]).
+pub fn follows(name: &str, sections: &[Section<'_>]) -> bool {
+    let mut heading = "";
+    let mut patterns: Option<Vec<&str>> = None;
+    for line in sections.iter().filter(|s| matches!(s.word, "network-file" | "network-drop-in")).flat_map(|s| &s.lines) {
+        match line.trim().split_once('=') {
+            None if line.trim().starts_with('[') => heading = line.trim(),
+            Some((key, value)) if heading == "[Match]" && key.trim() == "Name" => {
+                patterns.get_or_insert_default().extend(value.split_whitespace())
+            }
+            _ => {}
+        }
+    }
+    let Some(patterns) = patterns else { return true };
+    let without = patterns.iter().filter(|pattern| pattern.starts_with('!')).count();
+    let fits = patterns.iter().any(|pattern| matches(pattern.trim_start_matches('!'), name));
+    // of a list with both, releases of systemd make different things
+    without == 0 && fits || without == patterns.len() && !fits
+}
+
+/// A pattern of a shell with `*` and `?`; one with brackets fits nothing, because nobody is to rely on a guess.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    let mut reached: BTreeSet<usize> = [0].into();
+    for wanted in pattern.chars() {
+        reached = match wanted {
+            '*' => reached.first().map(|first| (*first..=name.len()).collect()).unwrap_or_default(),
+            '?' => reached.iter().map(|at| at + 1).filter(|at| *at <= name.len()).collect(),
+            letter => reached.iter().filter(|at| name.get(**at) == Some(&letter)).map(|at| at + 1).collect(),
+        };
+    }
+    reached.contains(&name.len())
 }
 
 /// The values of several files, later ones over earlier ones. Addresses only add up: networkd 252 does not take an empty

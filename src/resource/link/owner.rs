@@ -72,16 +72,14 @@ pub enum Owner {
     Nobody { networkd_runs: bool },
 }
 
+/// Reads what the managers say about the netdev `$n`, whose index is `$i`.
+pub fn reads() -> String {
+    [networkd::READ, network_manager::READ, netplan::READ, ifupdown::READ].concat()
+}
+
 /// All that the managers say about a netdev.
 pub fn read_script(netdev: &str) -> String {
-    format!(
-        "{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}{}{}{}exit 0\n",
-        sh(netdev),
-        networkd::READ,
-        network_manager::READ,
-        netplan::READ,
-        ifupdown::READ,
-    )
+    format!("{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}exit 0\n", sh(netdev), reads())
 }
 
 /// netplan's files are 0600 and what it renders for networkd is 0640 (netplan 0.106.1); the interfaces of ifupdown may be.
@@ -100,14 +98,18 @@ pub fn needs(netdev: &str) -> Vec<Need> {
 /// Who owns the netdev, from the answers.
 pub fn owner(answers: &Answers, netdev: &str) -> Result<Owner, String> {
     let (_, out) = answers.output(&Read::LinkManager { netdev: netdev.to_owned() })?;
-    let sections = sections::parse(out);
-    let found = match networkd::rendered_by_netplan(&sections).or_else(|| network_manager::rendered_by_netplan(&sections)) {
-        Some(id) => Some(netplan::view(&id, &sections)?),
-        None => first_of(netdev, &sections)?,
+    owner_in(&sections::parse(out), netdev)
+}
+
+/// The same from the parts of an answer.
+pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String> {
+    let found = match networkd::rendered_by_netplan(sections).or_else(|| network_manager::rendered_by_netplan(sections)) {
+        Some(id) => Some(netplan::view(&id, sections)?),
+        None => first_of(netdev, sections)?,
     };
     Ok(match found {
         Some(view) => Owner::Managed(Box::new(view)),
-        None => Owner::Nobody { networkd_runs: sections::find(&sections, "networkd-state").is_some() },
+        None => Owner::Nobody { networkd_runs: sections::find(sections, "networkd-state").is_some() },
     })
 }
 

@@ -94,7 +94,11 @@ impl Kind for Sysctl {
             assessment.refusal =
                 later.map(|e| format!("{} sets {key} to {} and is read after our file; change or remove that line first", e.file, e.value));
         }
-        if found.running != wanted {
+        if let (Reading::Absent, Some(step)) = (&found.running, wish.naming()) {
+            assessment.known_after = Some(step);
+            assessment.announced = ["set_sysctl", "write_file"].map(str::to_owned).to_vec();
+            assessment.actions.clear();
+        } else if found.running != wanted {
             assessment.actions.push(Action::SetSysctl { key: key.to_owned(), value });
         }
         let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.persisted).and(Plane::Running, wanted, found.running);

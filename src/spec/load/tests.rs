@@ -193,6 +193,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                     ),
                     model: "C",
                     firmware: None,
+                    device: None,
                 },
                 Rail {
                     rail: 1,
@@ -202,6 +203,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                     ),
                     model: "C",
                     firmware: None,
+                    device: None,
                 },
             ],
             ssh: HostSsh {

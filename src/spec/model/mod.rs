@@ -9,8 +9,8 @@ mod operation;
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use node::{
-    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour, RdmaStack, Ssh,
-    TakesEffect, Tuning,
+    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,
+    RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,
 };
 pub use operation::{Acceptance, Drift, Rollout, Rules, Verify, Waiver};
 

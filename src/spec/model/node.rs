@@ -267,6 +267,38 @@ pub struct Nics {
     /// Settings of the NICs' firmware (nvconfig); left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<NicFirmware>,
+    /// What the NICs are to be named at boot; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub naming: Option<Naming>,
+}
+
+/// Names of NICs that stay whatever driver comes. The netdev of each rail gets the name that `netdev` says, with the next boot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Naming {
+    /// The PCI address of each rail, in their order, such as `0000:3b:00.0`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pci: Vec<String>,
+    /// Or the MAC address of each rail, in their order, by host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mac: BTreeMap<String, Vec<String>>,
+    /// How RDMA devices are named; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaNaming>,
+}
+
+/// The policies of rdma-core for the names of RDMA devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RdmaNaming {
+    /// As the driver names them: `mlx5_0`.
+    Kernel,
+    /// By the place on the PCI bus: `rocep193s0f0`.
+    Pci,
+    /// By the GUID: `rocex0c42a103001a2b3c`.
+    Guid,
+    /// By the number on the board, else by the place on the PCI bus: what rdma-core does by itself.
+    Fallback,
 }
 
 /// Settings of the firmware of NVIDIA's NICs, in the words of `mlxconfig`.

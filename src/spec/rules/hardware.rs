@@ -1,6 +1,6 @@
 //! What a group says about its machines: operating system, GPUs, NICs.
 
-use super::{Checker, error, is_one_word, shown};
+use super::{Checker, error, is_one_word, naming, shown};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::spec::hosts::{RAILS_MAX, placeholders};
@@ -36,7 +36,7 @@ pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
         check_gpu(checker, &format!("{at}.gpu"), gpu);
     }
     if let Some(nics) = &group.nics {
-        check_nics(checker, &format!("{at}.nics"), nics);
+        check_nics(checker, &format!("{at}.nics"), nics, group);
     }
 }
 
@@ -147,7 +147,7 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
     checker.find(&format!("{at}.{path}"), label, error("RW0122", message, effect, fix));
 }
 
-fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics) {
+fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGroup) {
     let effect = "no link of these hosts would be set up";
     let rails = nics.rails.unwrap_or(1);
     if !(1..=RAILS_MAX).contains(&rails) {
@@ -186,6 +186,9 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics) {
     }
     if let Some(firmware) = &nics.firmware {
         check_firmware(checker, &format!("{at}.firmware"), firmware);
+    }
+    if let Some(naming) = &nics.naming {
+        naming::check(checker, &format!("{at}.naming"), nics, naming, group);
     }
 }
 

@@ -81,6 +81,16 @@ fn hardware() {
         ("nics: { model: C, netdev: e, firmware: { settings: { sriov_en: 1 } } }", &[("RW0123", "settings")]),
         ("nics: { model: C, netdev: e, firmware: { settings: { SRIOV_EN: 1 x } } }", &[("RW0123", "1 x")]),
         ("nics: { model: C, netdev: e, firmware: { settings: { SRIOV_EN: 1, LINK_TYPE_P1: ETH, UCTX_EN: true } } }", &[]),
+        ("nics: { model: C, netdev: e, naming: {} }", &[("RW0123", "naming")]),
+        ("nics: { model: C, netdev: e, naming: { rdma: kernel } }", &[]),
+        ("nics: { model: C, netdev: e, naming: { pci: ['0000:3B:00.0'] } }", &[]),
+        ("nics: { model: C, netdev: e, naming: { pci: ['3b:00.0'] } }", &[("RW0123", "pci")]),
+        ("nics: { model: C, netdev: e, naming: { pci: ['b8:ce:f6:00:00:01'] } }", &[("RW0123", "pci")]),
+        ("nics: { model: C, netdev: eth7, naming: { pci: ['0000:3b:00.0'] } }", &[("RW0123", "pci")]),
+        ("nics: { model: C, rails: 2, netdev: 'e{rail}', naming: { pci: ['0000:3b:00.0'] } }", &[("RW0123", "pci")]),
+        ("nics: { model: C, rails: 2, netdev: 'e{rail}', naming: { pci: ['0000:3b:00.0', '0000:3B:00.0'] } }", &[("RW0123", "pci")]),
+        ("nics: { model: C, netdev: e, naming: { mac: { nobody: ['b8:ce:f6:00:00:01'] } } }", &[("RW0123", "mac"), ("RW0123", "nobody")]),
+        ("nics: { model: C, netdev: e, naming: { pci: ['0000:3b:00.0'], mac: { nobody: ['b8:ce:f6:00:00:01'] } } }", &[("RW0123", "mac")]),
     ] {
         check(&group(keys), expected);
     }

@@ -9,6 +9,7 @@ use super::guards::Armed;
 use super::links::Links;
 use super::loader::{Keeper, Loader};
 use super::modules::Kernel;
+use super::names::Names;
 use super::packages::Packages;
 use super::pci::Pci;
 use super::steps::Running;
@@ -63,6 +64,8 @@ pub struct Host {
     pub units: Units,
     /// Netdevs.
     pub links: Links,
+    /// Their names.
+    pub names: Names,
     /// The firmware of the NICs below them.
     pub firmware: Firmware,
     /// PCI functions and interrupts.
@@ -121,6 +124,7 @@ impl Host {
             packages: Packages::of(PackageManager::Apt),
             units: Units::default(),
             links: Links::default(),
+            names: Names::default(),
             firmware: Firmware::default(),
             pci: Pci::default(),
             probes: BTreeMap::new(),
@@ -191,6 +195,7 @@ impl Host {
             Read::Boot => self.loader.read(&self.disk),
             Read::Link { netdev } => self.links.read(netdev),
             Read::LinkManager { netdev } => self.links.read_manager(netdev, &self.disk),
+            Read::NetdevName { device, name } => self.names.read(device, name, &self.links, &self.disk),
             Read::Command { script } => match self.probes.get(script) {
                 Some(path) => self.disk.text(path).map_or((1, String::new()), |text| (0, text)),
                 None => (127, String::new()),
@@ -247,6 +252,10 @@ impl Host {
             Action::LoadModule { name, parameters } => self.kernel.load(name, parameters, self.release(), &self.disk),
             Action::UnloadModule { name } => self.kernel.unload(name),
             Action::UpdateBootLoader => self.loader.update(&self.disk),
+            Action::UpdateInitialRamDisks => {
+                self.names.update(&self.disk);
+                Ok(())
+            }
             Action::SetKernelArgument { argument, present } => self.loader.set_argument(argument, *present),
             Action::ReloadSystemd => {
                 self.units.reload(&self.disk);
@@ -305,6 +314,7 @@ impl Host {
         let release = self.release();
         self.kernel.boot(release, &self.disk);
         self.units.boot(&self.disk);
+        self.names.boot(&self.disk, &mut self.links, &mut self.ssh_netdev);
         self.links.boot(&self.disk);
         self.firmware.boot(false);
         self.pci.boot(&self.disk);

@@ -14,6 +14,7 @@ pub mod host;
 pub mod links;
 pub mod loader;
 pub mod modules;
+pub mod names;
 pub mod pace;
 pub mod packages;
 pub mod pci;

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(crate::laws::config())]
 
     #[test]
-    fn law_9_no_answer_panics(lines in proptest::collection::vec((0usize..54, "[ -~\t]{0,20}"), 0..30), code in -1i32..130, status in 0u8..6) {
+    fn law_9_no_answer_panics(lines in proptest::collection::vec((0usize..60, "[ -~\t]{0,20}"), 0..30), code in -1i32..130, status in 0u8..6) {
         let out: String = lines.iter().map(|(n, rest)| format!("{}{rest}\n", PIECES.get(*n).copied().unwrap_or_default())).collect();
         let status = match status {
             0 => AnswerStatus::TimedOut,
@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 50] = [
+const PIECES: [&str; 56] = [
     "644 root root 3 regular file",
     "folder /",
     "running\t",
@@ -99,6 +99,12 @@ const PIECES: [&str; 50] = [
     "online 0-7",
     "irq\t41\t0-7\t",
     "mode 444 /proc/irq/41/smp_affinity_list",
+    "netdev eth7 0000:3b:00.0 b8:ce:f6:00:00:01 -",
+    "\n== udev",
+    "\n== rules",
+    "|/etc/udev/rules.d/7.rules:NAME=\"",
+    "\n== link-file /x",
+    "|Name=",
 ];
 
 /// A wish of every kind.
@@ -123,6 +129,7 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("pci_setting", json!({ "netdev": "eth1", "max_read_request": 4096 })),
         ("pci_setting", json!({ "netdevs": ["eth1"], "acs": "off" })),
         ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
+        ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),
         ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
     ]
 }
@@ -204,6 +211,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::Modified { paths: vec![own(), own()] },
         Read::Link { netdev: own() },
         Read::LinkManager { netdev: own() },
+        Read::NetdevName { device: own(), name: own() },
         Read::LinkQos { netdev: own() },
         Read::Configfs { path: own() },
         Read::LinkEcn { netdev: own() },

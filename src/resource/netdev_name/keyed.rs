@@ -1,0 +1,54 @@
+//! By what a manager's configuration finds a netdev: one that goes by its name loses it, and its addresses, when the name changes.
+
+use crate::resource::link::owner::{Handle, Owner, View, owner_in};
+use crate::resource::link::{netplan, network_manager, networkd};
+use crate::resource::sections::Section;
+
+/// What becomes of a netdev's configuration under its new name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Keyed {
+    /// It is found as before.
+    Follows,
+    /// Nobody has any.
+    Nobody,
+    /// It is not found any more: in words, with what would mend that.
+    Loses(String),
+}
+
+/// The same from the answer; the error fits after "unknown:".
+pub fn keyed(old: &str, new: &str, sections: &[Section<'_>]) -> Result<Keyed, String> {
+    let Owner::Managed(view) = owner_in(sections, old)? else { return Ok(Keyed::Nobody) };
+    Ok(match how(&view, old, new, sections) {
+        None => Keyed::Follows,
+        Some(words) => Keyed::Loses(words),
+    })
+}
+
+fn how(view: &View, old: &str, new: &str, sections: &[Section<'_>]) -> Option<String> {
+    match &view.handle {
+        Handle::Netplan { id, section } => match netplan::follows(id, section, new, sections) {
+            true => None,
+            false => Some(format!(
+                "netplan's definition `{id}` finds it by the name {old}: give the definition `match: {{ macaddress: ... }}` without `set-name`"
+            )),
+        },
+        Handle::Networkd { path, adopted } => match *adopted || networkd::follows(new, sections) {
+            true => None,
+            false => Some(format!(
+                "the file of systemd-networkd that {path} belongs to finds it by the name {old}: let its [Match] say MACAddress=, or add {new} to its Name="
+            )),
+        },
+        Handle::NetworkManager(connection) => match network_manager::follows(connection, new) {
+            true => None,
+            false => Some(format!(
+                "its connection of NetworkManager is bound to the name {old}: \
+                 `nmcli connection modify {} connection.interface-name {new}`, which takes effect with the new name",
+                connection.uuid
+            )),
+        },
+        Handle::Ifupdown(stanzas) => match stanzas.names.iter().any(|name| name == new) {
+            true => None,
+            false => Some(format!("/etc/network/interfaces knows it as {old} only: write its stanzas for {new} too")),
+        },
+    }
+}
