@@ -14,7 +14,7 @@ mod server;
 use fixture::models::MODELS;
 use fixture::{Fixture, repository};
 use railwright::base::Target;
-use railwright::resource::{Read, kind_named, program};
+use railwright::resource::{Read, Wish, kind_named, program};
 use railwright::spec::{self, SourceFile};
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -56,10 +56,11 @@ fn reads() -> Vec<Read> {
     let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let key = include_str!("../modules/package-repositories/tests/no-os/key.asc");
     let texts = railwright::module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-    let desired = railwright::module::desired(&loaded, &catalog, &modules, &texts).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let desired = railwright::module::desired(&loaded, &catalog, &railwright::solve::Answers::new(&loaded, &catalog), &modules, &texts)
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
     let first = Target::host(&loaded.hosts[0].name);
     let mine = desired.wishes.iter().filter(|wish| wish.address.target == first);
-    let of = |wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+    let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
     let all: BTreeSet<Read> = mine.flat_map(of).chain([Read::Host, Read::Hardware, Read::CageModules]).collect();
     all.into_iter().collect()
 }

@@ -6,8 +6,16 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if word.chars().count() > 64 {
         return None;
     }
+    within(word, candidates, (word.chars().count() / 3).clamp(1, 3))
+}
+
+/// The same for a word that may well be right: one edit away, or none but for case.
+pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.chars().count() > 64 { None } else { within(word, candidates, 1) }
+}
+
+fn within<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, limit: usize) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let limit = (word.chars().count() / 3).clamp(1, 3);
     candidates
         .into_iter()
         .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))

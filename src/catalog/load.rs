@@ -164,7 +164,7 @@ impl Reading {
                 span: document.caret(said),
                 text: if own { "yours" } else { "shipped" }.to_owned(),
             };
-            if let Some(problem) = lacking(&row, &label) {
+            if let Some(problem) = lacking(&row, &label, table(&mut self.catalog)) {
                 self.problems.push(problem);
                 continue;
             }
@@ -214,7 +214,7 @@ impl Reading {
 const NAME_MAX: usize = 64;
 
 /// A row without a name or a source is none: what nobody can look up is not known.
-fn lacking<R: Row>(row: &R, label: &Label) -> Option<Diagnostic> {
+fn lacking<R: Row>(row: &R, label: &Label, others: &Table<R>) -> Option<Diagnostic> {
     let is_name =
         |name: &str| !name.trim().is_empty() && name.chars().count() <= NAME_MAX && crate::base::text::one_line(name, NAME_MAX) == name;
     if let Some(name) =
@@ -230,7 +230,11 @@ fn lacking<R: Row>(row: &R, label: &Label) -> Option<Diagnostic> {
         return Some(problem.next("every row has a name, and says where it was taken from"));
     }
     let message = format!("the row `{}` of `{}` cannot be: {}", row.name(), R::KEY, row.unsound()?);
-    Some(Diagnostic::error("RW0220", message).labelled(label.clone()).next("`railwright catalog release cuda-12.4` shows one in full"))
+    let alike = |other: &str| row.name().chars().zip(other.chars()).take_while(|(own, other)| own == other).count();
+    let like = others.entries().map(|other| other.row.name()).min_by_key(|other| std::cmp::Reverse(alike(other)));
+    let shown = like.map(|like| format!("`railwright catalog {} {like}` shows one in full", R::KEY));
+    let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
+    Some(shown.into_iter().fold(problem, Diagnostic::next))
 }
 
 fn wrong(document: &Document, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {

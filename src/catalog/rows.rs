@@ -34,6 +34,9 @@ pub struct GpuRow {
     /// The last driver branch that knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_branch_max: Option<u32>,
+    /// The first CUDA toolkit whose compiler makes code for it, where that is a later one than for its architecture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda_min: Option<String>,
     /// How many a machine has, where machines of this model come in fixed sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<u32>,
@@ -163,6 +166,12 @@ pub struct OsRow {
     /// The last release of DOCA for it; not there where the newest still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doca_max: Option<String>,
+    /// The first release of CUDA with packages for it; not there where none are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda_min: Option<String>,
+    /// The last release of CUDA with packages for it; not there where the newest still has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda_max: Option<String>,
     /// What else has to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -3,6 +3,7 @@
 
 use super::load::Catalog;
 use super::table::{Row, Table};
+use crate::base::suggest::mistyped;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::Loaded;
@@ -11,7 +12,27 @@ use std::collections::BTreeSet;
 /// The code of a model that nobody knows.
 const CODE: &str = "RW0127";
 
-/// Every GPU, NIC and instance of the spec that the catalogue does not know, once each.
+/// `ID` of /etc/os-release, beside those of the rows: what is near to one of them and not the same is mistyped.
+const KNOWN_SYSTEMS: [&str; 16] = [
+    "almalinux",
+    "alinux",
+    "amzn",
+    "anolis",
+    "centos",
+    "debian",
+    "fedora",
+    "ol",
+    "openEuler",
+    "opensuse-leap",
+    "rhel",
+    "rocky",
+    "sled",
+    "sles",
+    "tencentos",
+    "ubuntu",
+];
+
+/// Every GPU, NIC, instance and operating system of the spec that the catalogue does not know, once each.
 pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -40,13 +61,45 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
             let unknown = unknown(&catalog.instance, "instance", name, label("instance"), lines);
             found.push(Diagnostic { severity: Severity::Warning, ..unknown });
         }
+        if let Some(name) = group.os.as_deref()
+            && catalog.system(name).is_none()
+            && seen.insert(("os", name))
+        {
+            found.push(system(catalog, name, label("os")));
+        }
     }
     found
 }
 
+/// A system that is like a known one is mistyped; another one may be right, and then little is known of it.
+fn system(catalog: &Catalog, name: &str, label: Option<Label>) -> Diagnostic {
+    let of_rows = catalog.os.entries().filter_map(|entry| Some(entry.row.name.rsplit_once('-')?.0));
+    let families: BTreeSet<&str> = of_rows.chain(KNOWN_SYSTEMS).collect();
+    let (own, version) = name.rsplit_once('-').unwrap_or((name, ""));
+    let near = if families.contains(own) { None } else { mistyped(own, families.iter().copied()) };
+    let Some(near) = near else {
+        let unknown = unknown(&catalog.os, "operating system", name, label, "kernel: ...");
+        return Diagnostic { severity: Severity::Warning, ..unknown }.effect(
+            "no rule can check it, and releases are chosen without a look at its packages: what does not fit is found on the host",
+        );
+    };
+    let meant = format!("{near}-{version}");
+    let known = if catalog.system(&meant).is_some() { meant } else { near.to_owned() };
+    let error = Diagnostic::error("RW0120", format!("`{}` is no operating system that railwright knows", one_line(name, 60)))
+        .effect("no module that names a system would be chosen for these hosts, and no rule could check it")
+        .next(format!("did you mean `{known}`?"))
+        .next("write ID and VERSION_ID of /etc/os-release; `railwright catalog os` lists what is known")
+        .next("or, where there is such a system, add it in modules/catalog/os.yaml of the inventory");
+    label.into_iter().fold(error, Diagnostic::labelled)
+}
+
 fn unknown<R: Row>(table: &Table<R>, what: &str, name: &str, label: Option<Label>, more: &str) -> Diagnostic {
     let (shown, key) = (one_line(name, 60), R::KEY);
-    let owner = if key == "instance" { "cloud" } else { "vendor" };
+    let owner = match key {
+        "instance" => "cloud",
+        "os" => "package_manager",
+        _ => "vendor",
+    };
     let near = table.near(name);
     let mut diagnostic = Diagnostic::error(CODE, format!("the catalogue knows no {what} `{shown}`"))
         .effect("no module would be chosen for it and no rule could check it");

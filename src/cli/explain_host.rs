@@ -9,16 +9,16 @@ use crate::catalog::release::Part;
 use crate::catalog::{Catalog, Row, Table};
 use crate::report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
 use crate::report::{document, knowledge, out};
-use crate::solve::{Answers, Fact};
+use crate::solve::Fact;
 use crate::spec::Host;
 use serde::Serialize;
 use std::path::Path;
 
 /// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name also as `attribute`.
 pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare_alone(inventory)?;
     let named = what.strip_prefix("host/").unwrap_or(what);
     let (name, below) = named.split_once('/').map_or((named, None), |(name, below)| (name, Some(below)));
+    let prepared = pipeline::prepare_host(inventory, name)?;
     let Some(host) = prepared.inventory.loaded.host(name) else { return Err(no_host(&prepared, name).into()) };
     let path: Vec<&str> = below.into_iter().chain(attribute).flat_map(|path| path.split('/')).filter(|word| !word.is_empty()).collect();
     let mut resources = resources(&prepared, name);
@@ -29,6 +29,7 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
         releases: releases(&prepared, host),
         resources,
         rules: rules(&prepared, name),
+        left_out: prepared.desired.left_out.iter().filter(|one| one.host == name).cloned().collect(),
     };
     match json {
         true => out::print(&document::text(&document::ExplanationDocument::of(explanation))),
@@ -108,7 +109,7 @@ fn rows(prepared: &Prepared, host: &Host) -> Vec<RowExplained> {
 /// What the spec fixes of the releases, and what was chosen of the rest.
 fn releases(prepared: &Prepared, host: &Host) -> Vec<ReleaseExplained> {
     let loaded = &prepared.inventory.loaded;
-    let answers = Answers::new(loaded, &prepared.inventory.knowledge.catalog);
+    let answers = &prepared.answers;
     let (Some(question), Some(answer)) = (answers.questions.get(host.group), answers.group(host.group)) else { return Vec::new() };
     let wished = question.wishes.iter().flat_map(|wish| {
         let part = wish.parts.first().filter(|(part, _)| !matches!(part, Part::Os | Part::Nic | Part::Gpu));

@@ -37,6 +37,13 @@ impl Failure {
         Failure { input: true, ..Failure::from(diagnostics).with_sources(sources) }
     }
 
+    /// The same below other errors, which may be why.
+    pub fn after(mut self, others: Vec<Diagnostic>, sources: &Sources) -> Self {
+        self.diagnostics.splice(0..0, others);
+        self.sources.join(sources);
+        self
+    }
+
     /// Shows it on stderr; the exit code comes back.
     pub fn show(&self) -> Exit {
         out::note(&diagnostic::text(&self.diagnostics, &self.sources, Look::of_stderr()));

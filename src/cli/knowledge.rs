@@ -3,11 +3,11 @@
 
 use super::Failure;
 use super::pipeline::Prepared;
-use crate::base::{Diagnostic, Severity, nodeset};
+use crate::base::{Diagnostic, nodeset};
 use crate::catalog::{self, CATALOG_FOLDER, Catalog};
 use crate::report;
 use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
-use crate::solve;
+use crate::solve::{self, Answers};
 use crate::spec::{Loaded, Problems, Sources};
 use std::sync::Arc;
 
@@ -46,23 +46,30 @@ impl Knowledge {
         }
     }
 
-    /// Models that nobody knows, what the rules find, and wishes that exclude each other beyond that.
-    pub fn judge(&self, loaded: &Loaded, today: &str) -> Judgement {
-        let mut judgement = rules::judge(loaded, &self.catalog, &self.rules, today);
+    /// Models that nobody knows, what the rules find, and wishes that exclude each other beyond that; the last of the hosts of
+    /// `asked` alone, with what is chosen for these.
+    pub fn judge(&self, loaded: &Loaded, asked: &Loaded, today: &str) -> (Judgement, Answers) {
+        let mut answers = Answers::default();
+        let beyond = |judgement: &Judgement| {
+            let mut found = solve::Hosts::new();
+            for finding in &judgement.findings {
+                found.entry(finding.diagnostic.code.to_string()).or_default().extend(finding.hosts.iter().cloned());
+            }
+            let mut waived = solve::Hosts::new();
+            for one in &judgement.waived {
+                let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand(nodes).ok()).unwrap_or_default();
+                waived.entry(one.code.clone()).or_default().extend(hosts);
+            }
+            let accepted = rules::accepted(loaded, solve::CODE, today).into_iter().map(str::to_owned);
+            waived.insert(solve::CODE.to_owned(), accepted.collect());
+            answers = solve::answers(asked, &self.catalog, &waived);
+            let excluding = solve::findings(asked, &answers, &found, &waived).into_iter();
+            excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts }).collect()
+        };
+        let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, &[solve::CODE], beyond);
         let unknown = catalog::unknown_models(loaded, &self.catalog).into_iter();
-        let mut found = solve::Hosts::new();
-        for finding in &judgement.findings {
-            found.entry(finding.diagnostic.code.to_string()).or_default().extend(finding.hosts.iter().cloned());
-        }
-        let mut waived = solve::Hosts::new();
-        for one in &judgement.waived {
-            let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand(nodes).ok()).unwrap_or_default();
-            waived.entry(one.code.clone()).or_default().extend(hosts);
-        }
-        let excluding = solve::findings(loaded, &self.catalog, &found, &waived).into_iter();
-        judgement.findings.extend(excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts }));
         judgement.findings.splice(0..0, unknown.map(|diagnostic| Finding { diagnostic, hosts: Vec::new() }));
-        judgement
+        (judgement, answers)
     }
 
     /// The inventory's own rows and rules that stand over shipped ones.
@@ -83,8 +90,7 @@ impl Prepared {
     /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
     pub fn lawful(&self) -> Result<(), Failure> {
         let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
-        let mut errors = self.judgement.diagnostics();
-        errors.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        let errors = self.judgement.errors();
         if !errors.is_empty() {
             return Err(Failure::of_input(errors, &sources));
         }

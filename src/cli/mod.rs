@@ -34,6 +34,7 @@ pub mod verification;
 pub mod verify;
 pub mod version;
 pub mod watch;
+mod wishes;
 
 use crate::base::Diagnostic;
 use crate::report::out;

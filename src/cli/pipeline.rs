@@ -3,16 +3,17 @@
 
 use super::inventory::{self, Inventory};
 use super::subject::{self, Known};
-use super::{Failure, recording, secrets};
+use super::{Failure, recording, secrets, wishes};
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Target, nodeset};
-use crate::module::{self, Desired, ModuleFiles, Texts};
+use crate::module::{Desired, Texts};
 use crate::observe::{self, HostRequest, sealed};
 use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish, kind_named};
 use crate::rules::Judgement;
+use crate::solve;
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
@@ -23,8 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plan files beyond this many bytes are not read.
 const PLAN_LIMIT_BYTES: u64 = 1 << 30;
-/// Key files and the like that the spec refers to, in bytes.
-const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 /// Hosts that are read at the same time.
 const READ_AT_ONCE: usize = 64;
 
@@ -49,6 +48,8 @@ pub struct Prepared {
     pub targets: Vec<Target>,
     /// What the rules say of the spec.
     pub judgement: Judgement,
+    /// The releases that were chosen, by group of hosts.
+    pub answers: solve::Answers,
     /// Texts of files that the spec refers to, as they were used.
     pub texts: Texts,
     /// What was recorded, if it was.
@@ -66,12 +67,13 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
         let look = report::out::Look::of_stderr();
         report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
     }
-    of_inventory(inventory, source)
+    of_inventory(inventory, source, None)
 }
 
-/// The same for a command that asks no host and changes nothing: files that are not there yet are no hindrance.
-pub fn prepare_alone(path: &Path) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live)
+/// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
+/// are not there yet are no hindrance.
+pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
+    of_inventory(inventory::read(path)?, &Source::Live, Some(name))
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
@@ -87,61 +89,31 @@ pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
 pub fn prepare_again(path: &Path, read_as: Option<String>) -> Result<Prepared, Failure> {
-    Ok(of_inventory(inventory::read(path)?, &Source::Live)?.read_as(read_as))
+    Ok(of_inventory(inventory::read(path)?, &Source::Live, None)?.read_as(read_as))
 }
 
-fn of_inventory(inventory: Inventory, source: &Source) -> Result<Prepared, Failure> {
+fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
     let recorded = match source {
         Source::Live => None,
         Source::Recorded(file) => Some(recording::read(file)?),
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
-    texts.extend(referenced(&inventory)?);
-    let desired = desired(&inventory, &texts)?;
+    texts.extend(wishes::referenced(&inventory)?);
+    let narrowed = only.map(|name| inventory.loaded.only(name));
+    let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
+    let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));
+    let desired = wishes::desired(&inventory, asked, &answers, &texts)
+        .map_err(|failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources)))?;
     let folder = StateFolder::beside(&inventory.folder);
-    let judgement = inventory.knowledge.judge(&inventory.loaded, &today(recorded.as_ref()));
     let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
-    Ok(Prepared { inventory, desired, folder, targets, judgement, texts, recorded, asks_hardware: false, secrets: Mutex::default() })
+    let secrets = Mutex::default();
+    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, asks_hardware: false, secrets })
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
 fn today(recorded: Option<&Observation>) -> String {
     let now = recorded.map_or_else(clock::now, |recorded| recorded.recorded_at.clone());
     now.get(..10).unwrap_or_default().to_owned()
-}
-
-/// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
-/// to the inventory's warnings: a spec is valid before the lab has made its keys.
-pub fn check(inventory: &Inventory) -> Result<(), Failure> {
-    let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &texts)) {
-        Ok(_) => return Ok(()),
-        Err(found) => found,
-    };
-    found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
-    if found.diagnostics.is_empty() { Ok(()) } else { Err(found) }
-}
-
-/// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
-fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
-    let mut texts = Texts::new();
-    for (named, _) in module::context::files(&inventory.loaded) {
-        let path = PathBuf::from(inventory.absolute(&named));
-        match files::read_limited(&path, TEXT_LIMIT_BYTES) {
-            Ok(bytes) => drop(texts.insert(named, String::from_utf8_lossy(&bytes).into_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(file_problem(&path, &error).into()),
-        }
-    }
-    Ok(texts)
-}
-
-fn desired(inventory: &Inventory, texts: &Texts) -> Result<Desired, Failure> {
-    let mut sources = inventory.loaded.sources.clone();
-    let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
-    let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
-    sources.join(&modules.sources);
-    module::desired(&inventory.loaded, &inventory.knowledge.catalog, &modules, texts)
-        .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
 }
 
 impl Prepared {

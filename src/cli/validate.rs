@@ -1,6 +1,6 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
-use super::{Exit, inventory, pipeline};
+use super::{Exit, inventory, wishes};
 use crate::base::nodeset::fold;
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Severity};
@@ -31,10 +31,11 @@ pub fn run(arguments: &Validate) -> Exit {
         Ok(read) => read,
         Err(problems) => return invalid(&shown, &problems.diagnostics, &problems.sources, arguments.json),
     };
-    if let Err(failure) = pipeline::check(&read) {
+    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, clock::now().get(..10).unwrap_or_default());
+    if let Err(failure) = wishes::check(&read, &answers) {
+        let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
         return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
     }
-    let judgement = read.knowledge.judge(&read.loaded, clock::now().get(..10).unwrap_or_default());
     let sources = read.knowledge.sources(&read.loaded.sources);
     let found: Vec<Diagnostic> = judgement
         .diagnostics()

@@ -80,6 +80,7 @@ pub struct Module {
     pub parameters: BTreeMap<String, Parameter>,
     pub(super) manifest: Manifest,
     pub(super) when: Option<Snippet>,
+    pub(super) needs: Option<Snippet>,
     pub(super) resources: Vec<Resource>,
     pub(super) checks: Vec<CheckTemplate>,
     pub(super) engine: Engine,
@@ -164,13 +165,14 @@ fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources,
     let mut building = Building { manifest: &manifest, files: &templates, shape: names.clone(), problems, named: Vec::new() };
     // Whether a module applies is decided before its parameters have values.
     let when = building.condition("when", manifest.when.as_ref(), &[]);
+    let needs = building.condition("needs", manifest.needs.as_ref(), &[]);
     building.shape = with_parameters;
     let resources: Vec<Resource> = manifest.resources.iter().map(|entry| building.resource(entry)).collect();
     let checks: Vec<CheckTemplate> = manifest.checks.iter().map(|entry| building.check(entry)).collect();
     building.unused_templates();
-    let engine = engine(&manifest, when.as_ref(), &resources, &checks, problems)?;
+    let engine = engine(&manifest, when.iter().chain(&needs), &resources, &checks, problems)?;
     let (name, summary, parameters) = (manifest.name.text.clone(), manifest.summary.clone(), manifest.parameters.clone());
-    (problems.len() == before).then_some(Module { name, summary, digest, parameters, manifest, when, resources, checks, engine })
+    (problems.len() == before).then_some(Module { name, summary, digest, parameters, manifest, when, needs, resources, checks, engine })
 }
 
 /// README and test cases change nothing on a host, so they are no part of the digest.
@@ -227,14 +229,14 @@ fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagno
     Shape::Map(fields)
 }
 
-fn engine(
+fn engine<'a>(
     manifest: &Manifest,
-    when: Option<&Snippet>,
-    resources: &[Resource],
-    checks: &[CheckTemplate],
+    conditions: impl Iterator<Item = &'a Snippet>,
+    resources: &'a [Resource],
+    checks: &'a [CheckTemplate],
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Engine> {
-    let mut all: Vec<&Snippet> = when.into_iter().collect();
+    let mut all: Vec<&Snippet> = conditions.collect();
     for resource in resources {
         all.extend(resource.when.iter().chain(resource.each.iter().map(|(_, list)| list)));
         all.extend(resource.body.snippets());

@@ -295,7 +295,7 @@ fn manager(os: &str) -> Option<Manager> {
     let family = os.split('-').next().unwrap_or_default();
     match family {
         "debian" | "ubuntu" => Some(Manager::Apt),
-        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux" | "openeuler" => Some(Manager::Dnf),
+        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux" | "openEuler" => Some(Manager::Dnf),
         _ => None,
     }
 }

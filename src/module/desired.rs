@@ -3,16 +3,18 @@
 use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
+use super::findings::Findings;
 use super::merge;
 use super::order::{Made, MadeWish};
-use super::{parameters, secrets};
-use crate::base::{Address, Diagnostic, Digest, Place, Target, secret};
+use super::{parameters, secrets, share};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
 use crate::spec::{Host, Loaded};
 use crate::template::engine::{self, Rendered};
 use crate::template::names::Use;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,6 +32,20 @@ pub struct Desired {
     pub digests: BTreeMap<String, Digest>,
     /// Which modules want a resource, and what made them.
     pub why: BTreeMap<Address, Vec<Why>>,
+    /// Modules that the spec enables and a host cannot use.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A module that the spec enables, and that a host lacks something for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// The host.
+    #[serde(skip)]
+    pub host: String,
+    /// The module.
+    pub module: String,
+    /// What it needs of a host, as the module writes it.
+    pub needs: String,
 }
 
 /// A check that a module brings, for one host.
@@ -69,8 +85,14 @@ pub(super) struct Draft {
     pub why: Why,
 }
 
-/// The wishes of all hosts. `texts` holds the files of `context::files`.
-pub fn desired(loaded: &Loaded, catalog: &Catalog, modules: &Modules, texts: &Texts) -> Result<Desired, Vec<Diagnostic>> {
+/// The wishes of all hosts. `answers` are the releases that go together, `texts` holds the files of `context::files`.
+pub fn desired(
+    loaded: &Loaded,
+    catalog: &Catalog,
+    answers: &Answers,
+    modules: &Modules,
+    texts: &Texts,
+) -> Result<Desired, Vec<Diagnostic>> {
     let mut errors = parameters::check_overrides(modules, loaded);
     let repositories = context::repositories(loaded, texts).map_err(|more| errors.extend(more)).unwrap_or_default();
     if !errors.is_empty() {
@@ -78,9 +100,8 @@ pub fn desired(loaded: &Loaded, catalog: &Catalog, modules: &Modules, texts: &Te
     }
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let mut out = Desired::default();
-    let answers = Answers::new(loaded, catalog);
     for host in &loaded.hosts {
-        let names = context::names(loaded, catalog, &answers, host, &repositories);
+        let names = context::names(loaded, catalog, answers, host, &repositories);
         let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
         else {
             continue;
@@ -95,51 +116,8 @@ pub fn desired(loaded: &Loaded, catalog: &Catalog, modules: &Modules, texts: &Te
         return Err(errors);
     }
     out.wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    share(&mut out.wishes);
+    share::share(&mut out.wishes);
     Ok(out)
-}
-
-/// What is wanted alike on many hosts is held once, and so are the names. Of each resource a few forms are remembered: one
-/// that is different on every host (its address) would make the search long and save nothing.
-fn share(wishes: &mut [Wish]) {
-    const FORMS: usize = 8;
-    let mut known: BTreeMap<Arc<[String]>, Vec<Arc<Want>>> = BTreeMap::new();
-    let mut target: Option<Target> = None;
-    for wish in wishes {
-        match &target {
-            Some(target) if *target == wish.address.target => wish.address.target = target.clone(),
-            _ => target = Some(wish.address.target.clone()),
-        }
-        if let Some((path, _)) = known.get_key_value(&wish.address.path) {
-            wish.address.path = Arc::clone(path);
-        }
-        let forms = known.entry(Arc::clone(&wish.address.path)).or_default();
-        match forms.iter().find(|form| **form == wish.want) {
-            Some(form) => wish.want = Arc::clone(form),
-            None if forms.len() < FORMS => forms.push(Arc::clone(&wish.want)),
-            None => {}
-        }
-    }
-}
-
-/// Errors with the hosts that have them: the same error of a thousand hosts is one.
-#[derive(Default)]
-pub(super) struct Findings(Vec<(Diagnostic, Vec<String>)>);
-
-impl Findings {
-    /// Labels may tell what the value was on the first of the hosts, so only their places are compared.
-    pub(super) fn add(&mut self, diagnostic: Diagnostic, host: &str) {
-        let place = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
-        let same = |known: &Diagnostic| known.message == diagnostic.message && place(known) == place(&diagnostic);
-        match self.0.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, hosts)) => hosts.push(host.to_owned()),
-            None => self.0.push((diagnostic, vec![host.to_owned()])),
-        }
-    }
-
-    fn into_diagnostics(self) -> Vec<Diagnostic> {
-        self.0.into_iter().map(|(diagnostic, hosts)| diagnostic.on(crate::base::nodeset::fold(&hosts))).collect()
-    }
 }
 
 /// Places by group of hosts, module, resource and turn: the same for all hosts of a group.
@@ -179,7 +157,7 @@ impl OfHost<'_> {
         let modules = self.modules;
         for (at, module) in modules.iter().enumerate() {
             self.made.push(Made::default());
-            let Some(scope) = self.scope(module) else { continue };
+            let Some(scope) = self.scope(module, out) else { continue };
             for (index, resource) in module.resources.iter().enumerate() {
                 self.resource(at, index, resource, &scope);
             }
@@ -202,12 +180,21 @@ impl OfHost<'_> {
     }
 
     /// The names of a module on this host, if it applies here.
-    fn scope(&mut self, module: &Module) -> Option<Scope> {
+    fn scope(&mut self, module: &Module, out: &mut Desired) -> Option<Scope> {
         let enabled = self.loaded.spec.modules.get(&module.name).and_then(|wanted| wanted.enabled);
         if enabled == Some(false) {
             return None;
         }
         let mut conditions = Vec::new();
+        if let (Some(needs), Some(said)) = (&module.needs, &module.manifest.needs) {
+            let result = module.engine.holds(needs, &self.context, module.document());
+            if !self.note(result)? {
+                if enabled == Some(true) {
+                    out.left_out.push(LeftOut { host: self.host.name.clone(), module: module.name.clone(), needs: said.text.clone() });
+                }
+                return None;
+            }
+        }
         if enabled == Some(true) {
             conditions.push(format!("modules.{}.enabled is true", module.name));
         } else if let Some(when) = &module.when {

@@ -87,6 +87,8 @@ struct Head {
     summary: String,
     #[serde(default, rename = "when")]
     _when: Option<String>,
+    #[serde(default, rename = "needs")]
+    _needs: Option<String>,
     #[serde(default)]
     parameters: BTreeMap<String, Parameter>,
     #[serde(default, rename = "resources")]
@@ -153,6 +155,8 @@ pub struct Manifest {
     pub summary: String,
     /// The condition.
     pub when: Option<Noted>,
+    /// What a host has to have, whatever the spec enables.
+    pub needs: Option<Noted>,
     /// By name.
     pub parameters: BTreeMap<String, Parameter>,
     /// In the order of the file.
@@ -184,7 +188,7 @@ pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manife
     let checks: Vec<CheckEntry> = lists("verify").into_iter().filter_map(|node| reader.check(node)).collect();
     reader.twice(resources.iter().map(|resource| &resource.id));
     reader.twice(checks.iter().map(|check| &check.id));
-    let (name, when) = (reader.noted(root, "module"), reader.noted(root, "when"));
+    let (name, when, needs) = (reader.noted(root, "module"), reader.noted(root, "when"), reader.noted(root, "needs"));
     let after = reader.list(root, "after");
     let (head, name) = (head?, name?);
     if problems.len() > before {
@@ -192,7 +196,7 @@ pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manife
     }
     debug_assert_eq!((&head.module, head.after.len()), (&name.text, after.len()));
     let Head { summary, parameters, provides, .. } = head;
-    Some(Manifest { document, name, summary, when, parameters, resources, checks, after, provides })
+    Some(Manifest { document, name, summary, when, needs, parameters, resources, checks, after, provides })
 }
 
 fn decoded<T: DeserializeOwned>(document: &Document, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {

@@ -1,7 +1,8 @@
 //! Wishes of one host that several modules have: the same wish is one, different ones are a conflict. Then the order.
 
 use super::compile::Module;
-use super::desired::{Draft, Findings, Why};
+use super::desired::{Draft, Why};
+use super::findings::Findings;
 use super::order::Made;
 use crate::base::{Address, Diagnostic};
 use crate::resource::Wish;

@@ -4,7 +4,7 @@
 use super::wrap::{COLUMNS, labelled, rule};
 use crate::base::text::{clean, counted, one_line};
 use crate::base::{Address, Place};
-use crate::module::Why;
+use crate::module::{LeftOut, Why};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +27,8 @@ pub struct Explanation {
     pub resources: Vec<ResourceExplained>,
     /// Findings of rules about it: code and message, those that are waived too.
     pub rules: Vec<RuleExplained>,
+    /// Modules that the spec enables and the host lacks something for.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A row that is about a host.
@@ -123,6 +125,12 @@ pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
         for one in &explanation.rules {
             let waived = if one.waived { " (waived)" } else { "" };
             out.push_str(&labelled(&format!(" ! {} ", one.code), &format!("{}{waived}", one.message), COLUMNS));
+        }
+    }
+    if attribute.is_none() && !explanation.left_out.is_empty() {
+        out.push_str(&rule("NOT HERE: modules that the spec enables, and what this host lacks for them"));
+        for one in &explanation.left_out {
+            out.push_str(&labelled(&format!(" - {} ", one.module), &format!("needs {}", one.needs), COLUMNS));
         }
     }
     let mut modules: IndexMap<String, Vec<&ResourceExplained>> = IndexMap::new();

@@ -3,9 +3,9 @@
 use super::facts::{classes, cluster_facts};
 use super::rule::{Rule, RuleSet, Scope};
 use super::sort::{Known, Sort, sorts};
-use super::waiver::{self, Waived};
+use super::waiver::{Waived, Waivers};
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, Severity, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
 use indexmap::IndexMap;
@@ -42,17 +42,39 @@ impl Judgement {
         all.sort_by_key(|diagnostic| diagnostic.severity);
         all
     }
+
+    /// The errors alone.
+    pub fn errors(&self) -> Vec<Diagnostic> {
+        self.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect()
+    }
 }
 
 /// Asks every rule; `today` is a day as `2026-12-31`, in UTC.
 pub fn judge(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str) -> Judgement {
+    judge_with(loaded, catalog, rules, today, &[], |_| Vec::new())
+}
+
+/// The same with what is found beyond the rules, given what they found: it has `codes` of its own, and is waived like them.
+pub fn judge_with(
+    loaded: &Loaded,
+    catalog: &Catalog,
+    rules: &RuleSet,
+    today: &str,
+    codes: &[&str],
+    beyond: impl FnOnce(&Judgement) -> Vec<Finding>,
+) -> Judgement {
     let cluster = context_of(&cluster_facts(loaded, catalog));
     let mut known = Known::of(classes(loaded, catalog));
     let mut judging = Judging { loaded, found: IndexMap::new() };
     for rule in rules.rules.values() {
         judging.rule(rule, &cluster, &mut known);
     }
-    waiver::apply(loaded, rules, judging.findings(), today)
+    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
+    waivers.part(judging.findings(), &mut judgement);
+    let more = beyond(&judgement);
+    waivers.part(more, &mut judgement);
+    judgement.notes = waivers.notes(&rules.rules.keys().map(String::as_str).chain(codes.iter().copied()).collect());
+    judgement
 }
 
 struct Judging<'a> {

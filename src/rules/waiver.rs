@@ -2,7 +2,6 @@
 //! covers nothing, is told as well.
 
 use super::judge::{Finding, Judgement};
-use super::rule::RuleSet;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, nodeset};
 use crate::spec::Loaded;
@@ -28,41 +27,63 @@ pub struct Waived {
     pub until: String,
 }
 
-/// Parts findings by the waivers of the spec.
-pub(super) fn apply(loaded: &Loaded, rules: &RuleSet, found: Vec<Finding>, today: &str) -> Judgement {
-    let waivers: Vec<(usize, &Waiver, Option<BTreeSet<String>>)> =
-        loaded.spec.rules.waive.iter().enumerate().map(|(index, waiver)| (index, waiver, hosts_of(waiver))).collect();
-    let mut used = BTreeSet::new();
-    let mut judgement = Judgement::default();
-    for finding in found {
-        let code = finding.diagnostic.code.clone();
-        let own = waivers.iter().filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
-        let mut left = Some(finding);
-        for (index, waiver, hosts) in own {
-            let Some(finding) = left.take() else { break };
-            let (covered, rest) = parted(finding, hosts.as_ref());
-            left = rest;
-            let Some(covered) = covered else { continue };
-            used.insert(*index);
-            if today > waiver.until.as_str() {
-                left = Some(joined(covered, left));
-                continue;
+/// The hosts on which a code is accepted on a day, whether or not anything is found there.
+pub fn accepted<'a>(loaded: &'a Loaded, code: &str, today: &str) -> BTreeSet<&'a str> {
+    let own = |waiver: &&Waiver| waiver.code.eq_ignore_ascii_case(code) && today <= waiver.until.as_str();
+    let of: Vec<Option<BTreeSet<String>>> = loaded.spec.rules.waive.iter().filter(own).map(hosts_of).collect();
+    let covered = |host: &&str| of.iter().any(|hosts| hosts.as_ref().is_none_or(|hosts| hosts.contains(*host)));
+    loaded.hosts.iter().map(|host| host.name.as_str()).filter(covered).collect()
+}
+
+/// The waivers of a spec, and which of them covered something so far.
+pub(super) struct Waivers<'a> {
+    loaded: &'a Loaded,
+    today: &'a str,
+    all: Vec<(usize, &'a Waiver, Option<BTreeSet<String>>)>,
+    used: BTreeSet<usize>,
+}
+
+impl<'a> Waivers<'a> {
+    pub(super) fn of(loaded: &'a Loaded, today: &'a str) -> Self {
+        let all = loaded.spec.rules.waive.iter().enumerate().map(|(index, waiver)| (index, waiver, hosts_of(waiver))).collect();
+        Waivers { loaded, today, all, used: BTreeSet::new() }
+    }
+
+    /// Adds findings to what is judged, those that are waived apart.
+    pub(super) fn part(&mut self, found: Vec<Finding>, judgement: &mut Judgement) {
+        for finding in found {
+            let code = finding.diagnostic.code.clone();
+            let own = self.all.iter().filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
+            let mut left = Some(finding);
+            for (index, waiver, hosts) in own {
+                let Some(finding) = left.take() else { break };
+                let (covered, rest) = parted(finding, hosts.as_ref());
+                left = rest;
+                let Some(covered) = covered else { continue };
+                self.used.insert(*index);
+                if self.today > waiver.until.as_str() {
+                    left = Some(joined(covered, left));
+                    continue;
+                }
+                judgement.waived.push(Waived {
+                    code: waiver.code.to_uppercase(),
+                    message: covered.diagnostic.message,
+                    nodes: covered.diagnostic.subject,
+                    reason: waiver.reason.clone(),
+                    owner: waiver.owner.clone(),
+                    until: waiver.until.clone(),
+                });
             }
-            judgement.waived.push(Waived {
-                code: waiver.code.to_uppercase(),
-                message: covered.diagnostic.message,
-                nodes: covered.diagnostic.subject,
-                reason: waiver.reason.clone(),
-                owner: waiver.owner.clone(),
-                until: waiver.until.clone(),
-            });
+            judgement.findings.extend(left);
         }
-        judgement.findings.extend(left);
     }
-    for (index, waiver, _) in &waivers {
-        judgement.notes.extend(note(loaded, rules, *index, waiver, used.contains(index), today));
+
+    /// What is to be said of the waivers themselves, once all is found.
+    pub(super) fn notes(&self, codes: &BTreeSet<&str>) -> Vec<Diagnostic> {
+        let note =
+            |(index, waiver, _): &(usize, &Waiver, _)| note(self.loaded, codes, *index, waiver, self.used.contains(index), self.today);
+        self.all.iter().filter_map(note).collect()
     }
-    judgement
 }
 
 /// What of a finding a waiver for these hosts covers, and what it leaves.
@@ -93,12 +114,12 @@ fn hosts_of(waiver: &Waiver) -> Option<BTreeSet<String>> {
     Some(nodeset::expand(nodes).unwrap_or_default().into_iter().collect())
 }
 
-fn note(loaded: &Loaded, rules: &RuleSet, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
+fn note(loaded: &Loaded, codes: &BTreeSet<&str>, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
     let code = crate::base::text::one_line(&waiver.code, 20);
     let ended = today > waiver.until.as_str();
-    let (key, label, diagnostic) = match rules.rules.contains_key(&waiver.code.to_uppercase()) {
+    let (key, label, diagnostic) = match codes.contains(waiver.code.to_uppercase().as_str()) {
         false => {
-            let near = nearest(&waiver.code.to_uppercase(), rules.rules.keys().map(String::as_str));
+            let near = nearest(&waiver.code.to_uppercase(), codes.iter().copied());
             let next = near.map_or("`railwright rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
             let error = Diagnostic::error("RW0131", format!("there is no rule `{code}` to waive"));
             ("code", "no such rule", error.effect("nothing is waived by it, and what it is meant for counts").next(next))

@@ -2,6 +2,7 @@
 
 use super::book::{Book, Fact, Known};
 use super::conflict::{Asked, Conflict};
+use super::finding::CODE;
 use super::question::Question;
 use super::search::Found;
 use super::value::Value;
@@ -37,14 +38,14 @@ pub struct Answer {
 pub struct Answers {
     /// One a group.
     pub questions: Vec<Question>,
-    /// Which answer is a group's.
-    pub of: Vec<usize>,
+    /// Which answer is a group's; none of a group without hosts.
+    pub of: Vec<Option<usize>>,
     /// The answers, each once.
     pub answers: Vec<Answer>,
 }
 
 impl Answers {
-    /// Of all groups.
+    /// Of all groups that have hosts.
     pub fn new(loaded: &Loaded, catalog: &Catalog) -> Answers {
         Answers::without(loaded, catalog, &|_| BTreeSet::new())
     }
@@ -54,14 +55,20 @@ impl Answers {
         let book = Book::of(catalog);
         let mut answers = Answers::default();
         let mut by_key: HashMap<(String, BTreeSet<String>), usize> = HashMap::new();
+        let peopled: BTreeSet<usize> = loaded.hosts.iter().map(|host| host.group).collect();
         for group in 0..loaded.spec.nodes.len() {
+            if !peopled.contains(&group) {
+                answers.of.push(None);
+                answers.questions.push(Question::default());
+                continue;
+            }
             let question = Question::of(loaded, group, catalog);
             let waived = waived(group);
             let at = *by_key.entry((question.key(&book), waived.clone())).or_insert_with(|| {
                 answers.answers.push(answer(&book, &question, &waived));
                 answers.answers.len() - 1
             });
-            answers.of.push(at);
+            answers.of.push(Some(at));
             answers.questions.push(question);
         }
         answers
@@ -69,7 +76,7 @@ impl Answers {
 
     /// The answer for a group.
     pub fn group(&self, group: usize) -> Option<&Answer> {
-        self.answers.get(*self.of.get(group)?)
+        self.answers.get((*self.of.get(group)?)?)
     }
 }
 
@@ -79,9 +86,10 @@ pub fn answer(book: &Book, question: &Question, waived: &BTreeSet<String>) -> An
     let (facts, unknown) = question.facts(book);
     let facts: Vec<&Fact> = facts.into_iter().filter(counts).collect();
     let asked = Asked::new(book, question, &facts);
-    let (conflicts, left) = asked.conflicts(&facts);
+    let accepted = waived.contains(CODE);
+    let (conflicts, left) = asked.conflicts(&facts, accepted);
     let choices = match asked.all(&left) {
-        Found::All(found) if conflicts.iter().all(|conflict| !conflict.certain) => {
+        Found::All(found) if accepted || conflicts.iter().all(|conflict| !conflict.certain) => {
             // what may not go together is nothing to choose by
             let doubted = |part: &Part| conflicts.iter().flat_map(|c| &c.facts).any(|fact| fact.of == *part || fact.on == *part);
             let chosen = question.asked.iter().filter(|part| !doubted(part)).filter_map(|part| {

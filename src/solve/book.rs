@@ -140,11 +140,15 @@ impl Book {
     fn gpu(&mut self, catalog: &Catalog, entry: &Entry<GpuRow>) {
         let (min, max) = (entry.row.driver_branch_min, entry.row.driver_branch_max);
         if let Some(min) = min.map(|min| min.to_string()) {
-            let limit = Limit::from(Part::Driver, &min, "RW2401");
-            self.row(catalog, entry, Part::Gpu, limit);
+            self.row(catalog, entry, Part::Gpu, Limit::from(Part::Driver, &min).told_by("RW2401"));
         }
         if let Some(max) = max.map(|max| max.to_string()) {
-            self.row(catalog, entry, Part::Gpu, Limit::to(Part::Driver, &max, "RW2402"));
+            self.row(catalog, entry, Part::Gpu, Limit::to(Part::Driver, &max).told_by("RW2402"));
+        }
+        if let Some(min) = &entry.row.cuda_min {
+            let says = Some(format!("{} needs CUDA {min} or newer: the compiler before makes no code for it", entry.row.name));
+            let limit = Limit::from(Part::Cuda, min);
+            self.row(catalog, entry, Part::Gpu, Limit { certain: false, says, ..limit });
         }
         if !entry.row.modules.is_empty() {
             let words = entry.row.modules.iter().map(|modules| match modules {
@@ -161,28 +165,41 @@ impl Book {
     fn os(&mut self, catalog: &Catalog, entry: &Entry<OsRow>) {
         let unsure = |limit: Limit| Limit { certain: false, ..limit };
         if let Some(min) = &entry.row.doca_min {
-            self.row(catalog, entry, Part::Os, unsure(Limit::from(Part::Doca, min, "RW2407")));
+            self.row(catalog, entry, Part::Os, unsure(Limit::from(Part::Doca, min).told_by("RW2407")));
         }
         if let Some(max) = &entry.row.doca_max {
-            self.row(catalog, entry, Part::Os, unsure(Limit::to(Part::Doca, max, "RW2406")));
+            self.row(catalog, entry, Part::Os, unsure(Limit::to(Part::Doca, max).told_by("RW2406")));
+        }
+        if let Some(min) = &entry.row.cuda_min {
+            let says = Some(format!("packages of CUDA for {} begin with {min}", entry.row.name));
+            self.row(catalog, entry, Part::Os, unsure(Limit { says, ..Limit::from(Part::Cuda, min) }));
+        }
+        if let Some(max) = &entry.row.cuda_max {
+            let says = Some(format!("packages of CUDA for {} end with {max}", entry.row.name));
+            self.row(catalog, entry, Part::Os, unsure(Limit { says, ..Limit::to(Part::Cuda, max) }));
+        }
+        if entry.row.doca_min.is_none() {
+            self.stack(catalog, entry, "DOCA", ["inbox", "mlnx-ofed"], &[]);
         }
         match &entry.row.mlnx_ofed_max {
-            Some(max) => self.row(catalog, entry, Part::Os, unsure(Limit::to(Part::MlnxOfed, max, "RW2408"))),
-            None => {
-                let allowed = one_of(["inbox", "doca"]);
-                let says = Some(format!("no MLNX_OFED is known for {}", entry.row.name));
-                let limit = Limit::of(Part::Stack, allowed, "the RDMA stack inbox or doca".to_owned());
-                self.row(catalog, entry, Part::Os, unsure(Limit { says, rules: vec!["RW2409"], ..limit }));
-            }
+            Some(max) => self.row(catalog, entry, Part::Os, unsure(Limit::to(Part::MlnxOfed, max).told_by("RW2408"))),
+            None => self.stack(catalog, entry, "MLNX_OFED", ["inbox", "doca"], &["RW2409"]),
         }
+    }
+
+    /// A system that some RDMA stack is not known for, and the others.
+    fn stack(&mut self, catalog: &Catalog, entry: &Entry<OsRow>, named: &str, others: [&str; 2], rules: &[&'static str]) {
+        let says = Some(format!("no {named} is known for {}", entry.row.name));
+        let limit = Limit::of(Part::Stack, one_of(others), Part::Stack.with(&others.join(" or ")));
+        self.row(catalog, entry, Part::Os, Limit { says, certain: false, rules: rules.to_vec(), ..limit });
     }
 
     fn nic(&mut self, catalog: &Catalog, entry: &Entry<NicRow>) {
         if let Some(min) = &entry.row.doca_min {
-            self.row(catalog, entry, Part::Nic, Limit::from(Part::Doca, min, "RW2411"));
+            self.row(catalog, entry, Part::Nic, Limit::from(Part::Doca, min).told_by("RW2411"));
         }
         if let Some(max) = &entry.row.doca_max {
-            let limit = Limit::to(Part::Doca, max, "RW2410");
+            let limit = Limit::to(Part::Doca, max).told_by("RW2410");
             self.row(catalog, entry, Part::Nic, Limit { certain: false, ..limit });
         }
         if entry.row.mlnx_ofed_max.as_deref() == Some("0") {
@@ -190,7 +207,7 @@ impl Book {
             let limit = Limit::of(Part::Stack, one_of(["inbox", "doca"]), "the RDMA stack inbox or doca".to_owned());
             self.row(catalog, entry, Part::Nic, Limit { says, rules: vec!["RW2412"], ..limit });
         } else if let Some(max) = &entry.row.mlnx_ofed_max {
-            let limit = Limit::to(Part::MlnxOfed, max, "RW2412");
+            let limit = Limit::to(Part::MlnxOfed, max).told_by("RW2412");
             self.row(catalog, entry, Part::Nic, Limit { certain: false, ..limit });
         }
         if !entry.row.works_with_ofed {
@@ -215,13 +232,15 @@ impl Limit {
         Limit { on, allowed, certain: true, wanted, says: None, rules: Vec::new() }
     }
 
-    fn from(on: Part, min: &str, rule: &'static str) -> Limit {
-        let limit = Limit::of(on, between(Some(min), None), format!("{} or newer", on.with(min)));
-        Limit { rules: vec![rule], ..limit }
+    fn from(on: Part, min: &str) -> Limit {
+        Limit::of(on, between(Some(min), None), format!("{} or newer", on.with(min)))
     }
 
-    fn to(on: Part, max: &str, rule: &'static str) -> Limit {
-        let limit = Limit::of(on, between(None, Some(max)), format!("{} or older", on.with(max)));
-        Limit { rules: vec![rule], ..limit }
+    fn to(on: Part, max: &str) -> Limit {
+        Limit::of(on, between(None, Some(max)), format!("{} or older", on.with(max)))
+    }
+
+    fn told_by(self, rule: &'static str) -> Limit {
+        Limit { rules: vec![rule], ..self }
     }
 }

@@ -3,6 +3,7 @@
 use super::book::{Book, Fact};
 use super::question::{Question, Wish};
 use super::search::{Found, candidates, search};
+use super::settle::settled;
 use super::value::Value;
 use crate::catalog::release::Part;
 use std::collections::BTreeMap;
@@ -39,14 +40,25 @@ impl<'a> Asked<'a> {
 
     /// With some of the wishes.
     pub(super) fn some(&self, chosen: &[usize], facts: &[&Fact]) -> Found {
-        let wishes: Vec<&Wish> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        // which DOCA or MLNX_OFED there would have to be matters to nobody who wishes for none
-        let is_release = |part: Part| matches!(part, Part::Doca | Part::MlnxOfed);
-        if wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == Part::Stack || is_release(*part))) {
-            return search(&wishes, &self.question.asked, facts, &self.candidates);
-        }
-        let facts: Vec<&Fact> = facts.iter().copied().filter(|fact| !is_release(fact.of) && !is_release(fact.on)).collect();
+        let (wishes, facts) = self.bearing(chosen, facts);
         search(&wishes, &self.question.asked, &facts, &self.candidates)
+    }
+
+    /// Whether some of the wishes cannot all be kept.
+    pub(super) fn excluded(&self, chosen: &[usize], facts: &[&Fact]) -> bool {
+        let (wishes, of) = self.bearing(chosen, facts);
+        let settled = settled(&wishes, &self.question.asked, &of, &self.candidates);
+        settled.map_or_else(|| self.some(chosen, facts) == Found::Nothing, |kept| !kept)
+    }
+
+    /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be matters to nobody who wishes
+    /// for none.
+    fn bearing<'f>(&self, chosen: &[usize], facts: &[&'f Fact]) -> (Vec<&Wish>, Vec<&'f Fact>) {
+        let wishes: Vec<&Wish> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
+        let is_release = |part: Part| matches!(part, Part::Doca | Part::MlnxOfed);
+        let has_stack = wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == Part::Stack || is_release(*part)));
+        let bears = |fact: &&Fact| has_stack || !is_release(fact.of) && !is_release(fact.on);
+        (wishes, facts.iter().copied().filter(bears).collect())
     }
 
     /// With all of them.
@@ -54,33 +66,40 @@ impl<'a> Asked<'a> {
         self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
     }
 
-    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones.
-    pub(super) fn conflicts<'f>(&self, facts: &[&'f Fact]) -> (Vec<Conflict>, Vec<&'f Fact>) {
+    /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones or where
+    /// these are `accepted`: those without what the conflicts rest on.
+    pub(super) fn conflicts<'f>(&self, facts: &[&'f Fact], accepted: bool) -> (Vec<Conflict>, Vec<&'f Fact>) {
         let certain: Vec<&Fact> = facts.iter().copied().filter(|fact| fact.certain).collect();
-        let mut conflicts: Vec<Conflict> = Vec::new();
-        self.find(&certain, true, &mut conflicts);
-        self.find(facts, false, &mut conflicts);
-        let left = if conflicts.is_empty() { facts.to_vec() } else { certain };
-        (conflicts, left)
+        let (mut conflicts, mut broken) = (Vec::new(), Vec::new());
+        self.find(&certain, true, &mut conflicts, &mut broken);
+        self.find(facts, false, &mut conflicts, &mut broken);
+        let keeps = |fact: &&Fact| !broken.iter().any(|other: &&Fact| std::ptr::eq(*other, *fact));
+        let others: Vec<&Fact> = facts.iter().copied().filter(keeps).collect();
+        if (accepted || conflicts.iter().all(|conflict| !conflict.certain)) && self.all(&others) != Found::Nothing {
+            return (conflicts, others);
+        }
+        (conflicts, certain)
     }
 
     /// The fewest wishes that cannot all be kept, and all others that are as few or of three at most, by growing size. What holds
     /// a smaller one is no conflict of its own.
-    fn find(&self, facts: &[&Fact], certain: bool, conflicts: &mut Vec<Conflict>) {
-        if self.all(facts) != Found::Nothing {
+    fn find<'f>(&self, facts: &[&'f Fact], certain: bool, conflicts: &mut Vec<Conflict>, broken: &mut Vec<&'f Fact>) {
+        let count = self.question.wishes.len();
+        if !self.excluded(&(0..count).collect::<Vec<_>>(), facts) {
             return;
         }
-        let count = self.question.wishes.len();
         for size in 1..=count {
             if size > WISHES_TOLD && !conflicts.is_empty() {
                 return;
             }
             for wishes in subsets(count, size) {
                 let known = conflicts.iter().any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
-                if known || self.some(&wishes, facts) != Found::Nothing {
+                if known || !self.excluded(&wishes, facts) {
                     continue;
                 }
-                let facts: Vec<Fact> = self.core(&wishes, facts).into_iter().cloned().collect();
+                let core = self.core(&wishes, facts);
+                broken.extend(&core);
+                let facts: Vec<Fact> = core.into_iter().cloned().collect();
                 let is_assumed = self.is_assumed(&wishes, &facts);
                 conflicts.push(Conflict { wishes, facts, certain, is_assumed });
                 if conflicts.len() == TOLD {
@@ -97,13 +116,13 @@ impl<'a> Asked<'a> {
 
     /// The facts that make it one: a single one where there is such, else as many as none can be left out of.
     fn core<'f>(&self, wishes: &[usize], facts: &[&'f Fact]) -> Vec<&'f Fact> {
-        if let Some(fact) = facts.iter().find(|fact| self.some(wishes, &[**fact]) == Found::Nothing) {
+        if let Some(fact) = facts.iter().find(|fact| self.excluded(wishes, &[**fact])) {
             return vec![*fact];
         }
         let mut core = facts.to_vec();
         for fact in facts {
             let without: Vec<&Fact> = core.iter().copied().filter(|other| !std::ptr::eq(*other, *fact)).collect();
-            if self.some(wishes, &without) == Found::Nothing {
+            if self.excluded(wishes, &without) {
                 core.retain(|other| !std::ptr::eq(*other, *fact));
             }
         }

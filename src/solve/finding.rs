@@ -24,20 +24,32 @@ pub struct Told {
     pub hosts: Vec<String>,
 }
 
-/// One finding a class of hosts. What a rule `found` of a host already is not told again, what is `waived` is not told.
-pub fn findings(loaded: &Loaded, catalog: &Catalog, found: &Hosts, waived: &Hosts) -> Vec<Told> {
-    let mut hosts: Vec<Vec<&str>> = vec![Vec::new(); loaded.spec.nodes.len()];
-    for host in &loaded.hosts {
-        hosts[host.group].push(&host.name);
-    }
+/// The answers where the rules do not count that are `waived` for all hosts of a group.
+pub fn answers(loaded: &Loaded, catalog: &Catalog, waived: &Hosts) -> Answers {
+    let hosts = by_group(loaded);
     let wholly = |group: usize| {
         let all = |of: &BTreeSet<String>| hosts[group].iter().all(|host| of.contains(*host));
         waived.iter().filter(|(_, of)| all(of)).map(|(code, _)| code.clone()).collect::<BTreeSet<String>>()
     };
-    let answers = Answers::without(loaded, catalog, &wholly);
+    Answers::without(loaded, catalog, &wholly)
+}
+
+fn by_group(loaded: &Loaded) -> Vec<Vec<&str>> {
+    let mut hosts: Vec<Vec<&str>> = vec![Vec::new(); loaded.spec.nodes.len()];
+    for host in &loaded.hosts {
+        hosts[host.group].push(&host.name);
+    }
+    hosts
+}
+
+/// One finding a class of hosts. What a rule `found` of a host already is not told again, what is `waived` is not told.
+pub fn findings(loaded: &Loaded, answers: &Answers, found: &Hosts, waived: &Hosts) -> Vec<Told> {
+    let hosts = by_group(loaded);
     let mut groups: Vec<Vec<usize>> = vec![Vec::new(); answers.answers.len()];
     for (group, answer) in answers.of.iter().enumerate() {
-        groups[*answer].push(group);
+        if let Some(groups) = answer.and_then(|answer| groups.get_mut(answer)) {
+            groups.push(group);
+        }
     }
     let mut told = Vec::new();
     for (answer, groups) in answers.answers.iter().zip(&groups) {
@@ -77,15 +89,16 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
         diagnostic = label.into_iter().fold(diagnostic, Diagnostic::labelled);
     }
     let mends: Vec<&str> = unique(conflict.facts.iter().map(|fact| fact.mend.as_str()));
-    diagnostic = diagnostic.next(format!("change one of them: {}", mends.join(", or ")));
+    let which = if conflict.wishes.len() == 1 { "change it" } else { "change one of them" };
+    diagnostic = diagnostic.next(format!("{which}: {}", mends.join(", or ")));
     diagnostic.source = Some(unique(conflict.facts.iter().map(|fact| fact.source.as_str())).join("; "));
     diagnostic
 }
 
-/// What is said under a wish: where it stands for something else, what that is.
+/// What is said under a wish: itself, or what it stands for besides where that is meant.
 fn caret(wish: &Wish, facts: &[Fact]) -> String {
     let implied = wish.implied.as_ref().filter(|(part, _)| facts.iter().any(|fact| fact.on == *part || fact.of == *part));
-    implied.map_or_else(|| "this wish".to_owned(), |(_, text)| text.clone())
+    implied.map_or_else(|| wish.said.clone(), |(_, text)| text.clone())
 }
 
 fn unique<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -141,7 +141,10 @@ impl Question {
         let said = [(Part::Driver, gpu.driver.is_some()), (Part::Modules, gpu.driver.is_some()), (Part::Cuda, gpu.cuda.is_some())];
         let said = said.into_iter().filter(|(_, said)| *said).map(|(part, _)| part);
         let fixed: BTreeSet<Part> = self.parts().chain(said).collect();
-        self.asked.extend([Part::Driver, Part::Modules, Part::Cuda].into_iter().filter(|part| !fixed.contains(part)));
+        // for a system whose packages of CUDA nobody knows none is chosen
+        let system = node.os.as_deref().and_then(|os| catalog.system(os));
+        let known = |part: &Part| *part != Part::Cuda || system.is_none_or(|row| row.cuda_min.is_some());
+        self.asked.extend([Part::Driver, Part::Modules, Part::Cuda].into_iter().filter(|part| !fixed.contains(part) && known(part)));
     }
 
     /// All parts that a wish fixes.
@@ -155,7 +158,13 @@ impl Question {
         let known: BTreeSet<Part> = self.parts().chain(self.asked.iter().copied()).collect();
         // of a system that nobody knows it is not known either whether it is an exception
         let holds = |fact: &&Fact| fact.except_packages.is_none() || self.packages.is_some() && fact.except_packages != self.packages;
-        book.facts.iter().filter(holds).filter(|fact| known.contains(&fact.of)).partition(|fact| known.contains(&fact.on))
+        // what a row says of another model or system than the one that is wished for bears on nothing here
+        let other = |fact: &Fact| {
+            let mut wished = self.wishes.iter().flat_map(|wish| &wish.parts);
+            wished.any(|(part, range)| *part == fact.of && range.is_disjoint(&fact.at))
+        };
+        let of = book.facts.iter().filter(holds).filter(|fact| known.contains(&fact.of) && !other(fact));
+        of.partition(|fact| known.contains(&fact.on))
     }
 
     /// What tells it from others, as far as the facts can: a release by its place among all that some fact speaks of.

@@ -4,7 +4,7 @@ use super::book::{Book, Fact};
 use super::cases::of;
 use super::conflict::{Asked, subsets};
 use super::search::Found;
-use super::{Answers, Hosts, Question, answer, findings};
+use super::{Answers, Hosts, Question, answer, answers, findings};
 use crate::catalog::{self, Catalog};
 use crate::spec::{self, Loaded};
 use proptest::prelude::*;
@@ -88,19 +88,66 @@ fn what_is_left_open_is_chosen_and_what_is_not_known_is_not() {
     insta::assert_snapshot!(gpu(json!({ "model": "none (lab)", "count": 1 })), @"");
     let stack = |os: &str| said(&node(json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca" } })), shipped());
     insta::assert_snapshot!(stack("ubuntu-20.04"), @"doca 2.9.1");
-    insta::assert_snapshot!(stack("almalinux-9"), @"");
+    insta::assert_snapshot!(stack("almalinux-9"), @r#"
+    perhaps os: almalinux-9 | rdma_stack.flavour: doca: no DOCA is known for almalinux-9
+    "#);
+}
+
+/// A toolkit that has no packages for the system is not chosen; one that is wished for may fail.
+#[test]
+fn cuda_is_chosen_by_what_the_system_has_packages_of() {
+    let host = |os: &str, gpu: Value| said(&node(json!({ "name": "n1", "os": os, "gpu": gpu })), shipped());
+    let open = |driver: &str| json!({ "model": "A100", "count": 8, "driver": driver });
+    assert_eq!(host("ubuntu-20.04", open("580")), "cuda 12.9");
+    assert_eq!(host("ubuntu-22.04", open("580")), "cuda 13.3");
+    // nothing for Ubuntu 24.04 is old enough for this driver
+    let said_of_24 = host("ubuntu-24.04", open("470"));
+    assert!(said_of_24.starts_with("perhaps ") || said_of_24.is_empty(), "{said_of_24}");
+    // nobody knows packages for it
+    assert_eq!(host("anolis-8.6", open("580")), "");
+    insta::assert_snapshot!(host("ubuntu-24.04", json!({ "model": "A100", "count": 8, "driver": "545", "cuda": "12.3" })), @"perhaps os: ubuntu-24.04 | gpu.cuda: 12.3: packages of CUDA for ubuntu-24.04 begin with 12.5");
+    // another doubt does not let go of it
+    let gpu = json!({ "model": "A100", "count": 8, "driver": "580" });
+    let stack = json!({ "flavour": "doca", "version": "3.5.0" });
+    let both = node(json!({ "name": "n1", "os": "ubuntu-20.04", "gpu": gpu, "rdma_stack": stack }));
+    insta::assert_snapshot!(said(&both, shipped()), @r"
+    perhaps os: ubuntu-20.04 | rdma_stack.version: 3.5.0: ubuntu-20.04 needs DOCA 2.9 or older
+    cuda 12.9
+    ");
+}
+
+#[test]
+fn a_system_without_doca_and_chips_within_an_architecture_are_told_apart() {
+    let stack =
+        |os: &str| said(&node(json!({ "name": "n1", "os": os, "rdma_stack": { "flavour": "doca", "version": "3.5.0" } })), shipped());
+    insta::assert_snapshot!(stack("openEuler-22.03"), @"perhaps os: openEuler-22.03 | rdma_stack.flavour: doca: no DOCA is known for openEuler-22.03");
+    assert_eq!(stack("ubuntu-24.04"), "");
+    let cuda = |model: &str, driver: &str, cuda: &str| {
+        said(
+            &node(
+                json!({ "name": "n1", "os": "rhel-8.10", "gpu": { "model": model, "count": 8, "driver": driver, "modules": "open", "cuda": cuda } }),
+            ),
+            shipped(),
+        )
+    };
+    assert!(cuda("A10", "535", "11.0").contains("perhaps gpu.model: A10 | gpu.cuda: 11.0: A10 needs CUDA 11.1 or newer"));
+    assert!(!cuda("A30", "535", "11.0").contains("gpu.model"));
+    assert!(cuda("B300", "580", "12.8").contains("perhaps gpu.model: B300 | gpu.cuda: 12.8: B300 needs CUDA 12.9 or newer"));
+    assert_eq!(cuda("B200", "580", "12.8"), "");
+    assert_eq!((cuda("H100-PCIE", "520.61.05", "11.8"), cuda("H100", "520.61.05", "11.8").contains("525")), (String::new(), true));
 }
 
 #[test]
 fn the_fewest_wishes_are_named_with_the_rows_that_say_why() {
     let gpu = json!({ "model": "V100-SXM2-32GB", "count": 8, "driver": "535", "cuda": "13.0", "direct": { "path": "dmabuf" } });
-    insta::assert_snapshot!(said(&node(json!({ "name": "n1", "os": "ubuntu-20.04", "kernel": "5.4.0-1", "gpu": gpu })), shipped()), @r"
+    insta::assert_snapshot!(said(&node(json!({ "name": "n1", "os": "ubuntu-20.04", "kernel": "5.4.0-1", "gpu": gpu })), shipped()), @r#"
     kernel: 5.4.0-1 | gpu.direct.path: dmabuf: dmabuf needs the kernel 5.12 or newer: the RDMA core registers GPU memory by DMA-BUF from there on
     gpu.model: V100-SXM2-32GB | gpu.cuda: 13.0: CUDA 13 needs another architecture than kepler, maxwell, pascal, volta: its compiler and libraries begin with Turing
     gpu.model: V100-SXM2-32GB | gpu.direct.path: dmabuf: dmabuf needs another architecture than kepler, maxwell, pascal, volta: no driver of an older GPU exports its memory
     gpu.driver: 535 | gpu.cuda: 13.0: CUDA 13 needs the GPU driver 580 or newer: the driver of another major release does not run its programs
     gpu.driver: 535 | gpu.direct.path: dmabuf: dmabuf needs the open kernel modules: the proprietary ones export no GPU memory
-    ");
+    perhaps os: ubuntu-20.04 | gpu.cuda: 13.0: packages of CUDA for ubuntu-20.04 end with 12.9
+    "#);
     // Red Hat's kernels carry later code under older numbers
     let gpu = json!({ "model": "A100", "count": 8, "driver": "535", "modules": "open", "direct": { "path": "dmabuf" } });
     assert!(!said(&node(json!({ "name": "n1", "os": "rocky-8", "gpu": gpu })), shipped()).contains("kernel"));
@@ -134,7 +181,7 @@ fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
     let loaded = node(json!({ "name": "n[1-2]", "os": "ubuntu-22.04", "gpu": gpu }));
     let on = |hosts: &[&str]| Hosts::from([("RW2414".to_owned(), hosts.iter().map(|host| (*host).to_owned()).collect())]);
     let told = |found: &Hosts, waived: &Hosts| {
-        findings(&loaded, shipped(), found, waived).into_iter().flat_map(|told| told.hosts).collect::<Vec<_>>()
+        findings(&loaded, &answers(&loaded, shipped(), waived), found, waived).into_iter().flat_map(|told| told.hosts).collect::<Vec<_>>()
     };
     let none = Hosts::new();
     assert_eq!(told(&none, &none), ["n1", "n2"]);
@@ -228,7 +275,7 @@ proptest! {
         let book = Book::of(shipped());
         let question = Question::of(&loaded, 0, shipped());
         let (facts, _) = question.facts(&book);
-        let (conflicts, left) = Asked::new(&book, &question, &facts).conflicts(&facts);
+        let (conflicts, left) = Asked::new(&book, &question, &facts).conflicts(&facts, false);
         let all: Vec<usize> = (0..question.wishes.len()).collect();
         let can = conflicts.iter().all(|conflict| !conflict.certain);
         match kept(&question, &all, &left) {
@@ -255,6 +302,11 @@ proptest! {
                     prop_assert!(matches!(kept(&question, &fewer, &of), Found::All(_)), "{fewer:?} of {conflict:?}");
                 }
             }
+        }
+        let asked = Asked::new(&book, &question, &facts);
+        for wishes in (1..=2).flat_map(|size| subsets(question.wishes.len(), size)) {
+            // what is settled without a search is what a search finds
+            prop_assert_eq!(asked.excluded(&wishes, &facts), asked.some(&wishes, &facts) == Found::Nothing, "{:?}", wishes);
         }
         // the same question has the same answer, whatever it is called by
         let one = answer(&book, &question, &BTreeSet::new());

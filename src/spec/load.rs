@@ -70,6 +70,13 @@ impl Loaded {
         self.by_name.get(name).map(|index| &self.hosts[*index])
     }
 
+    /// The same with this host alone; without hosts where there is none of this name.
+    pub fn only(&self, name: &str) -> Loaded {
+        let hosts: Vec<Host> = self.host(name).into_iter().cloned().collect();
+        let by_name = hosts.iter().map(|host| (host.name.clone(), 0)).collect();
+        Loaded { hosts, by_name, ..self.clone() }
+    }
+
     /// The group that a host belongs to.
     pub fn group_of(&self, host: &Host) -> &NodeGroup {
         &self.spec.nodes[host.group]

@@ -159,7 +159,8 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
 fn excluding(catalog: &Catalog) -> String {
     let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-h100-rail/cluster.yaml").unwrap()).into_owned();
     let loaded = spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
-    let told = solve::findings(&loaded, catalog, &Default::default(), &Default::default());
+    let answers = solve::answers(&loaded, catalog, &Default::default());
+    let told = solve::findings(&loaded, &answers, &Default::default(), &Default::default());
     let found: Vec<Diagnostic> = told.into_iter().map(|told| told.diagnostic).chain(solve::untrue(catalog)).collect();
     report::diagnostic::text(&found, &loaded.sources, report::out::Look::PLAIN)
 }

@@ -20,11 +20,11 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
         machine.pin(&lines);
         screens.push_str(&machine.run(&["plan", "inv"]).replace(&key, "KEY"));
     }
-    insta::assert_snapshot!(screens, @r##"
+    insta::assert_snapshot!(screens, @r#"
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
-    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+    Nothing could be compared with the spec: nobody knows what would change.
 
     UNKNOWN: could not be found out -----------------------------------------------------------------
      ? n1 the whole target   RW0402
@@ -39,7 +39,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
-    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+    Nothing could be compared with the spec: nobody knows what would change.
 
     UNKNOWN: could not be found out -----------------------------------------------------------------
      ? n1 the whole target   RW0403
@@ -54,7 +54,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
-    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+    Nothing could be compared with the spec: nobody knows what would change.
 
     UNKNOWN: could not be found out -----------------------------------------------------------------
      ? n1 the whole target   RW0404
@@ -64,7 +64,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
 
     next: mend what could not be read, then railwright plan inv
     --- exit 3 ---
-    "##);
+    "#);
     // The plan was made while the key held: nothing is done behind another one.
     machine.pin(&pinned);
     assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
@@ -114,11 +114,11 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
             screens.push_str(&machine.run(command).replace(&port.to_string(), "PORT"));
         }
     }
-    insta::assert_snapshot!(screens, @r##"
+    insta::assert_snapshot!(screens, @r#"
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
-    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+    Nothing could be compared with the spec: nobody knows what would change.
 
     UNKNOWN: could not be found out -----------------------------------------------------------------
      ? n1 the whole target   RW0401
@@ -145,7 +145,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
-    No changes to what could be read. 0 resources on 0 hosts are as the spec wants them.
+    Nothing could be compared with the spec: nobody knows what would change.
 
     UNKNOWN: could not be found out -----------------------------------------------------------------
      ? n1 the whole target   RW0401
@@ -169,7 +169,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
     No drift in what could be read.
     next: mend what could not be read, then railwright drift inv
     --- exit 3 ---
-    "##);
+    "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
 }
 

@@ -249,6 +249,11 @@ fn hostile_rows_and_rules_are_refused() {
         ("catalog/a.yaml", row(&"x".repeat(70_000), ""), "RW0220"),
         ("catalog/a.yaml", row("a\\u202Eb", ""), "RW0220"),
         ("catalog/a.yaml", row("X1", ", aliases: [A100]"), "RW0221"),
+        (
+            "catalog/a.yaml",
+            "release: [{ name: driver-x, part: driver, release: x, source: us }]".to_owned(),
+            "railwright catalog release driver-",
+        ),
         ("rules/a.yaml", rule("{% for i in range(end=1000) %}{% for k in range(end=1000) %}{% endfor %}{% endfor %}", "{}"), "RW0224"),
         (
             "rules/a.yaml",
@@ -336,8 +341,8 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
      6 │     os: ubuntu-22.04
      7 │     gpu: { model: A100, count: 8, driver: "510", modules: open, direct: { path: dmabuf } }
        ·                                           ──┬──                                 ───┬──
-       ·                                             │                                      ╰── this wish
-       ·                                             ╰── this wish
+       ·                                             │                                      ╰── gpu.direct.path: dmabuf
+       ·                                             ╰── gpu.driver: 510
      8 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
        ╰────
       on:     gpu[1-4]
@@ -369,6 +374,76 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     // the toolkit is asked for without a release: the chosen one
     place.write("inv/cluster.yaml", WISHES.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n");
     assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
+}
+
+/// A system that is like a known one is mistyped, another one may be right; nodes without a GPU get no toolkit, and say so.
+#[test]
+fn systems_that_no_row_is_about_and_nodes_without_a_gpu() {
+    let of = |os: &str| WISHES.replace("ubuntu-22.04", os).replace("\"510\", modules: open, direct: { path: dmabuf }", "\"535\"");
+    let place = place(&of("Ubuntu-20.04"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("error RW0120: `Ubuntu-20.04` is no operating system that railwright knows"), "{said}");
+    assert!(
+        said.contains("next:   did you mean `ubuntu-20.04`?")
+            && said.contains("── not in the catalogue")
+            && said.ends_with("--- exit 1 ---\n"),
+        "{said}"
+    );
+    for (os, meant) in
+        [("openeuler-22.03", "openEuler-22.03"), ("debain-12", "debian-12"), ("rokcy-9.4", "rocky-9.4"), ("centso-7", "centos")]
+    {
+        place.write("inv/cluster.yaml", of(os));
+        let said = place.run(&["validate", "inv"]);
+        assert!(said.contains(&format!("did you mean `{meant}`?")) && said.ends_with("--- exit 1 ---\n"), "{said}");
+    }
+    for os in ["debian-11", "sles-15.5", "gentoo-2.15"] {
+        place.write("inv/cluster.yaml", of(os));
+        let said = place.run(&["validate", "inv"]);
+        assert!(said.contains(&format!("warning RW0127: the catalogue knows no operating system `{os}`")), "{said}");
+        assert!(said.contains("package_manager: ..., kernel: ..., source: ... }]") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    }
+    let login = "  - { name: login1, os: ubuntu-22.04 }\nmodules: { cuda-toolkit: { enabled: true } }\n";
+    place.write("inv/cluster.yaml", of("ubuntu-22.04") + login);
+    assert!(place.run(&["validate", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert!(place.run(&["explain", "host/gpu1", "inv"]).contains("package cuda-toolkit-12-9"));
+    let said = place.run(&["explain", "host/login1", "inv"]);
+    assert!(
+        said.contains("NOT HERE: modules that the spec enables") && said.contains("\n - cuda-toolkit needs host.gpu is defined\n"),
+        "{said}"
+    );
+    let json = place.run(&["explain", "host/login1", "inv", "--json"]);
+    assert!(json.contains("\"needs\": \"host.gpu is defined\""), "{json}");
+}
+
+/// What rests on rows is accepted like a rule: shown, until the day is over, on the hosts that are named; the rest is chosen.
+#[test]
+fn wishes_that_exclude_each_other_can_be_waived() {
+    let wishes = WISHES.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
+    let signed = "reason: on trial, owner: ada, until:";
+    let waived = |nodes: &str, until: &str| {
+        let rule = format!("{{ code: RW2405, {signed} 2026-12-31 }}");
+        format!("{wishes}rules: {{ waive: [{rule}, {{ code: rw0132, {nodes}{signed} {until} }}] }}\n")
+    };
+    let place = place(&wishes);
+    let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
+    assert!(said.contains("error RW0132: `gpu.driver: 510` and `gpu.direct.path: dmabuf`") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    place.write("inv/cluster.yaml", waived("", "2026-03-31"));
+    let shown = " . RW0132 gpu[1-4]: `gpu.driver: 510` and `gpu.direct.path: dmabuf` exclude each other\n          accepted by ada until 2026-03-31: on trial";
+    for command in ["plan", "drift"] {
+        let said = place.run(&[command, "inv", "--observations", "nobody.json"]);
+        assert!(said.contains(shown) && said.ends_with("--- exit 3 ---\n"), "{said}");
+    }
+    let said = place.run(&["explain", "host/gpu1", "inv"]);
+    assert!(said.contains("RW0132") && said.contains("(waived)") && said.contains("package cuda-toolkit-11-8"), "{said}");
+    place.write("inv/cluster.yaml", waived("nodes: \"gpu[2-3]\", ", "2026-03-31"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("error RW0132") && said.contains("on:     gpu[1,4]") && !said.contains("RW0131"), "{said}");
+    place.write("inv/cluster.yaml", waived("", "2025-12-31"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("error RW0132") && said.contains("warning RW0131: the waiver of rw0132 ended on 2025-12-31"), "{said}");
+    place.write("inv/cluster.yaml", waived("", "2026-03-31").replace("path: dmabuf", "path: peermem"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("warning RW0131: the waiver of rw0132 waives nothing"), "{said}");
 }
 
 /// A rule that found the same pair is told alone, and a waiver of it stands for both; combinations of one's own are tried.

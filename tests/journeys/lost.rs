@@ -60,7 +60,10 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
     // what a driver that is loaded anew does
     story.fixture.0.must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
     let lost = story.run(&["drift", "inv"]);
-    assert!(lost.contains("pfc, running: found none") && lost.contains("pause, running: found yes") && lost.ends_with("--- exit 2 ---\n"), "{lost}");
+    assert!(
+        lost.contains("pfc, running: found none") && lost.contains("pause, running: found yes") && lost.ends_with("--- exit 2 ---\n"),
+        "{lost}"
+    );
     let mended = story.run(&["apply", "inv", "--yes"]);
     assert!(mended.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless), "{mended}");
 

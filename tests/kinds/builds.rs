@@ -162,7 +162,9 @@ fn of_module(source: &str) -> Wish {
     let loaded = railwright::spec::load(vec![railwright::spec::SourceFile { name: "a.yaml".into(), text }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let desired = railwright::module::desired(&loaded, &Default::default(), &modules, &std::collections::BTreeMap::new()).unwrap();
+    let desired =
+        railwright::module::desired(&loaded, &Default::default(), &Default::default(), &modules, &std::collections::BTreeMap::new())
+            .unwrap();
     desired.wishes.into_iter().find(|wish| wish.kind == "kernel_module_build").unwrap()
 }
 

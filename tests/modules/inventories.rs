@@ -6,6 +6,7 @@ use railwright::base::{Address, nodeset};
 use railwright::catalog::unknown_models;
 use railwright::module::{self, Desired};
 use railwright::rules;
+use railwright::solve::Answers;
 use railwright::spec::{self, Loaded, SourceFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,7 +28,7 @@ fn desired(inventory: &str) -> Desired {
     // Signing keys are fetched by whoever takes an inventory as their own, and the lab's is made; any will do here.
     let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
     let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-    let desired = module::desired(&loaded, &catalog(), &modules, &texts);
+    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules, &texts);
     desired.unwrap_or_else(|errors| panic!("{inventory}: {}", say::all(&errors, &[&loaded.sources, &modules.sources])))
 }
 

@@ -174,7 +174,7 @@ verify:
       modules/bad/module.yaml:2:1
       | sumary: x
       | ^^^^^^ did you mean `summary`?
-      next: keys that can stand here: module, summary, when, parameters, resources, verify, after, provides
+      next: keys that can stand here: module, summary, when, needs, parameters, resources, verify, after, provides
     RW0201 a resource has one kind
       modules/bad/module.yaml:7:5
       |     whn: x

@@ -20,6 +20,7 @@ use railwright::base::Target;
 use railwright::module::{self, Desired, Modules};
 use railwright::resource::observation::{FORMAT_VERSION, TargetObservation};
 use railwright::resource::{Assessment, Observation, kind_named, program};
+use railwright::solve::Answers;
 use railwright::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +74,7 @@ fn outcome(modules: &Modules, module: &str, case: &Path, wrong: &mut Vec<String>
     let loaded = loaded.unwrap_or_else(|problems| panic!("{}: {}", case.display(), say::all(&problems.diagnostics, &[&problems.sources])));
     let keys = module::context::files(&loaded).into_iter().map(|(path, _)| path);
     let texts: BTreeMap<String, String> = keys.filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?))).collect();
-    match module::desired(&loaded, &catalog(), modules, &texts) {
+    match module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), modules, &texts) {
         Err(errors) => vec![("desired.txt", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
         Ok(desired) => {
             let read = |file: &str| fs::read_to_string(case.join(file)).ok().map(|text| serde_json::from_str(&text).unwrap());
@@ -109,7 +110,7 @@ fn record(wanted: &str, words: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
     let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
     let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
-    let desired = module::desired(&loaded, &catalog(), &modules(), &BTreeMap::new()).unwrap();
+    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
     let mut targets = BTreeMap::new();
     for host in &loaded.hosts {
         let of_module = desired.wishes.iter().filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));

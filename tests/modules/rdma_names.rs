@@ -2,6 +2,7 @@
 
 use super::{catalog, modules};
 use railwright::module;
+use railwright::solve::Answers;
 use railwright::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ fn probe(policy: &str) -> String {
         "cluster: case\nfabric: {{ kind: rocev2 }}\nnodes:\n  - {{ name: n1, nics: {{ model: ConnectX-6, netdev: e, naming: {{ rdma: {policy} }} }} }}\n"
     );
     let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
-    let desired = module::desired(&loaded, &catalog(), &modules(), &BTreeMap::new()).unwrap();
+    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
     let wish = desired.wishes.iter().find(|wish| wish.address.name() == "rdma-names").unwrap();
     wish.body["read"]["probe"].as_str().unwrap().to_owned()
 }

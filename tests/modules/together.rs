@@ -3,6 +3,7 @@
 
 use crate::say;
 use railwright::module::{self, Desired, ModuleFiles};
+use railwright::solve::Answers;
 use railwright::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<Desired, S
     let mut files: Vec<ModuleFiles> = if shipped { module::shipped() } else { Vec::new() };
     files.extend(ModuleFiles::below("inventory/modules", own));
     let modules = module::load(files).map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
-    module::desired(&loaded, &crate::catalog(), &modules, &BTreeMap::new())
+    module::desired(&loaded, &crate::catalog(), &Answers::new(&loaded, &crate::catalog()), &modules, &BTreeMap::new())
         .map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
 }
 

@@ -123,10 +123,12 @@ fn nothing_to_do(plan: &Plan) -> String {
     let count: usize = plan.unchanged.values().sum();
     let (resources, (verb, them)) = (counted(count, "resource"), if count == 1 { ("is", "it") } else { ("are", "them") });
     let targets = targets(plan.unchanged.keys());
-    if plan.unknown.is_empty() {
-        format!("No changes. {resources} on {targets} {verb} as the spec wants {them}.\n")
-    } else {
-        format!("No changes to what could be read. {resources} on {targets} {verb} as the spec wants {them}.\n")
+    match (plan.unknown.is_empty(), count) {
+        (true, _) => format!("No changes. {resources} on {targets} {verb} as the spec wants {them}.\n"),
+        (false, 0) => "Nothing could be compared with the spec: nobody knows what would change.\n".to_owned(),
+        (false, _) => {
+            format!("Not all could be read. {resources} on {targets} {verb} as the spec wants {them}; of the rest nobody knows.\n")
+        }
     }
 }
 

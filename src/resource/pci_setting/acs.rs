@@ -118,7 +118,7 @@ fn judge(wish: &Wish, answers: &Answers, tree: &Tree, words: &BTreeMap<String, u
         ));
         return assessment;
     }
-    if hindered(wish, tree.means, &mut assessment) {
+    if hindered(wish, answers, tree.means, &mut assessment) {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);

@@ -12,6 +12,7 @@ pub mod script;
 
 use super::fields::{Fields, is_netdev};
 use super::keeper::{Keeper, Kept, Trigger};
+use super::package::found::FoundPackage;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
 use found::{Device, FoundDevice, Means};
@@ -48,6 +49,7 @@ impl Kind for PciSetting {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         let mut reads = if is_acs(wish) { vec![Read::PciBridges, Read::Host] } else { vec![read(wish)] };
+        reads.extend(awaited_package(wish).map(|name| Read::Packages { names: vec![name.to_owned()] }));
         reads.extend(keeper(wish).reads());
         reads
     }
@@ -175,14 +177,30 @@ fn wait_or_refuse(wish: &Wish, reason: String, assessment: &mut Assessment) {
     assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || reason);
 }
 
+/// The package that is to bring `setpci`.
+fn awaited_package(wish: &Wish) -> Option<&str> {
+    wish.text("known_after")?.strip_prefix("package/")
+}
+
+/// The package that is to bring `setpci` and is there already: waiting for it would never end.
+fn brought_nothing<'a>(wish: &'a Wish, answers: &Answers) -> Option<&'a str> {
+    let name = awaited_package(wish)?;
+    FoundPackage::of(name, answers).ok()?.version().map(|_| name)
+}
+
 /// What stands in the way of writing, if anything does.
-fn hindered(wish: &Wish, means: Means, assessment: &mut Assessment) -> bool {
+fn hindered(wish: &Wish, answers: &Answers, means: Means, assessment: &mut Assessment) -> bool {
     if !means.unlocked {
         assessment.refusal = Some(
             "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it in the firmware's setup, ACS also by the kernel's \
              own `pci=disable_acs_redir=`"
                 .to_owned(),
         );
+    } else if let (false, Some(package)) = (means.setpci, brought_nothing(wish, answers)) {
+        assessment.refusal = Some(format!(
+            "{package} is installed, and root finds no `setpci` in its PATH: install {package} again (apt-get install --reinstall {package}, \
+             dnf reinstall {package}), or look who took the program away"
+        ));
     } else if !means.setpci {
         wait_or_refuse(wish, "the host has no `setpci`: install pciutils".to_owned(), assessment);
     }
@@ -223,7 +241,7 @@ fn assess(wish: &Wish, answers: &Answers) -> Assessment {
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     assessment.before = json!({ "running": found.value() });
     let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() || hindered(wish, means, &mut assessment) {
+    if assessment.is_met() || assessment.has_unknown() || hindered(wish, answers, means, &mut assessment) {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);

@@ -124,6 +124,17 @@ fn a_missing_tool_is_waited_for_where_the_wish_says_who_brings_it() {
 }
 
 #[test]
+fn a_package_that_is_there_without_its_program_is_told_and_not_waited_for() {
+    let wish = wish(&PciSetting, json!({ "netdev": "ens1", "max_read_request": 4096, "known_after": "package/pciutils" }));
+    let mut answers = fresh(&wish, 0, &function(0x2910, ""), "none");
+    let read = Read::Packages { names: vec!["pciutils".to_owned()] };
+    answers.merge(answered(&[(&read, 0, "manager\tapt\ndpkg\tii \tpciutils\t1:3.9.0-4\n")]));
+    let found = PciSetting.assess(&wish, &answers);
+    assert_eq!((found.known_after, found.actions.is_empty()), (None, true));
+    assert!(found.refusal.is_some_and(|why| why.contains("pciutils is installed, and root finds no `setpci` in its PATH")));
+}
+
+#[test]
 fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
     let wish = acs("off");
     let found = PciSetting.assess(&wish, &fresh(&wish, 0, &tree([0x1d, 0x01], READY), "none"));

@@ -1,28 +1,9 @@
 //! What a group says about its machines: operating system, GPUs, NICs.
 
 use super::{Checker, error, is_one_word, naming, shown};
-use crate::base::Diagnostic;
-use crate::base::suggest::nearest;
 use crate::spec::hosts::{RAILS_MAX, placeholders};
 use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, NicFirmware, Nics, NodeGroup};
 
-/// `ID` of /etc/os-release, for suggestions only: other systems may be written too.
-const KNOWN_SYSTEMS: [&str; 14] = [
-    "almalinux",
-    "alinux",
-    "amzn",
-    "anolis",
-    "centos",
-    "debian",
-    "fedora",
-    "ol",
-    "openEuler",
-    "opensuse-leap",
-    "rhel",
-    "rocky",
-    "sles",
-    "ubuntu",
-];
 /// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
 const NETDEV_LENGTH_MAX: usize = 15;
 
@@ -45,20 +26,10 @@ fn check_os(checker: &mut Checker<'_>, path: &str, os: &str) {
         version.starts_with(|c: char| c.is_ascii_digit()) && version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
     };
     let parts = os.rsplit_once('-').filter(|(name, version)| super::is_plain_name(name, 40) && version_is_good(version));
-    let Some((name, _)) = parts else {
+    if parts.is_none() {
         let effect = "packages are chosen by system and version";
         let fix = "write ID and VERSION_ID of /etc/os-release, such as `debian-12` or `ubuntu-22.04`";
         checker.find(path, "not NAME-VERSION", error("RW0120", format!("`{}` is no operating system", shown(os)), effect, fix));
-        return;
-    };
-    if KNOWN_SYSTEMS.contains(&name) {
-        return;
-    }
-    if let Some(near) = nearest(name, KNOWN_SYSTEMS) {
-        let finding = Diagnostic::warning("RW0120", format!("`{name}` is no operating system that railwright knows"))
-            .effect("no module that names a system will be chosen for these hosts")
-            .next(format!("did you mean `{near}`?"));
-        checker.find(path, "mistyped?", finding);
     }
 }
 

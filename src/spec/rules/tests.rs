@@ -56,7 +56,6 @@ fn hardware() {
         ("os: opensuse-leap-15.6", &[]),
         ("os: myown-1", &[]),
         ("os: debian", &[("RW0120", "debian")]),
-        ("os: ubunto-22.04", &[("RW0120", "ubunto-22.04")]),
         ("gpu: { model: ' ', count: 0 }", &[("RW0122", "' '"), ("RW0122", "0")]),
         ("gpu: { model: A, count: 8, driver: v535 }", &[("RW0122", "v535")]),
         ("gpu: { model: A, count: 8, driver: '' }", &[("RW0122", "''")]),

@@ -1,0 +1,47 @@
+//! What the modules of an inventory wish for, shipped ones and its own.
+
+use super::inventory::Inventory;
+use super::{Failure, pipeline};
+use crate::module::{self, Desired, ModuleFiles, Texts};
+use crate::solve::Answers;
+use crate::spec::Loaded;
+use crate::system::files;
+use std::path::PathBuf;
+
+/// Key files and the like that the spec refers to, in bytes.
+const TEXT_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
+/// to the inventory's warnings: a spec is valid before the lab has made its keys.
+pub fn check(inventory: &Inventory, answers: &Answers) -> Result<(), Failure> {
+    let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &inventory.loaded, answers, &texts)) {
+        Ok(_) => return Ok(()),
+        Err(found) => found,
+    };
+    found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
+    if found.diagnostics.is_empty() { Ok(()) } else { Err(found) }
+}
+
+/// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
+pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
+    let mut texts = Texts::new();
+    for (named, _) in module::context::files(&inventory.loaded) {
+        let path = PathBuf::from(inventory.absolute(&named));
+        match files::read_limited(&path, TEXT_LIMIT_BYTES) {
+            Ok(bytes) => drop(texts.insert(named, String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(pipeline::file_problem(&path, &error).into()),
+        }
+    }
+    Ok(texts)
+}
+
+/// What the modules wish for on the hosts of `asked`.
+pub(super) fn desired(inventory: &Inventory, asked: &Loaded, answers: &Answers, texts: &Texts) -> Result<Desired, Failure> {
+    let mut sources = inventory.loaded.sources.clone();
+    let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
+    let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
+    sources.join(&modules.sources);
+    module::desired(asked, &inventory.knowledge.catalog, answers, &modules, texts)
+        .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
+}
