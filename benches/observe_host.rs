@@ -3,6 +3,7 @@
 //! made tree of /sys; the stand-ins of vendors' tools are shell scripts and are counted apart).
 
 #[path = "../tests/journeys/fixture/mod.rs"]
+#[allow(dead_code, reason = "the stories of the journeys use the rest of it")]
 mod fixture;
 #[path = "../tests/kinds/rig.rs"]
 #[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
