@@ -81,7 +81,7 @@ mod tests {
     use crate::verify::samples;
 
     fn rail(mtu: u32) -> ExpectedRail {
-        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: Some("192.168.77.1/24".into()), mtu: Some(mtu) }
+        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: Some("192.168.77.1/24".into()), mtu: Some(mtu), driver: None }
     }
 
     #[test]
