@@ -27,6 +27,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
                 netdev: rail.netdev.clone(),
                 address: rail.address.clone(),
                 mtu: spec.fabric.mtu,
+                mtu_max: catalog.nic.get(&rail.model).and_then(|row| row.mtu_max),
                 driver: catalog.nic.get(&rail.model).map(|row| row.driver.clone()),
             })
             .collect(),

@@ -157,6 +157,13 @@ pub enum Probe {
         /// The kernel modules.
         modules: Vec<String>,
     },
+    /// What Alibaba's `eadm` sees pass over an eRDMA device, second by second.
+    LiveTraffic {
+        /// The device.
+        device: String,
+        /// For so long.
+        seconds: u32,
+    },
     /// Error counters of ports.
     Counters {
         /// The ports.
@@ -181,6 +188,7 @@ impl Probe {
             Probe::CountMarks { .. } => "count-marks",
             Probe::ReadMarks { .. } => "read-marks",
             Probe::Hardware { .. } => "hardware",
+            Probe::LiveTraffic { .. } => "live-traffic",
             Probe::Counters { .. } => "counters",
         }
     }
@@ -189,6 +197,7 @@ impl Probe {
     pub fn limit_s(&self) -> u32 {
         match self {
             Probe::SendTraffic { lease_s, .. } => *lease_s,
+            Probe::LiveTraffic { seconds, .. } => seconds + 5,
             Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Hardware { .. } => 60,
             _ => 30,
         }

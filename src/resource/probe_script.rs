@@ -24,6 +24,9 @@ pub fn render(probe: &Probe) -> String {
         Probe::EndTraffic { token } => end_traffic(token),
         Probe::CountMarks { token, sender, netdev, lease_s } => count_marks(token, *sender, netdev, *lease_s),
         Probe::ReadMarks { token, netdev } => read_marks(token, netdev),
+        Probe::LiveTraffic { device, seconds } => {
+            format!("need eadm\nneed timeout\ntimeout {seconds} eadm stat -d {} -l 2>&1\nexit 0\n", sh(device))
+        }
         Probe::Hardware { netdevs, modules } => super::probe_hardware::script(netdevs, modules),
         Probe::Counters { ports } => ports.iter().map(counters).collect(),
     };
@@ -188,7 +191,7 @@ fn counters(port: &CounterPort) -> String {
     let folder = sh(&format!("/sys/class/infiniband/{}/ports/{}", port.device, port.device_port));
     format!(
         "echo {head}\nfor f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v 2>/dev/null <\"$f\" && echo \"${{f##*/}} $v\"; done\n\
-         ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer' | tr -d : \n",
+         ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer|prio[0-7]_pause:' | tr -d : \n",
         head = sh(&format!("@counters {} {}", port.device, port.device_port)),
         netdev = sh(&port.netdev),
     )
@@ -263,6 +266,7 @@ mod tests {
             Probe::CountMarks { token: token(), sender: address, netdev: "eth1".into(), lease_s: 9 },
             Probe::ReadMarks { token: token(), netdev: "eth1".into() },
             Probe::Hardware { netdevs: vec!["a'b".to_owned()], modules: vec!["mlx5_core".to_owned()] },
+            Probe::LiveTraffic { device: "erdma_0; reboot".to_owned(), seconds: 3 },
             Probe::Counters { ports: vec![port] },
         ] {
             let out = std::process::Command::new("sh").args(["-n", "-c", &probe.script()]).output().unwrap();

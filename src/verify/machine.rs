@@ -2,11 +2,15 @@
 
 use super::hardware::Hardware;
 use super::least::rate_gbps;
+use super::request::ExpectedRail;
 use super::result::Check;
 use super::run::{Findings, Run};
 use super::session::{Session, lost};
-use super::{gpus, pcie, running};
+use super::{gpus, pcie, routes, running};
 use crate::resource::probe::Probe;
+
+/// The driver of Alibaba's elastic RDMA.
+pub(super) const ERDMA: &str = "erdma";
 
 /// Asks for it and judges it; what it said stays in the session.
 pub(super) async fn examine(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings) {
@@ -27,6 +31,10 @@ pub(super) async fn examine(run: &Run<'_>, session: &mut Session<'_>, findings: 
     }
     if let Some(wanted) = &session.host.gpus {
         run.judged(findings, gpus::judge(wanted, &session.hardware), &name, None, Check::Gpus);
+    }
+    let is_erdma = |rail: &ExpectedRail| rail.driver.as_deref() == Some(ERDMA);
+    if session.host.rails.iter().any(is_erdma) {
+        run.judged(findings, routes::judge(&session.host.rails, &session.hardware), &name, None, Check::Routes);
     }
     for rail in &session.host.rails {
         // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by itself.

@@ -6,6 +6,7 @@
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout.
 
 pub mod counters;
+mod eadm;
 pub mod gate;
 pub mod gid;
 pub mod gpudirect;
@@ -24,6 +25,7 @@ pub mod perftest;
 pub mod rail_facts;
 pub mod request;
 pub mod result;
+mod routes;
 pub mod run;
 mod running;
 #[cfg(test)]

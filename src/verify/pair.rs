@@ -6,12 +6,13 @@
 use super::gid::Endpoint;
 use super::gpudirect::{self, Place};
 use super::least::{self, End, Wanted};
+use super::machine::ERDMA;
 use super::perftest::{self, TrafficFault};
 use super::request::Marks;
 use super::result::{Check, Judgement, Measurement, Verdict};
 use super::run::{Findings, Run};
 use super::session::{Session, lost};
-use super::{marks, path_mtu, traffic};
+use super::{eadm, marks, path_mtu, traffic};
 use crate::resource::probe::{GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -22,6 +23,8 @@ const FIRST_PORT: u16 = 18600;
 const PORTS: u16 = 400;
 /// Seconds of the run whose marks are counted.
 const MARKS_SECONDS: u32 = 1;
+/// `eadm` looks a little longer than the traffic runs, which takes a moment to begin.
+const LIVE_SLACK_S: u32 = 2;
 /// How often a client asks again when nobody listens: rdma_cm does not always show its listener.
 const ATTEMPTS: u32 = 3;
 
@@ -208,7 +211,10 @@ async fn one_way(traffic: &Traffic<'_>, rail: u32, from: Side<'_>, to: Side<'_>,
     let wanted = from.end(rail, None).zip(to.end(rail, None));
     let wanted = wanted.map_or_else(Wanted::default, |(from, to)| least::wanted(run.request, [from, to]));
     let what = What { load: wanted.load, ..What::plain(TrafficTest::WriteBandwidth, expectations.duration_s.max(1)) };
-    let bandwidth = traffic.measure(what, from, to, perftest::bandwidth_gbps).await;
+    let (bandwidth, live) = tokio::join!(traffic.measure(what, from, to, perftest::bandwidth_gbps), watched(to, rail, what.seconds));
+    if let Some(judgement) = live.filter(|_| matches!(bandwidth, Ok(Ok(_)))) {
+        run.judged(findings, judgement, &[to.session.name()], Some(rail), Check::LiveTraffic);
+    }
     let gbps = bandwidth.as_ref().ok().and_then(|b| b.as_ref().ok()).copied();
     let judgement = bandwidth.map_or_else(|reason| lost(&reason), |b| traffic::judge_bandwidth(b, &wanted));
     run.judged(findings, judgement, &names, Some(rail), Check::Bandwidth);
@@ -233,6 +239,16 @@ async fn one_way(traffic: &Traffic<'_>, rail: u32, from: Side<'_>, to: Side<'_>,
         let judgement = count_marks(traffic, from, to, wanted).await;
         run.judged(findings, judgement, &names, Some(rail), Check::Marks);
     }
+}
+
+/// What `eadm` of the receiver sees meanwhile, where the rail is eRDMA and it is there.
+async fn watched(to: Side<'_>, rail: u32, seconds: u32) -> Option<Judgement> {
+    let is_erdma = to.session.rail(rail)?.driver.as_deref() == Some(ERDMA);
+    if !is_erdma || !to.session.facts.tools.contains("eadm") {
+        return None;
+    }
+    let probe = Probe::LiveTraffic { device: to.endpoint.device.clone(), seconds: seconds + LIVE_SLACK_S };
+    eadm::judge(&to.session.ask(&probe).await.ok()?.out)
 }
 
 /// The same between GPU memories, where the spec has a path of GPUDirect on both hosts; the bandwidth, if there is one.

@@ -56,6 +56,8 @@ pub struct ExpectedRail {
     pub address: Option<String>,
     /// The MTU in bytes; `None`: not judged.
     pub mtu: Option<u32>,
+    /// The largest MTU that the NIC's model takes; `None` where nobody says.
+    pub mtu_max: Option<u32>,
     /// The driver of the NIC's model, as the catalogue has it; `None` for a model that it does not know.
     pub driver: Option<String>,
 }

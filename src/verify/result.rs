@@ -42,6 +42,8 @@ pub enum Check {
     RdmaLink,
     /// A GID of the right type for the right address.
     Gid,
+    /// What is not RDMA leaves by another interface than eRDMA's.
+    Routes,
     /// Whole packets pass unsplit.
     PathMtu,
     /// RoCE packets arrive with the DSCP of the lossless class.
@@ -54,6 +56,8 @@ pub enum Check {
     Bandwidth,
     /// `ib_write_bw` from GPU memory to GPU memory.
     GpuDirect,
+    /// What an eRDMA device sees of the traffic.
+    LiveTraffic,
     /// `ib_read_lat`.
     Latency,
     /// Error counters before and after the traffic.
@@ -70,6 +74,8 @@ impl Check {
             Check::Netdev => "netdev".to_owned(),
             Check::RdmaLink => "rdma link".to_owned(),
             Check::Gid => "gid".to_owned(),
+            Check::Routes => "routes".to_owned(),
+            Check::LiveTraffic => "erdma traffic".to_owned(),
             Check::PathMtu => "path mtu".to_owned(),
             Check::Marks => "dscp".to_owned(),
             Check::Memlock => "memlock".to_owned(),

@@ -227,7 +227,8 @@ fn judge_counters(
             let port = format!("{}/{}", endpoint.device, endpoint.device_port);
             let judgement = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
-                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none))
+                    let lossless = run.request.fabric.marks.map(|marks| marks.priority);
+                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none), lossless)
                 }
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => lost(reason),
                 _ => continue,

@@ -35,5 +35,7 @@ pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.tx
 pub const MARKS_26: &str = include_str!("samples/nft-1.0.6-marks-26.txt");
 /// Traffic without a mark.
 pub const MARKS_0: &str = include_str!("samples/nft-1.0.6-marks-0.txt");
+/// The line that Alibaba Cloud's page on PyTorch jobs with Arena and eRDMA shows.
+pub const EADM: &str = include_str!("samples/eadm-stat-live-documentation.txt");
 /// Counters of a Soft-RoCE port after traffic, ethtool 6.1.
 pub const COUNTERS: &str = include_str!("samples/counters-linux-6.1-rxe.txt");

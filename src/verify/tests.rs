@@ -88,7 +88,7 @@ impl Host {
             Probe::Rails { .. } if is(Broken::NoAddress) => said(0, samples::RAILS_NO_ADDRESS),
             Probe::Rails { .. } => {
                 let own = samples::RAILS.replace("192.168.77.1/", &format!("192.168.77.{}/", self.number));
-                let own = own.replace("c0a8:4d01", &format!("c0a8:4d{:02x}", self.number));
+                let own = format!("{own}eadm\n").replace("c0a8:4d01", &format!("c0a8:4d{:02x}", self.number));
                 Ok((0, if is(Broken::WrongMtu) { own.replace("mtu 9000", "mtu 1500") } else { own }))
             }
             Probe::PathMtu { .. } if is(Broken::WrongMtu) => said(1, samples::PING_LOCAL_LIMIT),
@@ -115,6 +115,7 @@ impl Host {
             Probe::ReadMarks { .. } => said(0, if is(Broken::NoMarks) { samples::MARKS_0 } else { samples::MARKS_26 }),
             Probe::Counters { .. } => said(0, samples::COUNTERS),
             Probe::Hardware { .. } => said(0, samples::HARDWARE),
+            Probe::LiveTraffic { .. } => said(0, samples::EADM),
         }
     }
 
@@ -152,6 +153,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
             netdev: "ens1f0np0".into(),
             address: Some(format!("192.168.77.{number}/24")),
             mtu: Some(9000),
+            mtu_max: None,
             driver: Some("mlx5_core".into()),
         }],
         gpus: None,
@@ -282,6 +284,18 @@ async fn a_perftest_without_cuda_is_not_run_and_stops_nothing() {
     assert_eq!(slow, ["Failed n2: gpus RW0818", "Failed n1->n2: gpudirect RW0819", "Failed n2->n1: gpudirect RW0819"]);
     let hung = run_as(&with_gpus(2), &[(2, Broken::Hung)]).await;
     assert!(bad(&hung).contains(&"NotRun n2->n1: gpudirect RW0820".to_owned()), "{:?}", bad(&hung));
+}
+
+#[tokio::test]
+async fn on_erdma_the_routes_and_what_eadm_sees_are_judged_too() {
+    let mut erdma = request(2);
+    let rails = erdma.hosts.iter_mut().flat_map(|host| &mut host.rails);
+    rails.for_each(|rail| (rail.driver, rail.mtu_max) = (Some("erdma".into()), Some(8500)));
+    let report = run_as(&erdma, &[]).await;
+    assert_eq!(bad(&report), ["Failed n1: netdev RW0803", "Failed n2: netdev RW0803"]);
+    let passed = |word: &str| report.with(Verdict::Passed).filter(|r| r.check.word() == word).count();
+    assert_eq!((passed("routes"), passed("erdma traffic")), (2, 2));
+    assert!(run(2, &[]).await.results.iter().all(|r| !["routes", "erdma traffic"].contains(&r.check.word().as_str())));
 }
 
 #[tokio::test]

@@ -243,6 +243,43 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_run_is_told_with_its_mend_and_what_passed_with_its_measure() {
+        let mut told = report(2);
+        told.results.retain(|result| result.check == Check::Latency);
+        let mend = "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}";
+        for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
+            let passed = Judgement::passed("196.10 Gb/s").expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
+            told.results.push(passed.on("", &pair, Some(0), Check::Bandwidth));
+            let not_run = Judgement::not_run("RW0820", "ib_write_bw is built without CUDA").effect("nothing proves it").next(mend);
+            told.results.push(not_run.on("inventories/lab", &pair, Some(0), Check::GpuDirect));
+        }
+        told.matrix.iter_mut().for_each(|cell| cell.gpu_bandwidth_gbps = Some(187.5));
+        let text = screen(&told);
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        let (head, tail) = text.split_once("\nBANDWIDTH").unwrap();
+        insta::assert_snapshot!(head, @r"
+        verify inventories/lab   2 hosts: gpu[01-02]
+
+        NOT RUN: something else has to be there first ---------------------------------------------------
+         ? gpudirect    all pairs of gpu[01-02] rail 0   RW0820
+               found   ib_write_bw is built without CUDA
+               means   nothing proves it
+               next    install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id),
+                       then railwright verify inventories/lab
+        ");
+        let (matrix, tail) = tail.split_once("\nPASSED").unwrap();
+        assert!(matrix.contains("GPUDIRECT, ib_write_bw, Gb/s, rail 0") && matrix.contains("187.50"), "{matrix}");
+        let passed: Vec<&str> = tail.lines().skip(1).collect();
+        let wanted = [
+            "   bandwidth    all pairs of gpu[01-02] rail 0   2 passed",
+            "                at least 190 Gb/s, as row `HDR` of the catalogue has it",
+            "",
+            "Proven, but for what was not run. 4 checks: 2 not run, 2 passed.",
+        ];
+        assert_eq!(passed, wanted);
+    }
+
+    #[test]
     fn many_hosts_show_percentiles_and_the_worst_pairs_within_100_columns() {
         let text = screen(&report(20));
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
