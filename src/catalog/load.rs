@@ -1,8 +1,8 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
-//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`, `release:`, `combination:`).
+//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`, `bandwidth:`, `release:`, `combination:`).
 
 use super::release::{CombinationRow, ReleaseRow};
-use super::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
+use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::table::{Entry, Row, Table};
 use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 7] = [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
+const SORTS: [&str; 8] =
+    [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, BandwidthRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
 
 /// All tables.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub struct Catalog {
     pub os: Table<OsRow>,
     /// What Alibaba Container Compute Service offers.
     pub acs: Table<AcsRow>,
+    /// What pairs of ports deliver.
+    pub bandwidth: Table<BandwidthRow>,
     /// Releases of drivers, toolkits and stacks, and what each needs.
     pub release: Table<ReleaseRow>,
     /// Combinations that are known to fit or not.
@@ -134,6 +137,7 @@ impl Reading {
                 InstanceRow::KEY => self.rows::<InstanceRow>(&document, entry.value, own, |catalog| &mut catalog.instance),
                 OsRow::KEY => self.rows::<OsRow>(&document, entry.value, own, |catalog| &mut catalog.os),
                 AcsRow::KEY => self.rows::<AcsRow>(&document, entry.value, own, |catalog| &mut catalog.acs),
+                BandwidthRow::KEY => self.rows::<BandwidthRow>(&document, entry.value, own, |catalog| &mut catalog.bandwidth),
                 ReleaseRow::KEY => self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| &mut catalog.release),
                 CombinationRow::KEY => self.rows::<CombinationRow>(&document, entry.value, own, |catalog| &mut catalog.combination),
                 other => {

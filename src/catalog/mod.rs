@@ -1,5 +1,5 @@
-//! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances, operating systems, and what
-//! Alibaba Container Compute Service offers. The rows are in `modules/catalog/*.yaml`; a user's own in
+//! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances, operating systems, what pairs of
+//! ports deliver, and what Alibaba Container Compute Service offers. The rows are in `modules/catalog/*.yaml`; a user's own in
 //! `<inventory>/modules/catalog` stand over them.
 //!
 //! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by its name, `load` reads the

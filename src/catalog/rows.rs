@@ -179,6 +179,37 @@ pub struct OsRow {
     pub source: String,
 }
 
+/// What a pair of ports delivers in `ib_write_bw`, by their rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthRow {
+    /// A name, such as `HDR`.
+    pub name: String,
+    /// The kernel driver of the NICs that it was found with, as in their rows.
+    pub driver: String,
+    /// The rate of the ports in Gb/s, as sysfs says it; any rate where it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_gbps: Option<u32>,
+    /// From and to memory of these GPU models; memory of the hosts where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
+    /// What a sound pair reaches at least, in Gb/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_gbps: Option<f64>,
+    /// What somebody measured, in Gb/s, where nobody states a minimum: shown, and never judged against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_gbps: Option<f64>,
+    /// Bytes of a message in the runs that the numbers come from.
+    pub message_bytes: u32,
+    /// Queue pairs in them.
+    pub queue_pairs: u32,
+    /// What else has to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Where this is said.
+    pub source: String,
+}
+
 /// What Alibaba Container Compute Service offers: a GPU model in a compute class.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,6 @@
 //! Rows of one sort, found by name or alias.
 
-use super::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
+use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::base::Label;
 use crate::base::suggest::nearest;
 use std::collections::HashMap;
@@ -52,6 +52,25 @@ row!(GpuRow, "gpu");
 row!(NicRow, "nic");
 row!(InstanceRow, "instance");
 row!(OsRow, "os");
+
+impl Row for BandwidthRow {
+    const KEY: &'static str = "bandwidth";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+    fn unsound(&self) -> Option<String> {
+        let sound = |gbps: Option<f64>| gbps.is_none_or(|gbps| gbps > 0.0 && gbps <= 10_000.0);
+        if !sound(self.least_gbps) || !sound(self.seen_gbps) {
+            return Some("a bandwidth is more than 0 and at most 10000 Gb/s".to_owned());
+        }
+        // The largest message of perftest is 8 MiB; with no message, or no queue pair, nothing would be sent.
+        let possible = (1..=8 << 20).contains(&self.message_bytes) && (1..=64).contains(&self.queue_pairs);
+        (!possible).then(|| "a run has messages of 1 to 8388608 bytes and 1 to 64 queue pairs".to_owned())
+    }
+}
 
 impl Row for AcsRow {
     const KEY: &'static str = "acs";

@@ -38,6 +38,8 @@ pub enum Sort {
     Os,
     /// What Alibaba Container Compute Service offers
     Acs,
+    /// What pairs of ports deliver: the numbers that `verify` judges by
+    Bandwidth,
     /// Releases of drivers, toolkits and stacks, and what each needs
     Release,
     /// Combinations of them that are known to fit or not
@@ -72,6 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             &["package_manager", "kernel", "rdma_core", "mlnx_ofed_max", "doca_min", "doca_max"],
             |name| catalog.system(name).and_then(|row| catalog.os.entry(&row.name)),
         ),
+        Sort::Bandwidth => show(catalog, &catalog.bandwidth, name, json, &["rate_gbps", "least_gbps", "seen_gbps", "gpus"], |name| {
+            catalog.bandwidth.entry(name)
+        }),
         Sort::Release => show(catalog, &catalog.release, name, json, &["line", "brings", "needs"], |name| catalog.release.entry(name)),
         Sort::Combination => {
             show(catalog, &catalog.combination, name, json, &["excludes", "unsure", "chosen"], |name| catalog.combination.entry(name))

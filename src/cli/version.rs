@@ -37,6 +37,7 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: instances", catalog.instance.len()),
         ("rows: operating systems", catalog.os.len()),
         ("rows: container compute service", catalog.acs.len()),
+        ("rows: bandwidths", catalog.bandwidth.len()),
         ("rows: releases", catalog.release.len()),
         ("rows: combinations", catalog.combination.len()),
         ("explained codes", explain::pages().count() + rules.rules.len()),

@@ -35,6 +35,7 @@ pub mod package_repository;
 pub mod pci_setting;
 pub mod plane;
 pub mod probe;
+mod probe_hardware;
 mod probe_script;
 pub mod program;
 pub mod rdma_link;

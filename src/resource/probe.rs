@@ -45,6 +45,30 @@ pub struct TrafficEnd {
     pub seconds: u32,
     /// Connect through rdma_cm, which is what takes the marks of its configfs defaults.
     pub rdma_cm: bool,
+    /// How a bandwidth run loads the path; `None` is perftest's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<TrafficLoad>,
+    /// The GPU whose memory is sent or written to; `None` is memory of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuBuffer>,
+}
+
+/// How a bandwidth run loads the path. A number holds for the load that it was measured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficLoad {
+    /// Bytes of a message.
+    pub message_bytes: u32,
+    /// Queue pairs.
+    pub queue_pairs: u32,
+}
+
+/// GPU memory as one end of a traffic run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuBuffer {
+    /// The GPU's PCI address. Its CUDA number would not do: CUDA counts the fastest GPU first unless told otherwise.
+    pub bus_id: String,
+    /// Registered through DMA-BUF, and not through a peer memory module.
+    pub dmabuf: bool,
 }
 
 /// Counters of one port.
@@ -125,6 +149,21 @@ pub enum Probe {
         /// The receiving netdev.
         netdev: String,
     },
+    /// Which of these kernel modules run and whether they are the installed ones; the PCIe links of netdevs and GPUs; the
+    /// GPU driver; the default routes.
+    Hardware {
+        /// The netdevs.
+        netdevs: Vec<String>,
+        /// The kernel modules.
+        modules: Vec<String>,
+    },
+    /// What Alibaba's `eadm` sees pass over an eRDMA device, second by second.
+    LiveTraffic {
+        /// The device.
+        device: String,
+        /// For so long.
+        seconds: u32,
+    },
     /// Error counters of ports.
     Counters {
         /// The ports.
@@ -148,6 +187,8 @@ impl Probe {
             Probe::EndTraffic { .. } => "end-traffic",
             Probe::CountMarks { .. } => "count-marks",
             Probe::ReadMarks { .. } => "read-marks",
+            Probe::Hardware { .. } => "hardware",
+            Probe::LiveTraffic { .. } => "live-traffic",
             Probe::Counters { .. } => "counters",
         }
     }
@@ -156,7 +197,8 @@ impl Probe {
     pub fn limit_s(&self) -> u32 {
         match self {
             Probe::SendTraffic { lease_s, .. } => *lease_s,
-            Probe::ModuleCheck { .. } | Probe::Rails { .. } => 60,
+            Probe::LiveTraffic { seconds, .. } => seconds + 5,
+            Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Hardware { .. } => 60,
             _ => 30,
         }
     }

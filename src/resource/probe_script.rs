@@ -24,6 +24,10 @@ pub fn render(probe: &Probe) -> String {
         Probe::EndTraffic { token } => end_traffic(token),
         Probe::CountMarks { token, sender, netdev, lease_s } => count_marks(token, *sender, netdev, *lease_s),
         Probe::ReadMarks { token, netdev } => read_marks(token, netdev),
+        Probe::LiveTraffic { device, seconds } => {
+            format!("need eadm\nneed timeout\ntimeout {seconds} eadm stat -d {} -l 2>&1\nexit 0\n", sh(device))
+        }
+        Probe::Hardware { netdevs, modules } => super::probe_hardware::script(netdevs, modules),
         Probe::Counters { ports } => ports.iter().map(counters).collect(),
     };
     format!("{PRELUDE}{body}")
@@ -48,7 +52,7 @@ echo @rdma
 timeout 10 rdma -j link show 2>/dev/null
 echo
 echo @tools
-for t in ib_write_bw ib_read_lat ping nft ethtool systemd-run rdma timeout; do command -v "$t" >/dev/null 2>&1 && echo "$t"; done
+for t in ib_write_bw ib_read_lat ping nft ethtool systemd-run rdma timeout eadm; do command -v "$t" >/dev/null 2>&1 && echo "$t"; done
 exit 0
 "#;
 
@@ -83,11 +87,29 @@ fn arguments(end: &TrafficEnd) -> Vec<String> {
         TrafficTest::WriteBandwidth => words.extend(["--report_gbits".to_owned(), "-D".to_owned(), end.seconds.to_string()]),
         TrafficTest::ReadLatency => words.extend(["-n".to_owned(), LATENCY_TURNS.to_owned()]),
     }
+    if let Some(load) = end.load {
+        words.extend(["-s".to_owned(), load.message_bytes.to_string(), "-q".to_owned(), load.queue_pairs.to_string()]);
+    }
+    if let Some(gpu) = &end.gpu {
+        // DMA-BUF is refused before CUDA was asked for, so the order counts (perftest_parameters.c).
+        words.push(format!("--use_cuda_bus_id={}", gpu.bus_id));
+        words.extend(gpu.dmabuf.then(|| "--use_cuda_dmabuf".to_owned()));
+    }
     words
 }
 
+/// Sets `$near` to what keeps a program on the CPUs of the NIC's socket, where the kernel names them: memory that crosses
+/// sockets costs bandwidth that is no fault of the fabric.
+fn near(end: &TrafficEnd) -> String {
+    let list = sh(&format!("/sys/class/infiniband/{}/device/local_cpulist", end.device));
+    format!(
+        "near=; c=; {{ read -r c <{list}; }} 2>/dev/null\n\
+         case $c in ''|*[!0-9,-]*) ;; *) command -v taskset >/dev/null 2>&1 && near=\"taskset -c $c\" ;; esac\n"
+    )
+}
+
 /// The server listens on TCP, or through rdma_cm, which /proc/net/tcp does not show; where `rdma` cannot show it
-/// either, two seconds of life are taken for listening.
+/// either, two seconds of life are taken for listening. A server that refuses an option says so above its help of 90 lines.
 fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
     let unit = sh(&format!("railwright-{token}"));
     let command = arguments(end);
@@ -97,14 +119,15 @@ fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
         format!("grep -qi ':{:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 2>/dev/null", end.port)
     };
     format!(
-        "need {program}\nneed systemd-run\n\
-         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p LimitMEMLOCK=infinity {command} || exit 1\n\
+        "need {program}\nneed systemd-run\n{near}\
+         systemd-run --quiet --collect --unit={unit} -p RuntimeMaxSec={lease_s} -p LimitMEMLOCK=infinity $near {command} || exit 1\n\
          i=0; while [ $i -lt 100 ]; do\n\
          systemctl is-active --quiet {unit} || break\n\
          if {listening}; then echo @listening; exit 0; fi\n\
          sleep 0.1; i=$((i+1)); done\n\
-         journalctl -q --no-pager -o cat -n 60 -u {unit} 2>&1\nsystemctl stop {unit} 2>/dev/null\nexit 3\n",
+         journalctl -q --no-pager -o cat -n 200 -u {unit} 2>&1\nsystemctl stop {unit} 2>/dev/null\nexit 3\n",
         program = end.test.program(),
+        near = near(end),
         command = sh_words(command.iter().map(String::as_str)),
     )
 }
@@ -116,10 +139,11 @@ fn send(end: &TrafficEnd, server: IpAddr) -> String {
     let mut command = arguments(end);
     command.push(server.to_string());
     format!(
-        "need {program}\n{command} &\nclient=$!\n\
+        "need {program}\n{near}$near {command} &\nclient=$!\n\
          ( sleep 10 >/dev/null 2>&1; grep -qi ':{port:04X} 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null && echo @unreachable && kill $client ) &\n\
          watch=$!\nwait $client\ncode=$?\nkill $watch 2>/dev/null\nexit $code\n",
         program = end.test.program(),
+        near = near(end),
         command = sh_words(command.iter().map(String::as_str)),
         port = end.port,
     )
@@ -167,7 +191,7 @@ fn counters(port: &CounterPort) -> String {
     let folder = sh(&format!("/sys/class/infiniband/{}/ports/{}", port.device, port.device_port));
     format!(
         "echo {head}\nfor f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v 2>/dev/null <\"$f\" && echo \"${{f##*/}} $v\"; done\n\
-         ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer' | tr -d : \n",
+         ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer|prio[0-7]_pause:' | tr -d : \n",
         head = sh(&format!("@counters {} {}", port.device, port.device_port)),
         netdev = sh(&port.netdev),
     )
@@ -176,6 +200,7 @@ fn counters(port: &CounterPort) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::probe::{GpuBuffer, TrafficLoad};
 
     fn end(rdma_cm: bool) -> TrafficEnd {
         TrafficEnd {
@@ -186,6 +211,8 @@ mod tests {
             port: 18601,
             seconds: 2,
             rdma_cm,
+            load: None,
+            gpu: None,
         }
     }
 
@@ -202,6 +229,18 @@ mod tests {
     fn rdma_cm_picks_its_gid_by_the_address() {
         let client = render(&Probe::SendTraffic { end: end(true), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
         assert!(client.contains("'-R'") && !client.contains("'-x'"));
+    }
+
+    #[test]
+    fn gpu_memory_is_named_by_its_pci_address_and_cuda_comes_before_dma_buf() {
+        let gpu = |dmabuf| Some(GpuBuffer { bus_id: "0000:18:00.0".into(), dmabuf });
+        let load = Some(TrafficLoad { message_bytes: 8_388_608, queue_pairs: 1 });
+        let client = |dmabuf| {
+            let end = TrafficEnd { gpu: gpu(dmabuf), load, ..end(false) };
+            render(&Probe::SendTraffic { end, server: "192.0.2.1".parse().unwrap(), lease_s: 40 })
+        };
+        assert!(client(true).contains("'-s' '8388608' '-q' '1' '--use_cuda_bus_id=0000:18:00.0' '--use_cuda_dmabuf' '192.0.2.1'"));
+        assert!(!client(false).contains("dmabuf"));
     }
 
     #[test]
@@ -226,6 +265,8 @@ mod tests {
             Probe::EndTraffic { token: token() },
             Probe::CountMarks { token: token(), sender: address, netdev: "eth1".into(), lease_s: 9 },
             Probe::ReadMarks { token: token(), netdev: "eth1".into() },
+            Probe::Hardware { netdevs: vec!["a'b".to_owned()], modules: vec!["mlx5_core".to_owned()] },
+            Probe::LiveTraffic { device: "erdma_0; reboot".to_owned(), seconds: 3 },
             Probe::Counters { ports: vec![port] },
         ] {
             let out = std::process::Command::new("sh").args(["-n", "-c", &probe.script()]).output().unwrap();

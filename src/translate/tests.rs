@@ -70,8 +70,20 @@ fn what_an_entry_names_is_there() {
     let modules: Vec<String> =
         crate::module::shipped().iter().filter_map(|module| module.folder.strip_prefix("modules/").map(str::to_owned)).collect();
     let rules = crate::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let checks =
-        ["connection", "netdev", "rdma link", "gid", "path mtu", "dscp", "memlock", "loopback", "bandwidth", "latency", "counters"];
+    let checks = [
+        "connection",
+        "netdev",
+        "rdma link",
+        "gid",
+        "path mtu",
+        "dscp",
+        "memlock",
+        "loopback",
+        "bandwidth",
+        "latency",
+        "counters",
+        "erdma traffic",
+    ];
     let mut missing = Vec::new();
     for entry in dictionary().entries() {
         let covers = &entry.covers;

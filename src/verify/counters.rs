@@ -3,8 +3,15 @@
 use super::result::Judgement;
 use std::collections::BTreeMap;
 
-/// Counters that must not move, with what it means when they do. mlx5 names first, then those of Soft-RoCE (`rxe`), whose
-/// `completer_retry_err` is left out: its timers repeat packets on every busy machine.
+const LONGER: &str =
+    "packets longer than this port takes arrived and were dropped: the MTU of the peer, or of a switch port, is larger than ours";
+const ERDMA_OFF: &str = "packets were dropped because RDMA is switched off for the interface";
+const ERDMA_LIMIT: &str = "packets were dropped at the bandwidth or packet rate of the instance type";
+
+/// Counters that must not move, with what it means when they do. mlx5 names first (what ethtool says of them: torvalds/linux:
+/// Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst), then those of eRDMA (torvalds/linux:
+/// drivers/infiniband/hw/erdma/erdma_verbs.c) and of Soft-RoCE (`rxe`), whose `completer_retry_err` is left out: its timers repeat
+/// packets on every busy machine.
 const MUST_NOT_MOVE: &[(&str, &str)] = &[
     ("out_of_sequence", "packets were lost on the way"),
     ("packet_seq_err", "packets were lost on the way"),
@@ -14,6 +21,7 @@ const MUST_NOT_MOVE: &[(&str, &str)] = &[
     ("req_transport_retries_exceeded", "a connection broke after all its retries"),
     ("req_rnr_retries_exceeded", "a connection broke after all its retries"),
     ("roce_adp_retrans", "packets were sent again"),
+    ("roce_adp_retrans_to", "packets were sent again after a timeout"),
     ("roce_slow_restart", "loss made the NIC start slowly again"),
     ("rx_icrc_encapsulated", "packets arrived damaged"),
     ("rp_cnp_ignored", "congestion was signalled and ignored"),
@@ -21,14 +29,28 @@ const MUST_NOT_MOVE: &[(&str, &str)] = &[
     ("link_downed", "the link went down"),
     ("link_error_recovery", "the link trained anew"),
     ("port_rcv_errors", "packets arrived damaged"),
-    ("rx_prio3_discards", "the lossless class lost packets"),
     ("rx_discards_phy", "the port ran out of buffer"),
-    ("rx_out_of_range_len_phy", "the peer's MTU is larger than ours"),
-    ("rx_oversize_pkts_phy", "the peer's MTU is larger than ours"),
+    ("rx_out_of_buffer", "a receive queue of the host had no buffer left"),
+    ("rx_out_of_range_len_phy", LONGER),
+    ("rx_oversize_pkts_phy", LONGER),
     ("rx_crc_errors_phy", "the cable or transceiver is bad"),
     ("rx_pcs_symbol_err_phy", "the cable or transceiver is bad"),
     ("link_down_events_phy", "the link went down"),
+    ("tx_pause_storm_warning_events", "this port told its switch to wait for very long"),
     ("tx_pause_storm_error_events", "a pause storm was cut off"),
+    // eRDMA, by the kernel's driver and by Alibaba's own.
+    ("tx_disable_drop_cnt", ERDMA_OFF),
+    ("rx_disable_drop_cnt", ERDMA_OFF),
+    ("tx_bps_limit_drop_cnt", ERDMA_LIMIT),
+    ("rx_bps_limit_drop_cnt", ERDMA_LIMIT),
+    ("tx_pps_limit_drop_cnt", ERDMA_LIMIT),
+    ("rx_pps_limit_drop_cnt", ERDMA_LIMIT),
+    ("hw_disable_drop_cnt", ERDMA_OFF),
+    ("hw_rx_disable_drop_cnt", ERDMA_OFF),
+    ("hw_bps_limit_drop_cnt", ERDMA_LIMIT),
+    ("hw_rx_bps_limit_drop_cnt", ERDMA_LIMIT),
+    ("hw_pps_limit_drop_cnt", ERDMA_LIMIT),
+    ("hw_rx_pps_limit_drop_cnt", ERDMA_LIMIT),
     ("rcvd_seq_err", "packets were lost on the way"),
     ("out_of_seq_request", "packets were lost on the way"),
     ("retry_exceeded_err", "a connection broke after all its retries"),
@@ -56,25 +78,64 @@ pub fn parse(text: &str) -> Counters {
     out
 }
 
-/// Judges one port. A counter that fell was reset by somebody and says nothing.
-pub fn judge(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Judgement {
-    let risen: Vec<(&str, u64, &str)> = MUST_NOT_MOVE
-        .iter()
-        .filter_map(|(name, meaning)| {
-            let delta = after.get(*name)?.checked_sub(*before.get(*name)?)?;
-            (delta > 0).then_some((*name, delta, *meaning))
-        })
-        .collect();
+/// Packets of eRDMA, by both drivers: where a port counts them, traffic of ours that passed moves both.
+const ERDMA_PACKETS: &[[&str; 2]] = &[["rx_packets_cnt", "tx_packets_cnt"], ["hw_rx_packets_cnt", "hw_tx_packets_cnt"]];
+
+/// How one port moved. A counter that fell was reset by somebody and says nothing.
+struct Moved<'a> {
+    before: &'a BTreeMap<String, u64>,
+    after: &'a BTreeMap<String, u64>,
+}
+
+impl Moved<'_> {
+    fn by(&self, name: &str) -> Option<u64> {
+        self.after.get(name)?.checked_sub(*self.before.get(name)?)
+    }
+
+    /// The errors, each with its meaning; with a lossless priority its losses, and pauses of every other one.
+    fn errors(&self, lossless: Option<u8>) -> Vec<(String, u64, String)> {
+        let mut watched: Vec<(String, String)> = MUST_NOT_MOVE.iter().map(|(name, why)| ((*name).to_owned(), (*why).to_owned())).collect();
+        for priority in 0..8u8 {
+            if lossless == Some(priority) {
+                let lost = ["discards", "buf_discard", "cong_discard"].map(|what| format!("rx_prio{priority}_{what}"));
+                watched.extend(lost.map(|name| (name, "the lossless class lost packets: pause came too late, or not at all".to_owned())));
+            } else if lossless.is_some() {
+                let why = format!("priority {priority} was paused, which is not lossless: PFC is on for it at this port or at its switch");
+                watched.extend(["rx", "tx"].map(|way| (format!("{way}_prio{priority}_pause"), why.clone())));
+            }
+        }
+        watched.into_iter().filter_map(|(name, why)| self.by(&name).filter(|delta| *delta > 0).map(|delta| (name, delta, why))).collect()
+    }
+}
+
+/// RDMA packets did not pass by the device that they were sent over.
+pub fn passed_by(measured: String) -> Judgement {
+    Judgement::failed("RW0821", measured)
+        .effect("the traffic that was measured did not go over this eRDMA device, so that nothing is proven of it")
+        .next("railwright drift {inventory}")
+}
+
+/// Judges one port; `lossless` is the priority that may be paused and may not lose.
+pub fn judge(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, lossless: Option<u8>) -> Judgement {
     if after.is_empty() {
         return Judgement::not_applicable("the port has no counters");
     }
-    let Some((_, _, meaning)) = risen.first() else {
-        return Judgement::passed("no error counter moved").expected("no error counter moves");
-    };
+    let moved = Moved { before, after };
+    let packets = ERDMA_PACKETS.iter().find_map(|[rx, tx]| Some((moved.by(rx)?, moved.by(tx)?)));
+    if let Some((rx, tx)) = packets.filter(|(rx, tx)| *rx == 0 || *tx == 0) {
+        return passed_by(format!("{rx} packets received and {tx} sent during the test")).expected("packets both ways");
+    }
+    let expected = "no error counter moves";
+    let risen = moved.errors(lossless);
+    if risen.is_empty() {
+        return Judgement::passed("no error counter moved").expected(expected);
+    }
     let words: Vec<String> = risen.iter().map(|(name, delta, _)| format!("{name} +{delta}")).collect();
+    let mut meanings: Vec<&str> = risen.iter().map(|(_, _, why)| why.as_str()).collect();
+    meanings.dedup();
     Judgement::warning("RW0814", words.join(", "))
-        .expected("no error counter moves")
-        .effect(format!("during the test {meaning}"))
+        .expected(expected)
+        .effect(format!("during the test {}", meanings.join("; ")))
         .next("railwright verify {inventory}")
 }
 
@@ -88,10 +149,44 @@ mod tests {
         let port = |text: &str| parse(&format!("@counters rocep193s0 1\n{text}"))["rocep193s0/1"].clone();
         let before = port("sent_pkts 10\nrcvd_seq_err 4\nlink_downed 1\nrp_cnp_ignored 7\n");
         let after = port("sent_pkts 90\nrcvd_seq_err 6\nlink_downed 1\nrp_cnp_ignored 0\n");
-        let judged = judge(&before, &after);
+        let judged = judge(&before, &after, Some(3));
         assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Warning, "rcvd_seq_err +2"));
-        assert_eq!(judge(&before, &before).verdict, Verdict::Passed);
-        assert_eq!(judge(&BTreeMap::new(), &BTreeMap::new()).verdict, Verdict::NotApplicable);
+        assert_eq!(judge(&before, &before, None).verdict, Verdict::Passed);
+        assert_eq!(judge(&BTreeMap::new(), &BTreeMap::new(), None).verdict, Verdict::NotApplicable);
+    }
+
+    fn of(before: &str, after: &str, lossless: Option<u8>) -> Judgement {
+        let port = |text: &str| parse(&format!("@counters d 1\n{text}"))["d/1"].clone();
+        judge(&port(before), &port(after), lossless)
+    }
+
+    #[test]
+    fn the_lossless_priority_may_be_paused_and_may_not_lose() {
+        let zero = "rx_prio3_pause 0\nrx_prio5_pause 0\ntx_prio5_pause 0\nrx_prio3_buf_discard 0\nrx_prio0_discards 0\n";
+        let paused = zero.replace("rx_prio3_pause 0", "rx_prio3_pause 70").replace("rx_prio0_discards 0", "rx_prio0_discards 9");
+        assert_eq!(of(zero, &paused, Some(3)).verdict, Verdict::Passed);
+        let lossy = of(zero, &zero.replace("buf_discard 0", "buf_discard 2"), Some(3));
+        assert!(lossy.measured == "rx_prio3_buf_discard +2" && lossy.effect.contains("lossless class lost"), "{lossy:?}");
+        let elsewhere = of(zero, &zero.replace("prio5_pause 0", "prio5_pause 4"), Some(3));
+        assert_eq!(elsewhere.measured, "rx_prio5_pause +4, tx_prio5_pause +4");
+        assert!(elsewhere.effect.ends_with("priority 5 was paused, which is not lossless: PFC is on for it at this port or at its switch"));
+        assert_eq!(of(zero, &paused, None).verdict, Verdict::Passed, "without a lossless class nobody says which may be paused");
+    }
+
+    #[test]
+    fn packets_that_are_too_long_are_told_in_words_of_the_fabric() {
+        let judged = of("rx_out_of_range_len_phy 1\n", "rx_out_of_range_len_phy 3\n", None);
+        assert!(judged.effect.contains("the MTU of the peer, or of a switch port, is larger than ours"), "{judged:?}");
+    }
+
+    #[test]
+    fn packets_of_erdma_move_both_ways_and_its_drops_are_told() {
+        let before = "rx_packets_cnt 5\ntx_packets_cnt 5\ntx_bps_limit_drop_cnt 0\n";
+        assert_eq!(of(before, &before.replace(" 5", " 90"), None).verdict, Verdict::Passed);
+        let one_way = of(before, &before.replace("tx_packets_cnt 5", "tx_packets_cnt 90"), None);
+        assert_eq!((one_way.code, one_way.measured.as_str()), (Some("RW0821"), "0 packets received and 85 sent during the test"));
+        let limited = of(before, &before.replace(" 5", " 90").replace("drop_cnt 0", "drop_cnt 7"), None);
+        assert!(limited.code == Some("RW0814") && limited.effect.contains("instance type"), "{limited:?}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ mod tests {
     use crate::verify::samples;
 
     fn rail(address: Option<&str>) -> ExpectedRail {
-        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: address.map(str::to_owned), mtu: None }
+        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: address.map(str::to_owned), mtu: None, mtu_max: None, driver: None }
     }
 
     #[test]

@@ -30,6 +30,12 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
         let carrier = if netdev.carrier == Some(false) { ", no carrier (cable, transceiver or switch port)" } else { "" };
         return down(format!("{name} is {}{carrier}", netdev.operstate));
     }
+    if let (Some(max), Some(mtu)) = (rail.mtu_max, netdev.mtu.filter(|mtu| rail.mtu_max.is_some_and(|max| *mtu > max))) {
+        return Judgement::failed("RW0803", format!("{name} has mtu {mtu}"))
+            .expected(format!("up, mtu {max} at most, which is what the NIC takes"))
+            .effect("packets above what the NIC takes never leave the host, and nothing says so")
+            .next("railwright plan {inventory}");
+    }
     match (rail.mtu, netdev.mtu) {
         (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => Judgement::failed("RW0803", format!("{name} has mtu {mtu}"))
             .expected(wanted)
@@ -81,7 +87,14 @@ mod tests {
     use crate::verify::samples;
 
     fn rail(mtu: u32) -> ExpectedRail {
-        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: Some("192.168.77.1/24".into()), mtu: Some(mtu) }
+        ExpectedRail {
+            rail: 0,
+            netdev: "ens1f0np0".into(),
+            address: Some("192.168.77.1/24".into()),
+            mtu: Some(mtu),
+            mtu_max: None,
+            driver: None,
+        }
     }
 
     #[test]
@@ -110,6 +123,14 @@ mod tests {
         assert_eq!(judge_netdev(&rail(9000), &facts).measured, "ens1f0np0 does not exist");
         assert!(judge_rdma(&rail(9000), &facts).measured.contains("no RDMA device at all"));
         assert_eq!(judge_netdev(&rail(9000), &RailFacts::default()).verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn an_mtu_above_what_the_nic_takes_fails_whatever_the_spec_says() {
+        let facts = RailFacts::parse(samples::RAILS);
+        let judged = judge_netdev(&ExpectedRail { mtu_max: Some(8500), ..rail(9000) }, &facts);
+        assert_eq!((judged.code, judged.expected.as_str()), (Some("RW0803"), "up, mtu 8500 at most, which is what the NIC takes"));
+        assert_eq!(judge_netdev(&ExpectedRail { mtu_max: Some(9978), ..rail(9000) }, &facts).verdict, Verdict::Passed);
     }
 
     #[test]

@@ -6,19 +6,28 @@
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout.
 
 pub mod counters;
+mod eadm;
 pub mod gate;
 pub mod gid;
+pub mod gpudirect;
+mod gpus;
+pub mod hardware;
+pub mod least;
 pub mod link;
+mod machine;
 pub mod marks;
 pub mod memlock;
 pub mod module_check;
 mod pair;
 pub mod path_mtu;
+mod pcie;
 pub mod perftest;
 pub mod rail_facts;
 pub mod request;
 pub mod result;
+mod routes;
 pub mod run;
+mod running;
 #[cfg(test)]
 mod samples;
 pub mod schedule;
@@ -29,6 +38,6 @@ mod together;
 pub mod traffic;
 
 pub use gate::{GateReport, gate};
-pub use request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
+pub use request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
 pub use run::{VerifyEvent, verify};

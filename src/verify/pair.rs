@@ -4,13 +4,16 @@
 //! collect both, end the server. Two servers, or a client before its server, cannot happen.
 
 use super::gid::Endpoint;
+use super::gpudirect::{self, Place};
+use super::least::{self, End, Wanted};
+use super::machine::ERDMA;
 use super::perftest::{self, TrafficFault};
 use super::request::Marks;
 use super::result::{Check, Judgement, Measurement, Verdict};
 use super::run::{Findings, Run};
 use super::session::{Session, lost};
-use super::{marks, path_mtu, traffic};
-use crate::resource::probe::{Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficTest};
+use super::{eadm, marks, path_mtu, traffic};
+use crate::resource::probe::{GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -20,6 +23,8 @@ const FIRST_PORT: u16 = 18600;
 const PORTS: u16 = 400;
 /// Seconds of the run whose marks are counted.
 const MARKS_SECONDS: u32 = 1;
+/// `eadm` looks a little longer than the traffic runs, which takes a moment to begin.
+const LIVE_SLACK_S: u32 = 2;
 /// How often a client asks again when nobody listens: rdma_cm does not always show its listener.
 const ATTEMPTS: u32 = 3;
 
@@ -40,10 +45,39 @@ struct Side<'a> {
 
 /// What is run.
 #[derive(Clone, Copy)]
-struct What {
+struct What<'a> {
     test: TrafficTest,
     seconds: u32,
     rdma_cm: bool,
+    load: Option<TrafficLoad>,
+    /// GPU memory of the sender and of the receiver.
+    gpus: Option<[&'a GpuBuffer; 2]>,
+}
+
+impl What<'_> {
+    /// From host memory to host memory, with perftest's own load.
+    fn plain(test: TrafficTest, seconds: u32) -> Self {
+        What { test, seconds, rdma_cm: false, load: None, gpus: None }
+    }
+}
+
+impl<'a> Side<'a> {
+    /// As what a pair must deliver is found for it.
+    fn end(&self, rail: u32, gpu: Option<&'a str>) -> Option<End<'a>> {
+        Some(End { rail: self.session.rail(rail)?, facts: &self.session.facts, gpu })
+    }
+
+    /// The model of its GPUs, where the spec has a path of GPUDirect.
+    fn gpu_model(&self) -> Option<&'a str> {
+        self.session.host.gpus.as_ref().filter(|gpus| gpus.dmabuf.is_some()).map(|gpus| gpus.model.as_str())
+    }
+
+    /// The GPU nearest to the rail's NIC, as an end of a run and as a place.
+    fn gpu(&self) -> Option<(GpuBuffer, Place)> {
+        let dmabuf = self.session.host.gpus.as_ref()?.dmabuf?;
+        let (gpu, nearness) = self.session.hardware.nearest_gpu(&self.endpoint.netdev)?;
+        Some((GpuBuffer { bus_id: gpu.address.clone(), dmabuf }, Place { address: gpu.address.clone(), nearness }))
+    }
 }
 
 /// A number, or why there is none.
@@ -68,7 +102,7 @@ impl<'a> Traffic<'a> {
     /// off, every now and then.
     async fn measure<T>(
         &self,
-        what: What,
+        what: What<'_>,
         from: Side<'_>,
         to: Side<'_>,
         read: fn(i32, &str) -> Measured<T>,
@@ -84,11 +118,12 @@ impl<'a> Traffic<'a> {
     }
 
     /// One traffic run from `from` to `to`.
-    async fn send(&self, what: What, from: Side<'_>, to: Side<'_>) -> Ran {
-        let What { test, seconds, rdma_cm } = what;
+    async fn send(&self, what: What<'_>, from: Side<'_>, to: Side<'_>) -> Ran {
+        let What { test, seconds, rdma_cm, load, gpus } = what;
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (token, port, lease_s) = (format!("{}n{number}", self.token), FIRST_PORT + number % PORTS, seconds + TRAFFIC_SLACK_S);
-        let end = |side: Side<'_>| TrafficEnd {
+        let [sent, written] = gpus.map_or([None, None], |gpus| gpus.map(|gpu| Some(gpu.clone())));
+        let end = |side: Side<'_>, gpu: Option<GpuBuffer>| TrafficEnd {
             test,
             device: side.endpoint.device.clone(),
             device_port: side.endpoint.device_port,
@@ -96,12 +131,14 @@ impl<'a> Traffic<'a> {
             port,
             seconds,
             rdma_cm,
+            load,
+            gpu,
         };
-        let serving = to.session.ask(&Probe::ServeTraffic { token: token.clone(), end: end(to), lease_s }).await?;
+        let serving = to.session.ask(&Probe::ServeTraffic { token: token.clone(), end: end(to, written), lease_s }).await?;
         if serving.code != 0 {
             return Ok((serving.code, serving.out + &serving.err));
         }
-        let client = Probe::SendTraffic { end: end(from), server: to.endpoint.address, lease_s };
+        let client = Probe::SendTraffic { end: end(from, sent), server: to.endpoint.address, lease_s };
         let (code, out) = match ask_until_heard(from.session, &client).await {
             // A server ends by itself after its one client, and in any case with its lease.
             Ok((0, out)) => return Ok((0, out)),
@@ -141,7 +178,7 @@ async fn ask_until_heard(session: &Session<'_>, client: &Probe) -> Ran {
 pub(super) async fn loopback(traffic: &Traffic<'_>, rail: u32, host: &str) -> Findings {
     let mut findings = Findings::default();
     let Some(side) = traffic.side(host, rail) else { return findings };
-    let what = What { test: TrafficTest::WriteBandwidth, seconds: 1, rdma_cm: false };
+    let what = What::plain(TrafficTest::WriteBandwidth, 1);
     let run = traffic.measure(what, side, side, perftest::bandwidth_gbps).await;
     let judgement = run.map_or_else(|reason| lost(&reason), traffic::judge_loopback);
     traffic.run.judged(&mut findings, judgement, &[host], Some(rail), Check::Loopback);
@@ -171,13 +208,19 @@ async fn one_way(traffic: &Traffic<'_>, rail: u32, from: Side<'_>, to: Side<'_>,
         run.judged(findings, judgement, &names, Some(rail), Check::PathMtu);
     }
     let expectations = &run.request.expectations;
-    let what = What { test: TrafficTest::WriteBandwidth, seconds: expectations.duration_s.max(1), rdma_cm: false };
-    let bandwidth = traffic.measure(what, from, to, perftest::bandwidth_gbps).await;
+    let wanted = from.end(rail, None).zip(to.end(rail, None));
+    let wanted = wanted.map_or_else(Wanted::default, |(from, to)| least::wanted(run.request, [from, to]));
+    let what = What { load: wanted.load, ..What::plain(TrafficTest::WriteBandwidth, expectations.duration_s.max(1)) };
+    let (bandwidth, live) = tokio::join!(traffic.measure(what, from, to, perftest::bandwidth_gbps), watched(to, rail, what.seconds));
+    if let Some(judgement) = live.filter(|_| matches!(bandwidth, Ok(Ok(_)))) {
+        run.judged(findings, judgement, &[to.session.name()], Some(rail), Check::LiveTraffic);
+    }
     let gbps = bandwidth.as_ref().ok().and_then(|b| b.as_ref().ok()).copied();
-    let judgement = bandwidth.map_or_else(|reason| lost(&reason), |b| traffic::judge_bandwidth(b, expectations));
+    let judgement = bandwidth.map_or_else(|reason| lost(&reason), |b| traffic::judge_bandwidth(b, &wanted));
     run.judged(findings, judgement, &names, Some(rail), Check::Bandwidth);
+    let gpu_gbps = gpu_to_gpu(traffic, rail, [from, to], gbps, findings).await;
 
-    let what = What { test: TrafficTest::ReadLatency, seconds: 0, rdma_cm: false };
+    let what = What::plain(TrafficTest::ReadLatency, 0);
     let latency = traffic.measure(what, from, to, perftest::latency).await;
     let measured = latency.as_ref().ok().and_then(|l| l.as_ref().ok()).copied();
     let judgement = latency.map_or_else(|reason| lost(&reason), |l| traffic::judge_latency(l, expectations));
@@ -188,6 +231,7 @@ async fn one_way(traffic: &Traffic<'_>, rail: u32, from: Side<'_>, to: Side<'_>,
         from: names[0].to_owned(),
         to: names[1].to_owned(),
         bandwidth_gbps: gbps,
+        gpu_bandwidth_gbps: gpu_gbps,
         latency_us: measured.map(|l| l.typical_us),
         latency_p99_us: measured.and_then(|l| l.p99_us),
     });
@@ -195,6 +239,53 @@ async fn one_way(traffic: &Traffic<'_>, rail: u32, from: Side<'_>, to: Side<'_>,
         let judgement = count_marks(traffic, from, to, wanted).await;
         run.judged(findings, judgement, &names, Some(rail), Check::Marks);
     }
+}
+
+/// What `eadm` of the receiver sees meanwhile, where the rail is eRDMA and it is there.
+async fn watched(to: Side<'_>, rail: u32, seconds: u32) -> Option<Judgement> {
+    let is_erdma = to.session.rail(rail)?.driver.as_deref() == Some(ERDMA);
+    if !is_erdma || !to.session.facts.tools.contains("eadm") {
+        return None;
+    }
+    let probe = Probe::LiveTraffic { device: to.endpoint.device.clone(), seconds: seconds + LIVE_SLACK_S };
+    eadm::judge(&to.session.ask(&probe).await.ok()?.out)
+}
+
+/// The same between GPU memories, where the spec has a path of GPUDirect on both hosts; the bandwidth, if there is one.
+async fn gpu_to_gpu(
+    traffic: &Traffic<'_>,
+    rail: u32,
+    sides: [Side<'_>; 2],
+    host_gbps: Option<f64>,
+    findings: &mut Findings,
+) -> Option<f64> {
+    let [from, to] = sides;
+    let models = from.gpu_model().zip(to.gpu_model());
+    let (from_model, to_model) = models?;
+    let names = [from.session.name(), to.session.name()];
+    let without = sides.iter().find(|side| side.gpu().is_none());
+    let (judgement, gbps) = match (from.gpu().zip(to.gpu()), without, host_gbps) {
+        (None, without, _) => {
+            let host = without.map_or("a host", |side| side.session.name());
+            (Judgement::not_applicable(format!("{host} has no GPU that NVIDIA's driver runs")), None)
+        }
+        (_, _, None) => {
+            let reason = "not even host memory passed";
+            (Judgement::not_run("RW0820", reason).effect("GPU memory takes the same way").next("mend bandwidth first"), None)
+        }
+        (Some(((one, here), (other, there))), _, Some(_)) => {
+            let ends = from.end(rail, Some(from_model)).zip(to.end(rail, Some(to_model)));
+            let wanted = ends.map_or_else(Wanted::default, |(from, to)| least::wanted(traffic.run.request, [from, to]));
+            let seconds = traffic.run.request.expectations.duration_s.max(1);
+            let what = What { load: wanted.load, gpus: Some([&one, &other]), ..What::plain(TrafficTest::WriteBandwidth, seconds) };
+            match traffic.measure(what, from, to, perftest::bandwidth_gbps).await {
+                Err(reason) => (lost(&reason), None),
+                Ok(ran) => (gpudirect::judge(ran.clone(), &wanted, host_gbps, [&here, &there]), ran.ok()),
+            }
+        }
+    };
+    traffic.run.judged(findings, judgement, &names, Some(rail), Check::GpuDirect);
+    gbps
 }
 
 /// Real traffic over rdma_cm, whose default mark is what the sender's configfs says, counted at the receiver.
@@ -206,7 +297,7 @@ async fn count_marks(traffic: &Traffic<'_>, from: Side<'_>, to: Side<'_>, wanted
         Ok(said) => marks::parse(&said.out),
         Err(reason) => return lost(&reason),
     };
-    let what = What { test: TrafficTest::WriteBandwidth, seconds: MARKS_SECONDS, rdma_cm: true };
+    let what = What { rdma_cm: true, ..What::plain(TrafficTest::WriteBandwidth, MARKS_SECONDS) };
     let ran = traffic.measure(what, from, to, perftest::bandwidth_gbps).await;
     let after = to.session.ask(&Probe::ReadMarks { token, netdev }).await;
     match (ran, after) {

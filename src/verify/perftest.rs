@@ -28,6 +28,8 @@ pub enum TrafficFault {
     /// It ran to its end and moved nothing: perftest then prints 0.00 and ends with success (seen with UDP port 4791
     /// closed, perftest 6.06).
     NothingMoved,
+    /// This build of perftest knows no CUDA, so it cannot send GPU memory.
+    WithoutCuda,
     /// It ran and failed, with what that means.
     Broken(String),
     /// The output makes no sense, or its number cannot be trusted.
@@ -110,8 +112,18 @@ const STATUSES: &[(&str, &str)] = &[
     ("Failed status 5:", "the connection was torn down under way"),
 ];
 
+/// Memory that the NIC may not use, whosever it is.
+pub const NOT_REGISTERED: &str = "memory could not be registered";
+
+/// How builds without CUDA refuse: older ones do not know the option (6.06 of Debian 12), newer ones know the type of memory and
+/// do not support it (`perftest_parameters.c`).
+const WITHOUT_CUDA: &[&str] = &["unrecognized option '--use_cuda", "Unsupported memory type"];
+
 /// What a failed run means, from what it printed.
 pub fn fault(code: i32, output: &str) -> TrafficFault {
+    if WITHOUT_CUDA.iter().any(|text| output.contains(text)) {
+        return TrafficFault::WithoutCuda;
+    }
     if let Some(line) = output.lines().find_map(|l| l.strip_prefix("@missing ")) {
         return TrafficFault::Missing(one_line(line, 40));
     }
@@ -131,8 +143,14 @@ pub fn fault(code: i32, output: &str) -> TrafficFault {
             "the connection could not be set up: the GID is not usable, or the peer's address cannot be resolved over this rail",
         ),
         ("Unable to find the Infiniband/RoCE device", "the RDMA device is not there"),
-        ("Couldn't allocate MR", "memory could not be registered (locked-memory limit)"),
-        ("failed to create mr", "memory could not be registered (locked-memory limit)"),
+        // `cuda_memory.c`; 802 is CUDA_ERROR_SYSTEM_NOT_READY of cuda.h.
+        ("cuInit(0) returned 802", "CUDA is not ready: where GPUs are joined by NVSwitch, Fabric Manager has to run first"),
+        ("cuInit(0) returned", "CUDA does not start: the driver does not run, or is of another release than its libraries"),
+        ("DMA-BUF is not supported on this GPU", "driver or GPU do not offer DMA-BUF: it takes the open kernel modules"),
+        ("cuDeviceGetByPCIBusId failed", "CUDA does not see the GPU"),
+        ("Couldn't init GPU context", "CUDA cannot use the GPU"),
+        ("Couldn't allocate MR", NOT_REGISTERED),
+        ("failed to create mr", NOT_REGISTERED),
         ("Unexpected CM event", "rdma_cm could not reach the peer over this rail"),
         ("Couldn't bind", "the test port was taken by another program"),
     ];
@@ -190,6 +208,10 @@ mod tests {
         assert!(other.contains("another test"));
         let Err(TrafficFault::Broken(gid)) = bandwidth_gbps(1, samples::WRONG_GID) else { panic!() };
         assert!(gid.contains("GID is not usable"));
+        assert_eq!(bandwidth_gbps(1, samples::WITHOUT_CUDA), Err(TrafficFault::WithoutCuda));
+        assert_eq!(bandwidth_gbps(1, " Unsupported memory type\n"), Err(TrafficFault::WithoutCuda));
+        let Err(TrafficFault::Broken(manager)) = bandwidth_gbps(1, "initializing CUDA\ncuInit(0) returned 802\n") else { panic!() };
+        assert!(manager.contains("Fabric Manager"));
         let zero = samples::WRITE_BW_GBITS.replace("0.30", "0.00");
         assert_eq!(bandwidth_gbps(0, &zero), Err(TrafficFault::NothingMoved));
         let clock = format!("Conflicting CPU frequency values detected: 2095.1 != 3200.0\n{zero}");

@@ -49,6 +49,9 @@ pub struct Port {
     pub rate: String,
     /// The netdev below it.
     pub netdev: Option<String>,
+    /// RDMA in software: only the rxe driver says whose child its device is (torvalds/linux: drivers/infiniband/sw/rxe/rxe_verbs.c,
+    /// `parent_show`). It tells the rate of its netdev, which it does not reach.
+    pub in_software: bool,
     /// Its GIDs, empty slots left out.
     pub gids: Vec<Gid>,
     function_netdevs: Vec<String>,
@@ -127,7 +130,7 @@ impl RailFacts {
             "phys_state" => port.phys_state = value.to_owned(),
             "link_layer" => port.link_layer = value.to_owned(),
             "rate" => port.rate = value.to_owned(),
-            "netdev" => port.netdev = Some(value.to_owned()),
+            "netdev" => (port.netdev, port.in_software) = (Some(value.to_owned()), true),
             "function-netdev" => port.function_netdevs.push(value.to_owned()),
             "gid" => port.gids.extend(gid(value)),
             _ => {}

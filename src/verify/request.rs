@@ -1,5 +1,6 @@
 //! What is to be proven, as plain values made from the spec.
 
+use crate::catalog::rows::BandwidthRow;
 use crate::transport::HostAccess;
 
 /// The sort of GID that traffic must leave with.
@@ -36,6 +37,8 @@ pub struct FabricFacts {
 pub struct Expectations {
     /// The least average of `ib_write_bw`, in Gb/s.
     pub write_bandwidth_gbps: Option<f64>,
+    /// The same from GPU memory to GPU memory.
+    pub gpu_bandwidth_gbps: Option<f64>,
     /// The greatest typical latency of `ib_read_lat`, in microseconds.
     pub read_latency_us: Option<f64>,
     /// Seconds of each bandwidth run.
@@ -53,6 +56,23 @@ pub struct ExpectedRail {
     pub address: Option<String>,
     /// The MTU in bytes; `None`: not judged.
     pub mtu: Option<u32>,
+    /// The largest MTU that the NIC's model takes; `None` where nobody says.
+    pub mtu_max: Option<u32>,
+    /// The driver of the NIC's model, as the catalogue has it; `None` for a model that it does not know.
+    pub driver: Option<String>,
+}
+
+/// The GPUs of a host, as the spec has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedGpus {
+    /// The model by its name in the catalogue.
+    pub model: String,
+    /// How many.
+    pub count: usize,
+    /// The driver's branch or version; `None`: not judged.
+    pub driver: Option<String>,
+    /// Whether GPUDirect goes through DMA-BUF, or through a peer memory module; `None` where the spec has no path for it.
+    pub dmabuf: Option<bool>,
 }
 
 /// A proof that a module's manifest declares.
@@ -73,6 +93,8 @@ pub struct VerifyHost {
     pub access: HostAccess,
     /// Its rails.
     pub rails: Vec<ExpectedRail>,
+    /// Its GPUs.
+    pub gpus: Option<ExpectedGpus>,
     /// Proofs of its modules.
     pub checks: Vec<ModuleCheck>,
 }
@@ -93,6 +115,8 @@ pub struct VerifyRequest {
     pub fabric: FabricFacts,
     /// What a pair must deliver.
     pub expectations: Expectations,
+    /// What the catalogue knows of pairs, where the spec states nothing.
+    pub bandwidths: Vec<BandwidthRow>,
     /// The hosts.
     pub hosts: Vec<VerifyHost>,
     /// Rounds of pairs per rail at most; `None` is every pair for few hosts and a sample for many (`schedule`).

@@ -15,6 +15,8 @@ pub enum Verdict {
     Failed,
     /// Could not be found out; it proves nothing, so it does not let a rollout go on.
     Unknown,
+    /// Not tried, because something has to be there first that is no part of the fabric; does not stop a rollout.
+    NotRun,
     /// As it must be, but somebody should know.
     Warning,
     /// The question has no meaning here.
@@ -28,12 +30,20 @@ pub enum Verdict {
 pub enum Check {
     /// The host answers.
     Connection,
+    /// The kernel modules that run are the installed ones.
+    RunningModules,
+    /// The GPUs of the spec are there, with their driver.
+    Gpus,
+    /// The PCIe link of the NIC carries what the port can.
+    PcieLink,
     /// The netdev is there, up, and has its MTU.
     Netdev,
     /// The RDMA port of the netdev is active.
     RdmaLink,
     /// A GID of the right type for the right address.
     Gid,
+    /// What is not RDMA leaves by another interface than eRDMA's.
+    Routes,
     /// Whole packets pass unsplit.
     PathMtu,
     /// RoCE packets arrive with the DSCP of the lossless class.
@@ -44,6 +54,10 @@ pub enum Check {
     Loopback,
     /// `ib_write_bw`.
     Bandwidth,
+    /// `ib_write_bw` from GPU memory to GPU memory.
+    GpuDirect,
+    /// What an eRDMA device sees of the traffic.
+    LiveTraffic,
     /// `ib_read_lat`.
     Latency,
     /// Error counters before and after the traffic.
@@ -60,11 +74,17 @@ impl Check {
             Check::Netdev => "netdev".to_owned(),
             Check::RdmaLink => "rdma link".to_owned(),
             Check::Gid => "gid".to_owned(),
+            Check::Routes => "routes".to_owned(),
+            Check::LiveTraffic => "erdma traffic".to_owned(),
             Check::PathMtu => "path mtu".to_owned(),
             Check::Marks => "dscp".to_owned(),
             Check::Memlock => "memlock".to_owned(),
             Check::Loopback => "loopback".to_owned(),
+            Check::RunningModules => "running".to_owned(),
+            Check::Gpus => "gpus".to_owned(),
+            Check::PcieLink => "pcie link".to_owned(),
             Check::Bandwidth => "bandwidth".to_owned(),
+            Check::GpuDirect => "gpudirect".to_owned(),
             Check::Latency => "latency".to_owned(),
             Check::Counters => "counters".to_owned(),
             Check::Module(id) => format!("module {id}"),
@@ -129,6 +149,11 @@ impl Judgement {
     /// Could not be found out.
     pub fn unknown(code: &'static str, reason: impl Into<String>) -> Self {
         Judgement { code: Some(code), ..Judgement::of(Verdict::Unknown, reason) }
+    }
+
+    /// Could not be tried: something is missing that is no part of the fabric.
+    pub fn not_run(code: &'static str, reason: impl Into<String>) -> Self {
+        Judgement { code: Some(code), ..Judgement::of(Verdict::NotRun, reason) }
     }
 
     /// As it must be, but worth a word.
@@ -206,6 +231,9 @@ pub struct Measurement {
     pub to: String,
     /// Average of `ib_write_bw`, in Gb/s.
     pub bandwidth_gbps: Option<f64>,
+    /// The same from GPU memory to GPU memory; only where the spec has a path of GPUDirect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_bandwidth_gbps: Option<f64>,
     /// Typical latency of `ib_read_lat`, in microseconds.
     pub latency_us: Option<f64>,
     /// 99th percentile of it.
@@ -235,10 +263,11 @@ impl CheckResult {
         let rail = self.rail.map_or(String::new(), |rail| format!(", rail {rail}"));
         let message = match self.verdict {
             Verdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
+            Verdict::NotRun => format!("{} was not run: {}", self.check.word(), self.measured),
             _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
             _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
         };
-        let severity = if self.verdict == Verdict::Warning { Severity::Warning } else { Severity::Error };
+        let severity = if matches!(self.verdict, Verdict::Warning | Verdict::NotRun) { Severity::Warning } else { Severity::Error };
         let mut diagnostic =
             Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.hosts.join(" -> ")));
         diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
@@ -250,14 +279,14 @@ impl CheckResult {
 impl VerifyReport {
     /// Everything that is not as it must be, worst first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        [Verdict::Failed, Verdict::Unknown, Verdict::Warning]
+        [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning]
             .into_iter()
             .flat_map(|verdict| self.with(verdict))
             .filter_map(CheckResult::diagnostic)
             .collect()
     }
 
-    /// The worst verdict: `Failed`, then `Unknown`; warnings and what does not apply count as passed.
+    /// The worst verdict: `Failed`, then `Unknown`; warnings, what was not run and what does not apply count as passed.
     pub fn verdict(&self) -> Verdict {
         match self.results.iter().map(|r| r.verdict).min() {
             Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,

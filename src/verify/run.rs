@@ -1,12 +1,13 @@
 //! Asks the hosts: each by itself first, then loopback or pairs, rail by rail, with the error counters around it.
 
+use super::hardware::Hardware;
 use super::pair::{self, Traffic};
 use super::rail_facts::RailFacts;
 use super::request::{VerifyHost, VerifyRequest};
 use super::result::{Check, CheckResult, FORMAT_VERSION, Judgement, Measurement, VerifyReport};
 use super::session::{Session, ask, lost};
 use super::together::together;
-use super::{counters, gid, link, memlock, module_check, schedule};
+use super::{counters, gid, link, machine, memlock, module_check, schedule};
 use crate::resource::probe::{CounterPort, Probe};
 use crate::transport::{BoxFuture, Connector, Prober};
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,8 @@ async fn examine<'a>(run: &Run<'_>, connector: &dyn Connector, host: &'a VerifyH
             return (None, findings);
         }
     };
-    let mut session = Session { host, prober, facts, endpoints: BTreeMap::new() };
+    let mut session = Session { host, prober, facts, hardware: Hardware::default(), endpoints: BTreeMap::new() };
+    machine::examine(run, &mut session, &mut findings).await;
     judge_rails(run, &mut session, &mut findings);
     judge_login(run, &session, &mut findings).await;
     (Some(session), findings)
@@ -225,7 +227,8 @@ fn judge_counters(
             let port = format!("{}/{}", endpoint.device, endpoint.device_port);
             let judgement = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
-                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none))
+                    let lossless = run.request.fabric.marks.map(|marks| marks.priority);
+                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none), lossless)
                 }
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => lost(reason),
                 _ => continue,

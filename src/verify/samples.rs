@@ -27,9 +27,15 @@ pub const NOBODY_LISTENS_CM: &str = include_str!("samples/ib_write_bw-6.06-nobod
 pub const WRONG_TEST: &str = include_str!("samples/ib_read_lat-6.06-other-test.txt");
 /// A GID index that is empty.
 pub const WRONG_GID: &str = include_str!("samples/ib_write_bw-6.06-wrong-gid.txt");
+/// `--use_cuda_bus_id` to a build without CUDA: its standard error.
+pub const WITHOUT_CUDA: &str = include_str!("samples/ib_write_bw-6.06-without-cuda.txt");
+/// The `hardware` probe of a machine that we do not have, made up by what sysfs says of such devices.
+pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.txt");
 /// Traffic marked with tos 106, nftables 1.0.6.
 pub const MARKS_26: &str = include_str!("samples/nft-1.0.6-marks-26.txt");
 /// Traffic without a mark.
 pub const MARKS_0: &str = include_str!("samples/nft-1.0.6-marks-0.txt");
+/// The line that Alibaba Cloud's page on PyTorch jobs with Arena and eRDMA shows.
+pub const EADM: &str = include_str!("samples/eadm-stat-live-documentation.txt");
 /// Counters of a Soft-RoCE port after traffic, ethtool 6.1.
 pub const COUNTERS: &str = include_str!("samples/counters-linux-6.1-rxe.txt");

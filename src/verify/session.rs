@@ -1,6 +1,7 @@
 //! One host during a run: its connection, what it said of its rails, the ends that traffic can use.
 
 use super::gid::Endpoint;
+use super::hardware::Hardware;
 use super::rail_facts::RailFacts;
 use super::request::{ExpectedRail, VerifyHost};
 use super::result::Judgement;
@@ -27,6 +28,8 @@ pub struct Session<'a> {
     pub prober: Prober,
     /// What it said of its rails.
     pub facts: RailFacts,
+    /// What it said of its hardware.
+    pub hardware: Hardware,
     /// Ends that traffic can use, by rail.
     pub endpoints: BTreeMap<u32, Endpoint>,
 }

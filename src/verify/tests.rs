@@ -1,7 +1,7 @@
 //! The whole run against hosts in memory that answer the typed probes with recorded output: what is sound passes, and
 //! each broken host fails its own check with the right words.
 
-use super::request::{Expectations, ExpectedRail, FabricFacts, GidKind, Marks, VerifyHost, VerifyRequest};
+use super::request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, VerifyHost, VerifyRequest};
 use super::result::{Verdict, VerifyReport};
 use super::run::{VerifyEvent, verify};
 use super::{gate, samples};
@@ -21,6 +21,7 @@ enum Broken {
     NoMarks,
     LittleMemlock,
     NoPerftest,
+    NoCuda,
     Hung,
     FirstRunUnclear,
 }
@@ -87,7 +88,7 @@ impl Host {
             Probe::Rails { .. } if is(Broken::NoAddress) => said(0, samples::RAILS_NO_ADDRESS),
             Probe::Rails { .. } => {
                 let own = samples::RAILS.replace("192.168.77.1/", &format!("192.168.77.{}/", self.number));
-                let own = own.replace("c0a8:4d01", &format!("c0a8:4d{:02x}", self.number));
+                let own = format!("{own}eadm\n").replace("c0a8:4d01", &format!("c0a8:4d{:02x}", self.number));
                 Ok((0, if is(Broken::WrongMtu) { own.replace("mtu 9000", "mtu 1500") } else { own }))
             }
             Probe::PathMtu { .. } if is(Broken::WrongMtu) => said(1, samples::PING_LOCAL_LIMIT),
@@ -95,6 +96,7 @@ impl Host {
             Probe::LoginMemlock => said(0, if is(Broken::LittleMemlock) { "64\n" } else { "unlimited\n" }),
             Probe::ModuleCheck { .. } => said(0, "fine\n"),
             Probe::ServeTraffic { .. } | Probe::SendTraffic { .. } if is(Broken::NoPerftest) => said(127, "@missing ib_write_bw\n"),
+            Probe::ServeTraffic { end, .. } if is(Broken::NoCuda) && end.gpu.is_some() => said(3, samples::WITHOUT_CUDA),
             Probe::ServeTraffic { end, .. } => {
                 let before = self.serving.lock().unwrap().insert((format!("192.168.77.{}", self.number), end.port), end.clone());
                 assert!(before.is_none(), "two servers on one port");
@@ -112,12 +114,15 @@ impl Host {
             // The mark is the sender's: n2 counts what n1 sent.
             Probe::ReadMarks { .. } => said(0, if is(Broken::NoMarks) { samples::MARKS_0 } else { samples::MARKS_26 }),
             Probe::Counters { .. } => said(0, samples::COUNTERS),
+            Probe::Hardware { .. } => said(0, samples::HARDWARE),
+            Probe::LiveTraffic { .. } => said(0, samples::EADM),
         }
     }
 
     fn traffic(&self, end: &TrafficEnd, served: Option<TrafficEnd>) -> (i32, String) {
         *self.runs.lock().unwrap() += 1;
         match (served, self.broken) {
+            _ if self.broken == Some(Broken::NoCuda) && end.gpu.is_some() => (1, samples::WITHOUT_CUDA.to_owned()),
             (None, _) => (1, samples::NOBODY_LISTENS.to_owned()),
             (Some(_), Some(Broken::Hung)) => (124, String::new()),
             (Some(_), Some(Broken::FirstRunUnclear)) if *self.runs.lock().unwrap() == 1 => (139, "Segmentation fault\n".to_owned()),
@@ -128,7 +133,7 @@ impl Host {
     }
 }
 
-fn request(hosts: usize) -> VerifyRequest {
+pub(super) fn request(hosts: usize) -> VerifyRequest {
     let host = |number: usize| VerifyHost {
         access: HostAccess {
             name: format!("n{number}"),
@@ -148,19 +153,40 @@ fn request(hosts: usize) -> VerifyRequest {
             netdev: "ens1f0np0".into(),
             address: Some(format!("192.168.77.{number}/24")),
             mtu: Some(9000),
+            mtu_max: None,
+            driver: Some("mlx5_core".into()),
         }],
+        gpus: None,
         checks: vec![],
     };
     VerifyRequest {
         inventory: "inventories/lab".into(),
         fabric: FabricFacts { gid: GidKind::RoceV2, marks: Some(Marks { dscp: 26, priority: 3 }), memlock: Some("unlimited".into()) },
-        expectations: Expectations { write_bandwidth_gbps: Some(0.1), read_latency_us: Some(1000.0), duration_s: 1 },
+        expectations: Expectations {
+            write_bandwidth_gbps: Some(0.1),
+            gpu_bandwidth_gbps: None,
+            read_latency_us: Some(1000.0),
+            duration_s: 1,
+        },
+        bandwidths: Vec::new(),
         hosts: (1..=hosts).map(host).collect(),
         rounds_per_rail: None,
     }
 }
 
 async fn run(hosts: usize, broken: &[(usize, Broken)]) -> VerifyReport {
+    run_as(&request(hosts), broken).await
+}
+
+/// The same hosts with three GPUs each and a path of GPUDirect.
+fn with_gpus(hosts: usize) -> VerifyRequest {
+    let mut request = request(hosts);
+    let gpus = ExpectedGpus { model: "A100-SXM4-80GB".into(), count: 3, driver: Some("535".into()), dmabuf: Some(true) };
+    request.hosts.iter_mut().for_each(|host| host.gpus = Some(gpus.clone()));
+    request
+}
+
+async fn run_as(request: &VerifyRequest, broken: &[(usize, Broken)]) -> VerifyReport {
     let fabric = Fabric { broken: broken.iter().copied().collect(), ..Fabric::default() };
     let rounds = Mutex::new(Vec::new());
     let on_event = |event: VerifyEvent| {
@@ -168,7 +194,7 @@ async fn run(hosts: usize, broken: &[(usize, Broken)]) -> VerifyReport {
             rounds.lock().unwrap().push(pairs);
         }
     };
-    let report = verify(&fabric, &request(hosts), &on_event).await;
+    let report = verify(&fabric, request, &on_event).await;
     for pairs in rounds.into_inner().unwrap() {
         let busy: Vec<String> = pairs.into_iter().flat_map(|(a, b)| [a, b]).collect();
         assert_eq!(busy.iter().collect::<BTreeSet<_>>().len(), busy.len());
@@ -181,7 +207,7 @@ fn bad(report: &VerifyReport) -> Vec<String> {
     let of = |verdict: Verdict| {
         report.with(verdict).map(move |r| format!("{verdict:?} {}: {} {}", r.hosts.join("->"), r.check.word(), r.code.unwrap_or_default()))
     };
-    of(Verdict::Failed).chain(of(Verdict::Unknown)).chain(of(Verdict::Warning)).collect()
+    [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning].into_iter().flat_map(of).collect()
 }
 
 #[tokio::test]
@@ -198,7 +224,7 @@ async fn sound_hosts_pass_and_fill_the_matrix() {
 async fn one_host_is_proven_by_itself() {
     let report = run(1, &[]).await;
     let checks: Vec<String> = report.results.iter().map(|r| r.check.word()).collect();
-    assert_eq!(checks, ["netdev", "rdma link", "gid", "memlock", "loopback", "counters"]);
+    assert_eq!(checks, ["running", "pcie link", "netdev", "rdma link", "gid", "memlock", "loopback", "counters"]);
     assert_eq!(report.verdict(), Verdict::Passed);
 }
 
@@ -234,6 +260,42 @@ async fn a_broken_host_costs_the_pairs_of_others_nothing() {
     let report = run(3, &[(3, Broken::LinkDown)]).await;
     let pairs: Vec<_> = report.matrix.iter().map(|m| (m.from.as_str(), m.to.as_str())).collect();
     assert_eq!(pairs, [("n1", "n2"), ("n2", "n1")]);
+}
+
+#[tokio::test]
+async fn gpu_memory_is_sent_where_the_spec_has_a_path_for_it() {
+    let report = run_as(&with_gpus(2), &[]).await;
+    assert_eq!(bad(&report), Vec::<String>::new());
+    assert!(report.matrix.iter().all(|cell| cell.gpu_bandwidth_gbps == Some(0.30)));
+    let ran: Vec<_> = report.results.iter().filter(|r| r.check.word() == "gpudirect").map(|r| r.measured.as_str()).collect();
+    assert_eq!(ran, ["0.30 Gb/s, 100 % of host memory (GPU 0000:1b:00.0, on the NIC's PCIe switch)"; 2]);
+    assert!(run(2, &[]).await.matrix.iter().all(|cell| cell.gpu_bandwidth_gbps.is_none()));
+}
+
+#[tokio::test]
+async fn a_perftest_without_cuda_is_not_run_and_stops_nothing() {
+    let report = run_as(&with_gpus(2), &[(2, Broken::NoCuda)]).await;
+    assert_eq!(bad(&report), ["NotRun n1->n2: gpudirect RW0820", "NotRun n2->n1: gpudirect RW0820"]);
+    assert_eq!(report.verdict(), Verdict::Passed);
+    let mut without = with_gpus(2);
+    without.hosts[1].gpus.as_mut().unwrap().count = 0;
+    without.expectations.gpu_bandwidth_gbps = Some(0.5);
+    let slow: Vec<String> = bad(&run_as(&without, &[]).await);
+    assert_eq!(slow, ["Failed n2: gpus RW0818", "Failed n1->n2: gpudirect RW0819", "Failed n2->n1: gpudirect RW0819"]);
+    let hung = run_as(&with_gpus(2), &[(2, Broken::Hung)]).await;
+    assert!(bad(&hung).contains(&"NotRun n2->n1: gpudirect RW0820".to_owned()), "{:?}", bad(&hung));
+}
+
+#[tokio::test]
+async fn on_erdma_the_routes_and_what_eadm_sees_are_judged_too() {
+    let mut erdma = request(2);
+    let rails = erdma.hosts.iter_mut().flat_map(|host| &mut host.rails);
+    rails.for_each(|rail| (rail.driver, rail.mtu_max) = (Some("erdma".into()), Some(8500)));
+    let report = run_as(&erdma, &[]).await;
+    assert_eq!(bad(&report), ["Failed n1: netdev RW0803", "Failed n2: netdev RW0803"]);
+    let passed = |word: &str| report.with(Verdict::Passed).filter(|r| r.check.word() == word).count();
+    assert_eq!((passed("routes"), passed("erdma traffic")), (2, 2));
+    assert!(run(2, &[]).await.results.iter().all(|r| !["routes", "erdma traffic"].contains(&r.check.word().as_str())));
 }
 
 #[tokio::test]

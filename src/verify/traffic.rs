@@ -1,13 +1,13 @@
 //! Judges traffic runs against what the fabric must deliver.
 
-use super::perftest::{Latency, TrafficFault};
+use super::least::Wanted;
+use super::perftest::{Latency, NOT_REGISTERED, TrafficFault};
 use super::request::Expectations;
 use super::result::Judgement;
 
 /// `ib_write_bw` of one direction.
-pub fn judge_bandwidth(run: Result<f64, TrafficFault>, expectations: &Expectations) -> Judgement {
-    let least = expectations.write_bandwidth_gbps;
-    let expected = least.map_or(String::new(), |gbps| format!("at least {gbps} Gb/s"));
+pub fn judge_bandwidth(run: Result<f64, TrafficFault>, wanted: &Wanted) -> Judgement {
+    let (least, expected) = (wanted.least_gbps, wanted.words.clone());
     match run {
         Err(fault) => judge_fault(fault).expected(expected),
         Ok(gbps) if least.is_some_and(|least| gbps < least) => Judgement::failed("RW0809", format!("{gbps:.2} Gb/s"))
@@ -65,6 +65,16 @@ pub fn judge_fault(fault: TrafficFault) -> Judgement {
             "the receiver could not be reached on the test port",
             "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the rails",
         ),
+        TrafficFault::WithoutCuda => {
+            Judgement::not_run("RW0820", "ib_write_bw is built without CUDA, or too old to know a GPU by its address")
+                .effect("nothing proves that the NIC reaches GPU memory; where it does not, NCCL copies through host memory without a word")
+                .next(
+                    "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}",
+                )
+        }
+        TrafficFault::Broken(words) if words == NOT_REGISTERED => {
+            failed("memory could not be registered (locked-memory limit)", "RDMA programs of this host get no memory to send from")
+        }
         TrafficFault::Broken(words) => failed(&words, "no RDMA traffic between these two on this rail: jobs that span them hang or abort"),
         TrafficFault::NotUnderstood(words) => Judgement::unknown("RW0815", words)
             .effect("nothing proves that this rail carries RDMA traffic")
@@ -77,25 +87,32 @@ mod tests {
     use super::*;
     use crate::verify::result::Verdict;
 
-    const STATED: Expectations = Expectations { write_bandwidth_gbps: Some(95.0), read_latency_us: Some(5.0), duration_s: 2 };
-    const UNSTATED: Expectations = Expectations { write_bandwidth_gbps: None, read_latency_us: None, duration_s: 2 };
+    const STATED: Expectations =
+        Expectations { write_bandwidth_gbps: Some(95.0), gpu_bandwidth_gbps: None, read_latency_us: Some(5.0), duration_s: 2 };
+
+    fn stated() -> Wanted {
+        Wanted { least_gbps: Some(95.0), words: "at least 95 Gb/s, as the spec states".into(), load: None }
+    }
 
     #[test]
     fn numbers_are_held_against_what_was_stated() {
-        let slow = judge_bandwidth(Ok(48.2), &STATED);
-        assert_eq!((slow.code, slow.measured.as_str(), slow.expected.as_str()), (Some("RW0809"), "48.20 Gb/s", "at least 95 Gb/s"));
-        assert_eq!(judge_bandwidth(Ok(97.0), &STATED).verdict, Verdict::Passed);
-        assert_eq!(judge_bandwidth(Ok(0.3), &UNSTATED).verdict, Verdict::Passed);
+        let slow = judge_bandwidth(Ok(48.2), &stated());
+        assert_eq!(
+            (slow.code, slow.measured.as_str(), slow.expected.as_str()),
+            (Some("RW0809"), "48.20 Gb/s", "at least 95 Gb/s, as the spec states")
+        );
+        assert_eq!(judge_bandwidth(Ok(97.0), &stated()).verdict, Verdict::Passed);
+        assert_eq!(judge_bandwidth(Ok(0.3), &Wanted::default()).verdict, Verdict::Passed);
         let late = judge_latency(Ok(Latency { typical_us: 371.75, p99_us: None }), &STATED);
         assert_eq!((late.code, late.measured.as_str()), (Some("RW0810"), "371.75 us"));
     }
 
     #[test]
     fn a_missing_program_proves_nothing_and_names_the_module() {
-        let judged = judge_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &STATED);
+        let judged = judge_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &stated());
         assert_eq!(judged.verdict, Verdict::Unknown);
         assert!(judged.next.contains("module perftest"));
-        assert_eq!(judge_bandwidth(Err(TrafficFault::Hung), &STATED).verdict, Verdict::Failed);
-        assert_eq!(judge_bandwidth(Err(TrafficFault::NothingMoved), &UNSTATED).verdict, Verdict::Failed);
+        assert_eq!(judge_bandwidth(Err(TrafficFault::Hung), &stated()).verdict, Verdict::Failed);
+        assert_eq!(judge_bandwidth(Err(TrafficFault::NothingMoved), &Wanted::default()).verdict, Verdict::Failed);
     }
 }

@@ -146,6 +146,7 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
             report::knowledge::rows(&catalog.gpu, &["architecture", "note"]),
             report::knowledge::rows(&catalog.nic, &["driver", "fabrics"]),
             catalog.os.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+            report::knowledge::rows(&catalog.bandwidth, &["rate_gbps", "least_gbps"]),
             report::knowledge::rows(&catalog.release, &["line", "brings", "needs"]),
             catalog.release.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
             catalog.combination.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),

@@ -42,6 +42,8 @@ configure() {
     networkd) mkdir -p /etc/systemd/network
         printf '[Match]\nName=ens1\n[Network]\nAddress=10.0.0.1/24\nIPv6AcceptRA=no\n' >/etc/systemd/network/10-ens1.network;;
     nobody) ;;
+    networkmanager-idle) mkdir -p /etc/NetworkManager/conf.d
+        printf '[main]\nplugins=keyfile\nno-auto-default=*\n[keyfile]\nunmanaged-devices=interface-name:peer1\n' >/etc/NetworkManager/conf.d/box.conf;;
     networkmanager) mkdir -p /etc/NetworkManager/conf.d
         printf '[main]\nplugins=keyfile\nno-auto-default=*\n[keyfile]\nunmanaged-devices=interface-name:peer1\n' >/etc/NetworkManager/conf.d/box.conf
         umask 077
@@ -70,6 +72,9 @@ boot() {
     networkd | nobody | netplan) [ "$1" != netplan ] || netplan generate
         /lib/systemd/systemd-networkd >/tmp/networkd.log 2>&1 & echo $! >/tmp/networkd.pid
         wait_for 'grep -qsE "^ADMIN_STATE=(configured|unmanaged)" "/run/systemd/netif/links/$(cat /sys/class/net/ens1/ifindex)"';;
+    networkmanager-idle) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
+        state=disconnected; ! ls /etc/NetworkManager/system-connections/* >/dev/null 2>&1 || state=connected
+        wait_for 'nmcli -t -f DEVICE,STATE device 2>/dev/null | grep -qx "ens1:$state"';;
     networkmanager) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
         wait_for 'nmcli -t -f DEVICE,STATE device 2>/dev/null | grep -qx "ens1:connected"';;
     ifupdown*) ifup ens1;;

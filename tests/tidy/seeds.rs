@@ -85,6 +85,12 @@ fn every_line_of_the_seeds_is_covered_or_open() {
     let dictionary = railwright::translate::load().map_err(|(problems, _)| problems).unwrap();
     let checks: Vec<String> = [
         Check::Connection,
+        Check::RunningModules,
+        Check::Gpus,
+        Check::PcieLink,
+        Check::Routes,
+        Check::GpuDirect,
+        Check::LiveTraffic,
         Check::Netdev,
         Check::RdmaLink,
         Check::Gid,

@@ -20,12 +20,13 @@ struct Quantity {
     more_is_better: bool,
 }
 
-const QUANTITIES: [Quantity; 2] = [
+const QUANTITIES: [Quantity; 3] = [
     Quantity { title: "BANDWIDTH, ib_write_bw", unit: "Gb/s", value: |m| m.bandwidth_gbps, more_is_better: true },
+    Quantity { title: "GPUDIRECT, ib_write_bw", unit: "Gb/s", value: |m| m.gpu_bandwidth_gbps, more_is_better: true },
     Quantity { title: "LATENCY, ib_read_lat, typical", unit: "us", value: |m| m.latency_us, more_is_better: false },
 ];
 
-/// Both quantities of every rail.
+/// The quantities of every rail; GPUDirect only where something was measured.
 pub fn screen(report: &VerifyReport) -> String {
     let mut rails: BTreeMap<u32, Vec<&Measurement>> = BTreeMap::new();
     for cell in &report.matrix {
@@ -36,7 +37,8 @@ pub fn screen(report: &VerifyReport) -> String {
         let mut hosts: Vec<&str> =
             cells.iter().flat_map(|c| [c.from.as_str(), c.to.as_str()]).collect::<BTreeSet<_>>().into_iter().collect();
         hosts.sort_by(|a, b| natural_order(a, b));
-        for quantity in &QUANTITIES {
+        let asked = |quantity: &&Quantity| !quantity.title.starts_with("GPUDIRECT") || cells.iter().any(|c| (quantity.value)(c).is_some());
+        for quantity in QUANTITIES.iter().filter(asked) {
             if hosts.len() <= FULL_MATRIX_HOSTS {
                 out.push_str(&rule(&format!("{}, {}, rail {rail} (row sends to column)", quantity.title, quantity.unit)));
                 out.push_str(&whole(&hosts, cells, quantity));

@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 /// The whole screen.
 pub fn screen(report: &VerifyReport) -> String {
     let mut out = header(report);
-    for verdict in [Verdict::Failed, Verdict::Unknown, Verdict::Warning] {
+    for verdict in [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning] {
         let mut results: Vec<&CheckResult> = report.with(verdict).collect();
         // The order of the checks is from cause to effect.
         results.sort_by(|a, b| a.check.cmp(&b.check));
@@ -44,15 +44,19 @@ fn title(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Failed => "FAILED: not as it must be",
         Verdict::Unknown => "UNKNOWN: not proven",
+        Verdict::NotRun => "NOT RUN: something else has to be there first",
         Verdict::Warning => "WARNING: as it must be, but somebody should know",
         Verdict::NotApplicable => "NOT APPLICABLE",
         Verdict::Passed => "PASSED",
     }
 }
 
+/// Checks whose results are numbers of pairs.
+const NUMBERS: [Check; 3] = [Check::Bandwidth, Check::GpuDirect, Check::Latency];
+
 /// What makes two results the same entry. Bandwidth and latency differ from pair to pair: their numbers are joined.
 fn same(result: &CheckResult) -> (Check, Option<&'static str>, &str, &str, &str, &str) {
-    let number = matches!(result.check, Check::Bandwidth | Check::Latency) && matches!(result.code, Some("RW0809" | "RW0810"));
+    let number = NUMBERS.contains(&result.check) && matches!(result.code, Some("RW0809" | "RW0810" | "RW0819"));
     let measured = if number { "" } else { result.measured.as_str() };
     (result.check.clone(), result.code, measured, &result.expected, &result.effect, &result.next)
 }
@@ -69,7 +73,7 @@ fn entry(members: &[&CheckResult]) -> String {
     let first = members[0];
     let mark = match first.verdict {
         Verdict::Failed => '!',
-        Verdict::Unknown => '?',
+        Verdict::Unknown | Verdict::NotRun => '?',
         _ => '~',
     };
     let code = first.code.map_or(String::new(), |code| format!("   {code}"));
@@ -100,11 +104,15 @@ fn wrapped(word: &str, text: &str) -> String {
     wrap::labelled(&format!("       {word:<8}"), text, 100)
 }
 
-/// One line a check; what does not apply says why.
+/// One line a check; what does not apply says why, and a number that passed what it was judged against.
 fn one_liners(report: &VerifyReport, verdict: Verdict) -> String {
     let mut by_check: IndexMap<(Check, &str), Vec<&CheckResult>> = IndexMap::new();
     for result in report.with(verdict) {
-        let reason = if verdict == Verdict::NotApplicable { result.measured.as_str() } else { "" };
+        let reason = match verdict {
+            Verdict::NotApplicable => result.measured.as_str(),
+            _ if NUMBERS.contains(&result.check) => result.expected.as_str(),
+            _ => "",
+        };
         by_check.entry((result.check.clone(), reason)).or_default().push(result);
     }
     if by_check.is_empty() {
@@ -113,8 +121,11 @@ fn one_liners(report: &VerifyReport, verdict: Verdict) -> String {
     let mut out = rule(title(verdict));
     for ((check, reason), members) in by_check {
         let count = members.len();
-        let tail = if reason.is_empty() { format!("{count} passed") } else { reason.to_owned() };
+        let tail = if verdict == Verdict::NotApplicable { reason.to_owned() } else { format!("{count} passed") };
         out.push_str(&format!("   {:<12} {}   {tail}\n", check.word(), subject::of(&members)));
+        if verdict == Verdict::Passed && !reason.is_empty() {
+            out.push_str(&wrap::labelled(&format!("   {:<12} ", ""), reason, wrap::COLUMNS));
+        }
     }
     out
 }
@@ -123,6 +134,7 @@ fn conclusion(report: &VerifyReport) -> String {
     let counts = [
         (Verdict::Failed, "failed"),
         (Verdict::Unknown, "unknown"),
+        (Verdict::NotRun, "not run"),
         (Verdict::Warning, "with a warning"),
         (Verdict::NotApplicable, "not applicable"),
         (Verdict::Passed, "passed"),
@@ -136,6 +148,7 @@ fn conclusion(report: &VerifyReport) -> String {
     let verdict = match report.verdict() {
         Verdict::Failed => "The fabric is not as the spec wants it.",
         Verdict::Unknown => "The fabric is not proven: something could not be found out.",
+        _ if report.with(Verdict::NotRun).next().is_some() => "Proven, but for what was not run.",
         _ => "Proven.",
     };
     format!("\n{verdict} {}: {}.\n", counted(report.results.len(), "check"), parts.join(", "))
@@ -178,6 +191,7 @@ mod tests {
                     from: name.clone(),
                     to: other.clone(),
                     bandwidth_gbps: Some(gbps),
+                    gpu_bandwidth_gbps: None,
                     latency_us,
                     latency_p99_us: None,
                 });
@@ -226,6 +240,43 @@ mod tests {
 
         The fabric is not as the spec wants it. 24 checks: 9 failed, 4 not applicable, 11 passed.
         ");
+    }
+
+    #[test]
+    fn what_was_not_run_is_told_with_its_mend_and_what_passed_with_its_measure() {
+        let mut told = report(2);
+        told.results.retain(|result| result.check == Check::Latency);
+        let mend = "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}";
+        for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
+            let passed = Judgement::passed("196.10 Gb/s").expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
+            told.results.push(passed.on("", &pair, Some(0), Check::Bandwidth));
+            let not_run = Judgement::not_run("RW0820", "ib_write_bw is built without CUDA").effect("nothing proves it").next(mend);
+            told.results.push(not_run.on("inventories/lab", &pair, Some(0), Check::GpuDirect));
+        }
+        told.matrix.iter_mut().for_each(|cell| cell.gpu_bandwidth_gbps = Some(187.5));
+        let text = screen(&told);
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        let (head, tail) = text.split_once("\nBANDWIDTH").unwrap();
+        insta::assert_snapshot!(head, @r"
+        verify inventories/lab   2 hosts: gpu[01-02]
+
+        NOT RUN: something else has to be there first ---------------------------------------------------
+         ? gpudirect    all pairs of gpu[01-02] rail 0   RW0820
+               found   ib_write_bw is built without CUDA
+               means   nothing proves it
+               next    install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id),
+                       then railwright verify inventories/lab
+        ");
+        let (matrix, tail) = tail.split_once("\nPASSED").unwrap();
+        assert!(matrix.contains("GPUDIRECT, ib_write_bw, Gb/s, rail 0") && matrix.contains("187.50"), "{matrix}");
+        let passed: Vec<&str> = tail.lines().skip(1).collect();
+        let wanted = [
+            "   bandwidth    all pairs of gpu[01-02] rail 0   2 passed",
+            "                at least 190 Gb/s, as row `HDR` of the catalogue has it",
+            "",
+            "Proven, but for what was not run. 4 checks: 2 not run, 2 passed.",
+        ];
+        assert_eq!(passed, wanted);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! NetworkManager: the connection that is active on a netdev, as `nmcli` shows it, and changes to it.
 
-use super::owner::{Before, Handle, Intent, Persisted, View};
+use super::LinkState;
+use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use crate::base::quote::sh;
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::sections::{Section, find};
@@ -88,6 +90,66 @@ pub fn view(sections: &[Section<'_>]) -> Result<Option<View>, String> {
     Ok(Some(View { manager: NetworkManagerKind::NetworkManager, others: Persisted::default(), merged, own: None, handle }))
 }
 
+/// True when NetworkManager manages the device and has no connection for it, as on a server of the Red Hat family, where it
+/// makes none by itself. One that somebody set up by hand has a connection that is made up for it: taking it over would take
+/// away what they set.
+pub fn waits_for_a_connection(sections: &[Section<'_>]) -> bool {
+    let Some(device) = find(sections, "nm-device") else { return false };
+    device.value("managed") == Some("true") && device.value("connection-uuid").is_none()
+}
+
+fn adopted_path(netdev: &str) -> String {
+    format!("/etc/NetworkManager/system-connections/railwright-{netdev}.nmconnection")
+}
+
+/// A connection of our own for a netdev that has none. Without a `uuid` NetworkManager makes one of the file's name
+/// (Source: nm-settings-keyfile(5)).
+pub fn adopt(state: &LinkState, intent: &Intent) -> Result<Vec<Action>, String> {
+    let netdev = &state.netdev;
+    if let Some(kind) = &state.kind {
+        return Err(format!("{netdev} is a {kind} that NetworkManager has no connection for: make one for it with what lies below it"));
+    }
+    if intent.up == Some(false) {
+        return Err(format!("NetworkManager has no connection for {netdev}, so it stays down by itself"));
+    }
+    // the hardware address of IP over InfiniBand has twenty bytes, that of Ethernet six (Source: RFC 4391, section 9.1.1)
+    let is_infiniband = state.mac.as_ref().is_some_and(|mac| mac.split(':').count() == 20);
+    let kind = if is_infiniband { "infiniband" } else { "ethernet" };
+    let mtu = intent.mtu.map(|mtu| format!("mtu={mtu}\n")).unwrap_or_default();
+    let mode = if is_infiniband { "transport-mode=datagram\n" } else { "" };
+    let text = format!(
+        "# Written by railwright; a change by hand is drift.\n[connection]\nid=railwright-{netdev}\ntype={kind}\ninterface-name={netdev}\n\n\
+         [{kind}]\n{mode}{mtu}\n[ipv4]\n{}\n[ipv6]\n{}",
+        family(intent, true),
+        family(intent, false),
+    );
+    Ok(vec![owner::own_file(&adopted_path(netdev), "0600", text)])
+}
+
+fn family(intent: &Intent, is_ipv4: bool) -> String {
+    let mine: Vec<_> = intent.addresses.iter().filter(|address| matches!(address, IpNet::V4(_)) == is_ipv4).collect();
+    let method = match (mine.is_empty(), is_ipv4) {
+        (false, _) => "manual",
+        (true, true) => "disabled",
+        (true, false) => "link-local",
+    };
+    let addresses: String = mine.iter().enumerate().map(|(n, address)| format!("address{}={address}\n", n + 1)).collect();
+    format!("method={method}\n{addresses}")
+}
+
+/// Reads its files again. A connection of our own is brought up where another one, or none, is active; what is active is applied
+/// again.
+pub fn reload_script(netdev: &str) -> String {
+    format!(
+        "set -eu\nnmcli connection reload\nc=$(nmcli -g GENERAL.CONNECTION device show {device} || :)\n\
+         if [ -e {path} ] && [ \"$c\" != {ours} ]; then nmcli --wait 30 connection up {ours}\n\
+         elif [ -n \"$c\" ] && [ \"$c\" != -- ]; then nmcli device reapply {device}; fi\n",
+        device = sh(netdev),
+        path = sh(&adopted_path(netdev)),
+        ours = sh(&format!("railwright-{netdev}")),
+    )
+}
+
 /// A line of `nmcli -t`: `ipv6.addresses:fd00\:\:1/64`; colons and backslashes of the value are escaped.
 fn setting(line: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once(':')?;
@@ -136,7 +198,10 @@ fn join(list: &[IpNet]) -> String {
 }
 
 /// The settings that we changed become what they were; addresses that others added meanwhile stay.
-pub fn restore(connection: &Connection, before: &Before, intent: &Intent) -> Vec<Action> {
+pub fn restore(netdev: &str, connection: &Connection, before: &Before, intent: &Intent) -> Vec<Action> {
+    if before.manager.is_none() && connection.file == adopted_path(netdev) {
+        return vec![Action::RemoveFile { path: connection.file.clone(), below: None }];
+    }
     let mut settings = BTreeMap::new();
     let mut old = |key: &str| before.settings.get(key).map(|value| settings.insert(key.to_owned(), value.clone()));
     if intent.mtu.is_some() {

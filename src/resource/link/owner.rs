@@ -1,7 +1,7 @@
 //! Who owns a netdev's configuration, and what the next boot would make of it. Detected from what the host does, not
 //! from what is installed: systemd-networkd says which file it applied, NetworkManager which connection is active.
 
-use super::{ifupdown, netplan, network_manager, networkd};
+use super::{LinkState, ifupdown, netplan, network_manager, networkd};
 use crate::base::quote::sh;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::rights::Need;
@@ -68,8 +68,8 @@ pub enum Handle {
 pub enum Owner {
     /// Somebody, with the view.
     Managed(Box<View>),
-    /// Nobody; whether systemd-networkd runs and could take it over.
-    Nobody { networkd_runs: bool },
+    /// Nobody; which manager runs and could take it over.
+    Nobody { able: Option<NetworkManagerKind> },
 }
 
 /// Reads what the managers say about the netdev `$n`, whose index is `$i`.
@@ -109,7 +109,8 @@ pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String>
     };
     Ok(match found {
         Some(view) => Owner::Managed(Box::new(view)),
-        None => Owner::Nobody { networkd_runs: sections::find(sections, "networkd-state").is_some() },
+        None if network_manager::waits_for_a_connection(sections) => Owner::Nobody { able: Some(NetworkManagerKind::NetworkManager) },
+        None => Owner::Nobody { able: sections::find(sections, "networkd-state").map(|_| NetworkManagerKind::Networkd) },
     })
 }
 
@@ -133,9 +134,12 @@ pub fn write(netdev: &str, view: &View, intent: &Intent) -> Result<Vec<Action>, 
     }
 }
 
-/// Makes systemd-networkd, which runs, take over a netdev that nobody owns.
-pub fn adopt(netdev: &str, intent: &Intent) -> Vec<Action> {
-    networkd::adopt(netdev, intent)
+/// Makes the manager that runs take over a netdev that nobody owns; a reason where it cannot.
+pub fn adopt(state: &LinkState, manager: NetworkManagerKind, intent: &Intent) -> Result<Vec<Action>, String> {
+    match manager {
+        NetworkManagerKind::NetworkManager => network_manager::adopt(state, intent),
+        _ => Ok(networkd::adopt(&state.netdev, intent)),
+    }
 }
 
 /// What was persisted before our first change, as far as taking it back needs it.
@@ -168,7 +172,7 @@ impl Before {
 pub fn restore(netdev: &str, view: &View, before: &Before, intent: &Intent) -> Vec<Action> {
     match &view.handle {
         Handle::Networkd { path, .. } => networkd::restore(view, path, before),
-        Handle::NetworkManager(connection) => network_manager::restore(connection, before, intent),
+        Handle::NetworkManager(connection) => network_manager::restore(netdev, connection, before, intent),
         Handle::Netplan { .. } => netplan::restore(netdev, view, before),
         Handle::Ifupdown(stanzas) => ifupdown::restore(netdev, view, stanzas, before),
     }
@@ -217,7 +221,7 @@ pub fn refuse_extra(intent: &Intent, others: &Persisted, who: &str) -> Result<()
 pub fn reload_script(netdev: &str, manager: NetworkManagerKind) -> String {
     match manager {
         NetworkManagerKind::Networkd => networkd::RELOAD.to_owned(),
-        NetworkManagerKind::NetworkManager => format!("set -eu\nnmcli connection reload\nnmcli device reapply {}\n", sh(netdev)),
+        NetworkManagerKind::NetworkManager => network_manager::reload_script(netdev),
         NetworkManagerKind::Netplan => format!(
             "set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n{}",
             networkd::RELOAD

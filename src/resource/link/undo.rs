@@ -3,8 +3,7 @@
 use super::change::{Change, disturb, texts};
 use super::owner::{self, Before, Owner, Persisted, owner};
 use super::{Body, Found, Snapshot, link_state};
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::{Answers, Assessment, Attribute, Plane, Reading};
+use crate::resource::{Action, Answers, Assessment, Attribute, Plane, Reading};
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -50,7 +49,8 @@ fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
     let mut reload = None;
     if let Some(view) = managed_now {
         assessment.actions = owner::restore(&body.netdev, view, &snapshot.persisted, &body.intent());
-        reload = Some(view.manager).filter(|m| !assessment.actions.is_empty() && *m != NetworkManagerKind::NetworkManager);
+        let writes_files = !matches!(assessment.actions[..], [] | [Action::ModifyConnection { .. }]);
+        reload = Some(view.manager).filter(|_| writes_files);
         assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
     }
     let change = Change {

@@ -53,9 +53,14 @@ pub struct Rollout {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
-    /// The least `ib_write_bw` average of a pair, in Gb/s.
+    /// The least `ib_write_bw` average of a pair, in Gb/s. Unless said, what the catalogue knows of ports of this rate
+    /// (`railwright catalog bandwidth`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bandwidth_gbps: Option<f64>,
+    /// The same from GPU memory to GPU memory, for hosts with a path of GPUDirect. Unless said, what the catalogue knows, else
+    /// 95 % of what host memory delivers where GPU and NIC share a PCIe switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_bandwidth_gbps: Option<f64>,
     /// The greatest typical `ib_read_lat` of a pair, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_latency_us: Option<f64>,

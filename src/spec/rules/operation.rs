@@ -160,14 +160,16 @@ pub fn check_domain(checker: &mut Checker<'_>, spec: &Spec) {
 
 fn check_verify(checker: &mut Checker<'_>, verify: &Verify) {
     let effect = "the check would always pass or always fail";
-    if let Some(gbps) = verify.write_bandwidth_gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) {
+    let bandwidths = [("write_bandwidth_gbps", verify.write_bandwidth_gbps), ("gpu_bandwidth_gbps", verify.gpu_bandwidth_gbps)];
+    for (key, gbps) in bandwidths {
+        let Some(gbps) = gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) else { continue };
         let finding = error(
             "RW0124",
             format!("{gbps} Gb/s is no expectation"),
             effect,
             "write what a pair must reach at least, such as 180 for a 200 Gb/s NIC",
         );
-        checker.find("verify.write_bandwidth_gbps", "more than 0, at most 10000", finding);
+        checker.find(&format!("verify.{key}"), "more than 0, at most 10000", finding);
     }
     if let Some(us) = verify.read_latency_us.filter(|us| !(*us > 0.0 && *us <= 1_000_000.0)) {
         let finding = error("RW0124", format!("{us} us is no expectation"), effect, "write what a pair may take at most, such as 5");

@@ -213,8 +213,8 @@ fn operation() {
     check(&racks(["rack: r1", "leaf: l2"], "rack"), &[("RW0125", "b")]);
     check(&racks(["rack: r1", "rack: r2"], "rak"), &[("RW0125", "rak")]);
     check(
-        "verify: { write_bandwidth_gbps: 0, read_latency_us: -1.5, duration_s: 0 }",
-        &[("RW0124", "0"), ("RW0124", "-1.5"), ("RW0124", "0")],
+        "verify: { write_bandwidth_gbps: 0, gpu_bandwidth_gbps: 20000, read_latency_us: -1.5, duration_s: 0 }",
+        &[("RW0124", "0"), ("RW0124", "20000"), ("RW0124", "-1.5"), ("RW0124", "0")],
     );
 }
 

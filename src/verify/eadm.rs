@@ -1,0 +1,70 @@
+//! What `eadm stat -d DEVICE -l` prints while traffic runs over an eRDMA device: a line each second with both directions.
+
+use super::result::Judgement;
+
+/// One line: packets a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rates {
+    received: f64,
+    sent: f64,
+}
+
+/// `rx(...): 914.89 MiB/s 150423 p/s; tx(...): 914.66 MiB/s 147128 p/s`; between the parentheses the word of the language. A live
+/// program may end its lines with a carriage return.
+fn lines(output: &str) -> Vec<Rates> {
+    let read = |line: &str| {
+        let (rx, tx) = line.split_once(';')?;
+        Some(Rates { received: packets(rx, "rx")?, sent: packets(tx, "tx")? })
+    };
+    output.split(['\n', '\r']).filter_map(read).collect()
+}
+
+fn packets(half: &str, direction: &str) -> Option<f64> {
+    let (name, numbers) = half.split_once(':')?;
+    let words: Vec<&str> = numbers.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "p/s")?;
+    let number = words.get(at.checked_sub(1)?)?;
+    name.trim().starts_with(direction).then(|| number.parse().ok()).flatten().filter(|rate: &f64| rate.is_finite())
+}
+
+/// Judges the lines of one run; nothing where eadm is not there or says what nobody understands.
+pub fn judge(output: &str) -> Option<Judgement> {
+    let seen = lines(output);
+    let most = seen.iter().copied().max_by(|a, b| a.received.min(a.sent).total_cmp(&b.received.min(b.sent)))?;
+    let measured = format!("rx {} p/s, tx {} p/s while the traffic ran", most.received, most.sent);
+    let expected = "packets both ways";
+    if most.received > 0.0 && most.sent > 0.0 {
+        return Some(Judgement::passed(measured).expected(expected));
+    }
+    Some(super::counters::passed_by(measured).expected(expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::result::Verdict;
+    use crate::verify::samples;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_line_of_alibaba_clouds_page_shows_traffic_both_ways() {
+        let judged = judge(samples::EADM).unwrap();
+        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Passed, "rx 150423 p/s, tx 147128 p/s while the traffic ran"));
+    }
+
+    #[test]
+    fn traffic_one_way_fails_and_what_is_no_such_line_says_nothing() {
+        let one_way = samples::EADM.replace("147128", "0");
+        assert_eq!(judge(&one_way).unwrap().code, Some("RW0821"));
+        let live = format!("{one_way}\r{}", samples::EADM);
+        assert_eq!(judge(&live).unwrap().verdict, Verdict::Passed, "the best second counts");
+        assert_eq!(judge("@missing eadm\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(text in "(rx|tx|:|;| p/s|MiB/s|[0-9.]{1,9}|[ -~\n\r]|é){0,60}") {
+            judge(&text);
+        }
+    }
+}

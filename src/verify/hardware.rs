@@ -1,0 +1,248 @@
+//! Decodes what the `hardware` probe says of a host: kernel modules that run and that are installed, GPUs and NICs with
+//! their places in the PCI tree, default routes.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A kernel module that is loaded: `srcversion`, `version` or `build-id` to value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModuleVersions {
+    /// Of what runs.
+    pub running: BTreeMap<String, String>,
+    /// Of the file that would be loaded next.
+    pub installed: BTreeMap<String, String>,
+}
+
+/// The PCIe link of a function; `None` where the kernel does not know.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PcieLink {
+    /// Transfers of a lane in GT/s.
+    pub speed_gts: Option<f64>,
+    /// Lanes.
+    pub width: Option<u32>,
+}
+
+/// A PCI function.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PciFunction {
+    /// Its address, `0000:18:00.0`; empty where it is on no PCI bus.
+    pub address: String,
+    /// Where it sits, from the host bridge down: `pci0000:17`, `0000:17:01.0`, `0000:18:00.0`.
+    pub path: Vec<String>,
+    /// The driver that has it.
+    pub driver: Option<String>,
+    /// Its NUMA node; `None` where the machine has none or does not say.
+    pub numa: Option<u32>,
+    /// The link as it is.
+    pub current: PcieLink,
+    /// What the function can do.
+    pub max: PcieLink,
+}
+
+/// What a host says of its hardware.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Hardware {
+    /// Loaded modules by name; those that are built into the kernel are left out.
+    pub modules: BTreeMap<String, ModuleVersions>,
+    /// NVIDIA's GPUs, by address.
+    pub gpus: Vec<PciFunction>,
+    /// The functions of netdevs, by netdev.
+    pub nics: BTreeMap<String, PciFunction>,
+    /// The version of NVIDIA's driver that runs.
+    pub nvidia: Option<String>,
+    /// Netdev and metric of each default route of IPv4; a route without a metric has 0.
+    pub default_routes: Vec<(String, u64)>,
+}
+
+/// How near a GPU is to a NIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nearness {
+    /// On another socket, or nobody knows.
+    Far,
+    /// On the same NUMA node, or below the same host bridge.
+    SameNode,
+    /// Below the same root port, of which only a switch makes two: nothing between them passes the CPU.
+    SharedSwitch,
+}
+
+impl Nearness {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Nearness::Far => "far from the NIC",
+            Nearness::SameNode => "on the NIC's NUMA node",
+            Nearness::SharedSwitch => "on the NIC's PCIe switch",
+        }
+    }
+}
+
+impl Hardware {
+    /// Reads the probe's output; what makes no sense is left out.
+    pub fn parse(text: &str) -> Hardware {
+        let mut found = Hardware::default();
+        let mut section: Vec<&str> = Vec::new();
+        for line in text.lines() {
+            if let Some(head) = line.strip_prefix('@') {
+                section = head.split_whitespace().collect();
+                found.begin(&section);
+                continue;
+            }
+            let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+            match section.as_slice() {
+                ["module", name] => found.module_line(name, key, value),
+                ["gpu", _] => found.gpus.last_mut().into_iter().for_each(|gpu| gpu.line(key, value)),
+                ["nic", netdev] => found.nics.get_mut(*netdev).into_iter().for_each(|nic| nic.line(key, value)),
+                ["driver"] if key == "nvidia" => found.nvidia = Some(value.trim().to_owned()),
+                ["routes"] => found.default_routes.extend(routes(line)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn begin(&mut self, section: &[&str]) {
+        match section {
+            ["module", name] => drop(self.modules.insert((*name).to_owned(), ModuleVersions::default())),
+            ["gpu", address] => self.gpus.push(PciFunction { address: (*address).to_owned(), ..PciFunction::default() }),
+            ["nic", netdev] => drop(self.nics.insert((*netdev).to_owned(), PciFunction::default())),
+            _ => {}
+        }
+    }
+
+    fn module_line(&mut self, name: &str, key: &str, value: &str) {
+        let (Some(module), Some((what, value))) = (self.modules.get_mut(name), value.split_once(' ')) else { return };
+        let side = match key {
+            "running" => &mut module.running,
+            "installed" => &mut module.installed,
+            _ => return,
+        };
+        side.insert(what.to_owned(), value.trim().to_owned());
+    }
+
+    /// The GPU nearest to a netdev's NIC, among those that NVIDIA's driver has; of equals the one with the lowest address.
+    pub fn nearest_gpu(&self, netdev: &str) -> Option<(&PciFunction, Nearness)> {
+        let nic = self.nics.get(netdev);
+        let usable = self.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
+        let ranked = usable.map(|gpu| (gpu, nic.map_or(Nearness::Far, |nic| nic.nearness(gpu)), nic.map_or(0, |nic| nic.common(gpu))));
+        let best = ranked.reduce(|best, other| if (other.1, other.2) > (best.1, best.2) { other } else { best })?;
+        Some((best.0, best.1))
+    }
+}
+
+impl PciFunction {
+    fn line(&mut self, key: &str, value: &str) {
+        let value = value.trim();
+        match key {
+            "path" => {
+                let parts: Vec<&str> = value.split('/').collect();
+                let end = parts.iter().rposition(|part| is_function(part)).map_or(0, |at| at + 1);
+                self.path = parts.iter().take(end).map(|part| (*part).to_owned()).collect();
+                self.address = self.path.last().cloned().unwrap_or_default();
+            }
+            "driver" => self.driver = Some(value.to_owned()),
+            "numa_node" => self.numa = value.parse().ok(),
+            "current_link_speed" => self.current.speed_gts = speed(value),
+            "max_link_speed" => self.max.speed_gts = speed(value),
+            "current_link_width" => self.current.width = width(value),
+            "max_link_width" => self.max.width = width(value),
+            _ => {}
+        }
+    }
+
+    /// Parts of the way down from the host bridge that both share.
+    fn common(&self, other: &PciFunction) -> usize {
+        self.path.iter().zip(&other.path).take_while(|(a, b)| a == b).count()
+    }
+
+    fn nearness(&self, other: &PciFunction) -> Nearness {
+        match self.common(other) {
+            2.. => Nearness::SharedSwitch,
+            1 => Nearness::SameNode,
+            _ if self.numa.is_some() && self.numa == other.numa => Nearness::SameNode,
+            _ => Nearness::Far,
+        }
+    }
+}
+
+/// `0000:18:00.0`.
+fn is_function(part: &str) -> bool {
+    part.rsplit_once('.').is_some_and(|(head, tail)| tail.len() == 1 && head.matches(':').count() == 2)
+}
+
+/// `16.0 GT/s PCIe`, `8 GT/s`; `Unknown` of a virtual function.
+fn speed(text: &str) -> Option<f64> {
+    text.split(' ').next()?.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
+}
+
+/// The kernel writes 0 or 255 for a width that it does not know.
+fn width(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|lanes| (1..=32).contains(lanes))
+}
+
+/// `ip -j route show default`; each hop of a route with several is a route here.
+fn routes(json: &str) -> Vec<(String, u64)> {
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let name = |value: &Value| value.get("dev").and_then(Value::as_str).map(str::to_owned);
+    let mut out = Vec::new();
+    for route in value.as_array().into_iter().flatten() {
+        let metric = route.get("metric").and_then(Value::as_u64).unwrap_or(0);
+        let hops = route.get("nexthops").and_then(Value::as_array).into_iter().flatten().filter_map(name);
+        out.extend(name(route).into_iter().chain(hops).map(|netdev| (netdev, metric)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::samples;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_machine_with_two_sockets_and_a_switch_below_each() {
+        let found = Hardware::parse(samples::HARDWARE);
+        assert_eq!(found.modules["mlx5_core"].running["srcversion"], found.modules["mlx5_core"].installed["srcversion"]);
+        assert_eq!((found.gpus.len(), found.nvidia.as_deref()), (3, Some("535.216.03")));
+        let nic = &found.nics["ens1f0np0"];
+        assert_eq!((nic.address.as_str(), nic.numa, nic.driver.as_deref()), ("0000:1a:00.0", Some(0), Some("mlx5_core")));
+        assert_eq!((nic.current.speed_gts, nic.current.width, nic.max.width), (Some(16.0), Some(16), Some(16)));
+        assert_eq!(found.default_routes, [("eno1".to_owned(), 100)]);
+    }
+
+    #[test]
+    fn the_nearest_gpu_shares_the_switch_and_else_the_socket() {
+        let mut found = Hardware::parse(samples::HARDWARE);
+        let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
+        assert_eq!((gpu.address.as_str(), nearness), ("0000:1b:00.0", Nearness::SharedSwitch));
+        // The one on the switch belongs to a virtual machine now.
+        found.gpus[0].driver = Some("vfio-pci".to_owned());
+        let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
+        assert_eq!((gpu.address.as_str(), nearness), ("0000:3b:00.0", Nearness::SameNode));
+        found.gpus.remove(1);
+        assert_eq!(found.nearest_gpu("ens1f0np0").unwrap().1, Nearness::Far);
+        assert_eq!(Hardware::default().nearest_gpu("ens1f0np0"), None);
+    }
+
+    #[test]
+    fn what_a_virtual_function_does_not_know_is_none() {
+        let found = Hardware::parse(
+            "@nic eth1\npath pci0000:00/0000:00:05.0/net\nnuma_node -1\ncurrent_link_speed Unknown\ncurrent_link_width 0\n",
+        );
+        let nic = &found.nics["eth1"];
+        assert_eq!((nic.numa, nic.current, nic.address.as_str()), (None, PcieLink::default(), "0000:00:05.0"));
+    }
+
+    #[test]
+    fn each_hop_of_a_default_route_counts() {
+        let text = "@routes\n[{\"dst\":\"default\",\"metric\":50,\"nexthops\":[{\"dev\":\"eth0\"},{\"dev\":\"eth1\"}]},{\"dst\":\"default\",\"dev\":\"eth2\"}]\n";
+        let names: Vec<_> = Hardware::parse(text).default_routes;
+        assert_eq!(names, [("eth0".to_owned(), 50), ("eth1".to_owned(), 50), ("eth2".to_owned(), 0)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(text in "(@module|@gpu|@nic|@routes|@driver|path|running|\\[\\{\"dev\":|[ -~\n]|é){0,60}") {
+            Hardware::parse(&text).nearest_gpu("a");
+        }
+    }
+}
