@@ -109,8 +109,10 @@ impl Read {
     /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a daemon, a device or
     /// the network, and its output is bounded by itself.
     pub fn is_quick(&self) -> bool {
-        use Read::{File, KernelModule, Modified, Packages, SealedFile, Sysctl};
-        matches!(self, File { .. } | SealedFile { .. } | Modified { .. } | Sysctl { .. } | KernelModule { .. } | Packages { .. })
+        use Read::{Configfs, File, Hardware, KernelModule, Link, LinkEcn, Modified, Packages, RepositoryLists, SealedFile, Sysctl};
+        let of_files = matches!(self, File { .. } | SealedFile { .. } | Modified { .. } | Packages { .. } | RepositoryLists { .. });
+        let of_the_kernel = matches!(self, Sysctl { .. } | KernelModule { .. } | Link { .. } | LinkEcn { .. } | Configfs { .. } | Hardware);
+        of_files || of_the_kernel
     }
 
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.

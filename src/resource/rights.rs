@@ -79,12 +79,12 @@ pub fn section(read: &Read) -> String {
 
 macro_rules! open_functions {
     () => {
-        "[ -n \"${RAILWRIGHT_READ_ONLY-}\" ] || { has() { [ -f \"$1\" ]; }; get() { cat \"$1\"; }; as() { \"$@\"; }; only() { \"$@\"; }; open() { :; }; mine() { :; }; }\n"
+        "[ -n \"${RAILWRIGHT_READ_ONLY-}\" ] || { has() { [ -f \"$1\" ]; }; get() { cat \"$1\"; }; lined() { sed 's/^/|/' \"$1\"; }; as() { \"$@\"; }; only() { \"$@\"; }; open() { :; }; mine() { :; }; }\n"
     };
 }
 pub(super) use open_functions;
 
-/// In a script that may run without rights: `has FILE` is true when it is there, `get FILE` is its content, `as PROGRAM
+/// In a script that may run without rights: `has FILE` is true when it is there, `get FILE` is its content, `lined FILE` the same with `|` before each line, `as PROGRAM
 /// WORDS...` what a program says, `only PROGRAM WORDS...` what one says that means nothing to others, `mine FILE` is true when `get` would give it, and
 /// `open FILES...` when all can be read. For root these are what they look like; `WITHOUT_RIGHTS` has the other ones.
 pub const OPEN: &str = open_functions!();
@@ -118,6 +118,7 @@ get() {
 shut "$1" || { cat "$1"; return; }
 if may cat "$1"; then root cat "$1"; else lack reads "$1" "$(line cat "$1")"; fi
 }
+lined() { get "$1" | sed 's/^/|/'; }
 as() {
 o_=$("$@" 2>&1); c_=$?
 if [ "$c_" -ne 0 ]; then

@@ -6,7 +6,7 @@
 pub const SHELL: &str = concat!(
     super::rights::open_functions!(),
     r#"W=
-text() { has "$2" || return 0; printf '\n== %s %s %s\n' "$1" "$(stat -c '%a %U %G' "$2" 2>/dev/null || echo '? ? ?')" "${2#"$R"}"; get "$2" | sed 's/^/|/'; }
+text() { has "$2" || return 0; printf '\n== %s %s %s\n' "$1" "$(stat -c '%a %U %G' "$2" 2>/dev/null || echo '? ? ?')" "${2#"$R"}"; lined "$2"; }
 said() { w=$1; shift; o=$(${W:-as} "$@" 2>&1); printf '\n== %s %s\n' "$w" $?; printf '%s\n' "$o" | sed 's/^/|/'; }
 "#
 );

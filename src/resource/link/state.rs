@@ -72,11 +72,13 @@ for a in ifindex mtu flags operstate carrier speed address; do v=; {{ read -r v 
 p=$(cd -P "$d/device/driver" 2>/dev/null && pwd -P) && printf 'driver=%s\n' "${{p##*/}}"
 p=$(cd -P "$d/device" 2>/dev/null && pwd -P) && printf 'device=%s\n' "${{p##*/}}"
 [ -e "$d/device/physfn" ] && printf 'virtual_function=1\n'
-sed -n 's/^DEVTYPE=/kind=/p' "$d/uevent" 2>/dev/null
+{{ while read -r v; do case $v in DEVTYPE=*) printf 'kind=%s\n' "${{v#*=}}" ;; esac; done <"$d/uevent"; }} 2>/dev/null
 for o in "$d"/lower_* "$d"/upper_*; do [ -e "$o" ] || continue
 m=; {{ read -r m <"$o/mtu"; }} 2>/dev/null; w=${{o##*/}}; printf '%s=%s %s\n' "${{w%%_*}}" "${{w#*_}}" "$m"; done
-a=$(ip -o addr show dev "$n" 2>/dev/null) && {{ printf 'ip=1\n'; [ -z "$a" ] || printf '%s\n' "$a" | sed 's/^/addr=/'; }}
-ip -d -o link show dev "$n" 2>/dev/null | sed -n 's/.* maxmtu \([0-9]*\).*/max_mtu=\1/p'
+a=$(ip -o addr show dev "$n" 2>/dev/null) && {{ printf 'ip=1\n'; set -f; IFS='
+'; for v in $a; do printf 'addr=%s\n' "$v"; done; unset IFS; set +f; }}
+v=$(ip -d -o link show dev "$n" 2>/dev/null)
+case $v in *' maxmtu '*) v=${{v##* maxmtu }}; printf 'max_mtu=%s\n' "${{v%%[!0-9]*}}" ;; esac
 exit 0
 "#,
         netdev = sh(netdev)

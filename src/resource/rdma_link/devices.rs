@@ -67,7 +67,7 @@ printf '\n== device %s\n' "$d"
 p=$(cd -P "$d/device" 2>/dev/null && pwd -P) && printf '|device=%s\n' "${{p##*/}}"
 for a in node_guid fw_ver parent; do v=; {{ read -r v <"$d/$a"; }} 2>/dev/null; [ -n "$v" ] && printf '|%s=%s\n' "$a" "$v"; done
 for q in "$d"/ports/*; do [ -d "$q" ] || continue; printf '\n== port %s\n' "${{q##*/}}"
-(cd "$q" && grep -s . state phys_state link_layer rate gids/* gid_attrs/types/* gid_attrs/ndevs/* /dev/null) | grep -v ':0000:0000:0000:0000:0000:0000:0000:0000$' | sed 's/^/|/'
+(cd "$q" && grep -s . state phys_state link_layer rate gids/* gid_attrs/types/* gid_attrs/ndevs/* /dev/null) | sed '/:0000:0000:0000:0000:0000:0000:0000:0000$/d; s/^/|/'
 done; done
 command -v rdma >/dev/null 2>&1 && said rdma rdma -j link
 command -v ibv_devinfo >/dev/null 2>&1 && {{ printf '\n== ibv 0\n'; ibv_devinfo 2>/dev/null | grep -E 'hca_id:|port:|active_mtu:' | sed 's/^/|/'; }}
