@@ -2,6 +2,8 @@
 //! host is made of. `cargo bench --bench observe_host`, as root, on the fixture host of the tests (its NICs and GPUs are a
 //! made tree of /sys; the stand-ins of vendors' tools are shell scripts and are counted apart).
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the rigs of the tests end where something is not as it must be")]
+
 #[path = "../tests/journeys/fixture/mod.rs"]
 #[allow(dead_code, reason = "the stories of the journeys use the rest of it")]
 mod fixture;

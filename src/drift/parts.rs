@@ -6,12 +6,14 @@ use crate::resource::hardware::{Function, Hardware, Iommu, Port, Sort, cage_modu
 
 /// What each part is called, and what a host has of it. Nothing where the host was not asked, or has none.
 pub fn shown(answers: &Answers) -> Vec<(&'static str, String)> {
-    let found = hardware(answers).unwrap_or_default();
+    let Some(found) = hardware(answers).ok().filter(|found| *found != Hardware::default()) else { return Vec::new() };
     let modules = cage_modules(answers).unwrap_or_default();
-    let cables = census(modules.into_iter().map(|module| module.part));
-    let machine = of_machine(&found).into_iter().filter(|(_, value)| !value.is_empty());
-    let parts = of_functions(&found).into_iter().chain(of_rdma(&found)).chain([("cables", cables)]);
-    machine.chain(parts.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()
+    let cables = (!modules.is_empty()).then(|| ("cables", census(modules.into_iter().map(|module| module.part))));
+    let parts = of_functions(&found).into_iter().chain(of_rdma(&found)).chain(cables);
+    // A host that has lost all of something differs from the others as much as one that has lost a part of it.
+    let or_none = |value: Option<String>| value.filter(|value| !value.is_empty()).unwrap_or_else(|| "none".to_owned());
+    let machine = of_machine(&found).into_iter().map(|(name, value)| (name, Some(value)));
+    machine.chain(parts).map(|(name, value)| (name, or_none(value))).collect()
 }
 
 fn of_machine(found: &Hardware) -> Vec<(&'static str, String)> {
@@ -94,10 +96,27 @@ mod tests {
     #[test]
     fn one_nic_of_two_with_fewer_lanes_changes_one_line() {
         insta::assert_snapshot!(said(&answers("20.31.1014", "8")), @r#"
+    machine: none
     BIOS: 1.9
+    processor: none
+    microcode: none
+    processors online: none
+    simultaneous multithreading: none
+    NUMA nodes: none
+    memory: none
+    IOMMU: none
+    NVIDIA driver that runs: none
     NICs: 2 x 15b3:101b
+    NIC driver: none
     NIC PCIe link: 1 x 16.0 GT/s PCIe x16, 1 x 16.0 GT/s PCIe x8
+    NIC virtual functions at most: none
+    GPUs: none
+    GPU PCIe lanes: none
+    GPU video BIOS: none
+    GPU firmware: none
+    NVSwitches: none
     NIC firmware: 2 x 20.31.1014
+    NIC board: none
     RDMA ports: 2 x ACTIVE 200 Gb/sec (4X HDR)
     GIDs of IPv4: 2 x index 3 RoCE v2
     "#);

@@ -1,12 +1,13 @@
 //! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for removals the other way round.
 
-use super::judge::{Item, KindLookup};
+use super::judge::{Item, KindLookup, Status};
 use crate::base::Address;
 use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The graph over all items, changed or not. What a module says comes first; a kind's own rule gives way where it would
-/// turn that round (a module may well want a package after another module's kernel module).
+/// turn that round (a module may well want a package after another module's kernel module), and where it would put something
+/// that waits for the reboot before it (`Reboots`).
 pub fn item_graph(items: &[Item], kinds: KindLookup) -> Graph {
     let number: BTreeMap<&Address, usize> = items.iter().enumerate().map(|(n, item)| (&item.wish.address, n)).collect();
     let said = |(n, item): (usize, &Item)| -> Vec<(usize, usize)> {
@@ -17,12 +18,82 @@ pub fn item_graph(items: &[Item], kinds: KindLookup) -> Graph {
     for (first, then) in &edges {
         after.entry(*first).or_default().insert(*then);
     }
+    let mut reboots = Reboots::of(items, &edges);
     for (first, then) in ruled(items, kinds) {
-        if !reaches(&after, then, first) {
+        if !reaches(&after, then, first) && reboots.allow(first, then) {
             after.entry(first).or_default().insert(then);
         }
     }
     Graph::new(items.len(), after.into_iter().flat_map(|(first, then)| then.into_iter().map(move |t| (first, t))))
+}
+
+/// The steps of a host that need a reboot share one, and what they need comes before it. A kind's own rule must not make that of
+/// something that a module wants after such a step: the kernel parameter comes after packages, but not after one that wants
+/// the GPU driver to run, which runs only once the reboot has taken nouveau away.
+#[derive(Default)]
+struct Reboots {
+    /// Steps that need a reboot, and all that comes before one.
+    before: BTreeSet<usize>,
+    /// What comes after a step that needs one.
+    after: BTreeSet<usize>,
+    edges: BTreeMap<usize, BTreeSet<usize>>,
+    back: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+impl Reboots {
+    /// With the edges that the modules ask for; nothing of it counts where no step needs a reboot.
+    fn of(items: &[Item], edges: &BTreeSet<(usize, usize)>) -> Self {
+        let needs = |item: &Item| item.assessment.needs_reboot && matches!(item.status, Status::Change(_));
+        let mut all = Reboots { before: (0..items.len()).filter(|n| needs(&items[*n])).collect(), ..Reboots::default() };
+        if !all.before.is_empty() {
+            let needing: Vec<usize> = all.before.iter().copied().collect();
+            edges.iter().for_each(|(first, then)| all.join(*first, *then));
+            needing.into_iter().for_each(|step| all.reach(step));
+        }
+        all
+    }
+
+    fn join(&mut self, first: usize, then: usize) {
+        self.edges.entry(first).or_default().insert(then);
+        self.back.entry(then).or_default().insert(first);
+    }
+
+    /// All before a step that needs a reboot, and all after it.
+    fn reach(&mut self, step: usize) {
+        spread(self.back.get(&step).into_iter().flatten().copied().collect(), &self.back, &mut self.before);
+        spread(self.edges.get(&step).into_iter().flatten().copied().collect(), &self.edges, &mut self.after);
+    }
+
+    fn waits(&self, item: usize) -> bool {
+        self.after.contains(&item) && !self.before.contains(&item)
+    }
+
+    /// Takes an edge in, unless it would put what waits for the reboot before it.
+    fn allow(&mut self, first: usize, then: usize) -> bool {
+        if self.before.is_empty() {
+            return true;
+        }
+        if self.waits(first) && self.before.contains(&then) {
+            return false;
+        }
+        self.join(first, then);
+        if self.before.contains(&then) {
+            spread(vec![first], &self.back, &mut self.before);
+        }
+        if self.after.contains(&first) {
+            spread(vec![then], &self.edges, &mut self.after);
+        }
+        true
+    }
+}
+
+/// Adds these and all that is reached from them.
+fn spread(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: &mut BTreeSet<usize>) {
+    while let Some(item) = queue.pop() {
+        if all.insert(item) {
+            queue.extend(edges.get(&item).into_iter().flatten());
+        }
+    }
 }
 
 /// Edges that the kinds' rules ask for, among the resources of one target.

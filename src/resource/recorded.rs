@@ -93,14 +93,27 @@ fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
     folded.into_iter().chain(others.collect::<Vec<_>>())
 }
 
+/// What the targets of a file say, unfolded, beyond this many bytes is refused: a small file can stand for any amount.
+/// 10,000 hosts of the inventory `roce-a100` are two thirds of it.
+const UNFOLDED_BYTES_MAX: usize = 1 << 30;
+
 fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
+    let mut bytes = 0usize;
     for (name, part) in recorded.targets {
         let problem = part.problem.map(Cow::into_owned);
-        for target in of_name(&name)? {
+        let named = of_name(&name)?;
+        let own: usize = part.answers.iter().map(|(key, answer)| key.len() + answer.out.len() + size_of::<Answer>()).sum();
+        bytes = bytes.saturating_add(named.len().saturating_mul(own + size_of::<TargetObservation>()));
+        if bytes > UNFOLDED_BYTES_MAX {
+            return Err(format!("with {name} what its targets say is more than {} GiB", UNFOLDED_BYTES_MAX >> 30));
+        }
+        for target in named {
             let found = targets.entry(target).or_default();
-            if problem.is_some() {
-                found.problem.clone_from(&problem);
+            match (&problem, &found.problem) {
+                (Some(new), Some(old)) if new != old => return Err(format!("{name} has a second reason why it could not be read")),
+                (Some(_), _) => found.problem.clone_from(&problem),
+                (None, _) => {}
             }
             let mut answers = Answers::default();
             for (key, answer) in &part.answers {
@@ -122,9 +135,9 @@ fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
 
 fn of_name(name: &str) -> Result<Vec<Target>, String> {
     match name.strip_prefix("host/") {
-        Some(hosts) if hosts.contains('[') => {
+        Some(hosts) if hosts.contains(['[', ',']) => {
             let names = nodeset::expand(hosts).map_err(|error| format!("{name}: {error}"))?;
-            Ok(names.iter().map(|host| Target::host(host)).collect())
+            Ok(names.into_iter().map(Target::host).collect())
         }
         _ => name.parse().map(|target| vec![target]).map_err(|error| format!("{name}: {error}")),
     }
@@ -143,22 +156,24 @@ mod tests {
     fn observation(said: &[(u8, u8, u8)], silent: &[u8]) -> Observation {
         let mut all = Observation::at("2026-01-01T00:00:00Z".to_owned());
         for (host, key, out) in said {
-            let found = all.targets.entry(Target::host(&format!("gpu{host:02}"))).or_default();
+            // names that count on, and names that do not
+            let name = if host % 3 == 0 { format!("{}", char::from(b'a' + host)) } else { format!("gpu{host:02}") };
+            let found = all.targets.entry(Target::host(name)).or_default();
             found.answers.insert(format!("sysctl:{key}"), answer(&out.to_string()));
         }
         for host in silent {
             let trouble = Trouble { code: "RW0401".into(), message: format!("{host} is away"), alike: "away".into(), next: vec![] };
-            all.targets.entry(Target::host(&format!("n{host}"))).or_default().problem = Some(trouble);
+            all.targets.entry(Target::host(format!("n{host}"))).or_default().problem = Some(trouble);
         }
         all
     }
 
     #[test]
     fn what_hosts_answer_alike_stands_there_once() {
-        let all = observation(&[(1, 1, 7), (2, 1, 7), (3, 1, 7), (3, 2, 0), (4, 1, 8)], &[]);
+        let all = observation(&[(1, 1, 7), (2, 1, 7), (5, 1, 7), (5, 2, 0), (4, 1, 8)], &[]);
         let written = serde_json::to_value(&all).unwrap();
         let keys: Vec<&String> = written["targets"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["host/gpu03", "host/gpu04", "host/gpu[01-03]", "host/gpu[01-04]"]);
+        assert_eq!(keys, ["host/gpu04", "host/gpu05", "host/gpu[01-02,04-05]", "host/gpu[01-02,05]"]);
         assert_eq!(serde_json::from_value::<Observation>(written).unwrap(), all);
     }
 
@@ -168,6 +183,15 @@ mod tests {
         let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
         let refused = serde_json::from_value::<Observation>(text).unwrap_err().to_string();
         assert!(refused.contains("has a second answer to sysctl:a"), "{refused}");
+    }
+
+    #[test]
+    fn a_small_file_that_stands_for_too_much_is_refused() {
+        let answers = serde_json::json!({ "sysctl:a": { "status": { "exit": 0 }, "out": "x".repeat(100_000) } });
+        let text =
+            serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
+        let refused = serde_json::from_value::<Observation>(text).unwrap_err().to_string();
+        assert!(refused.contains("is more than 1 GiB"), "{refused}");
     }
 
     proptest! {

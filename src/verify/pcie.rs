@@ -25,9 +25,10 @@ pub fn judge_nic(nic: &PciFunction, rate_gbps: Option<f64>) -> Judgement {
     let measured = format!("{} at {}", nic.address, words(nic.current));
     let expected = words(nic.max);
     if let Some(rate) = rate_gbps.filter(|rate| *rate > capacity) {
-        return Judgement::failed("RW0817", format!("{measured} carries {capacity:.0} Gb/s, the port {rate:.0}"))
+        // A card on two slots (Socket Direct) has a function on each, and its port says its whole rate on both.
+        return Judgement::warning("RW0817", format!("{measured} carries {capacity:.0} Gb/s, the port {rate:.0}"))
             .expected(expected)
-            .effect("the slot, and not the fabric, is the limit of this rail: every collective runs at its speed")
+            .effect("unless the card has a second slot, this one and not the fabric is the limit of the rail: every collective runs at its speed")
             .next("look at slot, riser and BIOS setting of this NIC, then railwright verify {inventory}");
     }
     let less = nic.current.speed_gts.is_some_and(|now| now < speed) || nic.current.width.is_some_and(|now| now < width);
@@ -61,10 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_cannot_carry_the_port_fails_and_a_smaller_one_is_told() {
+    fn a_link_that_cannot_carry_the_port_or_is_smaller_than_it_could_be_is_told() {
         assert_eq!(judge_nic(&nic(16.0, 16), Some(200.0)).verdict, Verdict::Passed);
         let narrow = judge_nic(&nic(16.0, 8), Some(200.0));
-        assert_eq!((narrow.verdict, narrow.code), (Verdict::Failed, Some("RW0817")));
+        assert_eq!((narrow.verdict, narrow.code), (Verdict::Warning, Some("RW0817")));
         assert_eq!(narrow.measured, "0000:1a:00.0 at 16 GT/s x8 carries 126 Gb/s, the port 200");
         assert_eq!(judge_nic(&nic(8.0, 16), Some(100.0)).verdict, Verdict::Warning);
         assert_eq!(judge_nic(&nic(5.0, 8), None).measured, "0000:1a:00.0 at 5 GT/s x8");

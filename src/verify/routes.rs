@@ -18,9 +18,10 @@ pub fn judge(rails: &[ExpectedRail], found: &Hardware) -> Judgement {
         (Some(rail), Some(primary)) if rail.1 > primary.1 => {
             Judgement::passed(format!("default by {}, then {}", words(primary), words(rail))).expected(expected)
         }
-        (Some(rail), primary) => {
-            let other = primary.map_or(String::new(), |primary| format!(", the primary one only by {}", words(primary)));
-            Judgement::failed("RW0822", format!("default by {}{other}", words(rail)))
+        // The primary interface of an instance can have eRDMA itself.
+        (Some(rail), None) => Judgement::passed(format!("default by {}, and by no other interface", words(rail))).expected(expected),
+        (Some(rail), Some(primary)) => {
+            Judgement::failed("RW0822", format!("default by {}, the primary one only by {}", words(rail), words(primary)))
                 .expected(expected)
                 .effect("management traffic and our own connection leave by the eRDMA interface, and are lost when it is detached or its driver is loaded anew")
                 .next("give the routes of the eRDMA interface a higher metric than those of the primary one, then railwright verify {inventory}")
@@ -47,7 +48,7 @@ mod tests {
         let equal = judged(&format!(r#"{eth0},{{"dst":"default","dev":"eth1","metric":100}}"#));
         assert_eq!((equal.verdict, equal.code), (Verdict::Failed, Some("RW0822")));
         let taken = judged(r#"{"dst":"default","dev":"eth1"}"#);
-        assert_eq!(taken.measured, "default by eth1 metric 0");
+        assert_eq!((taken.verdict, taken.measured.as_str()), (Verdict::Passed, "default by eth1 metric 0, and by no other interface"));
         assert_eq!(judged("").verdict, Verdict::NotApplicable);
     }
 }

@@ -228,7 +228,10 @@ fn judge_counters(
             let judgement = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
                     let lossless = run.request.fabric.marks.map(|marks| marks.priority);
-                    counters::judge(before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none), lossless)
+                    let ran =
+                        |one: &Measurement| one.rail == *rail && one.bandwidth_gbps.is_some() && (one.from == *name || one.to == *name);
+                    let measured = findings.matrix.iter().any(ran);
+                    counters::judge([before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none)], lossless, measured)
                 }
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => lost(reason),
                 _ => continue,

@@ -91,7 +91,7 @@ mod tests {
         Expectations { write_bandwidth_gbps: Some(95.0), gpu_bandwidth_gbps: None, read_latency_us: Some(5.0), duration_s: 2 };
 
     fn stated() -> Wanted {
-        Wanted { least_gbps: Some(95.0), words: "at least 95 Gb/s, as the spec states".into(), load: None }
+        Wanted { least_gbps: Some(95.0), is_stated: true, words: "at least 95 Gb/s, as the spec states".into(), load: None }
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
     machine.sh("nmcli connection delete 'rail: 0' >/dev/null; sleep 1; ip addr flush dev ens1; ip addr add 10.0.0.1/24 dev ens1; ip link set ens1 up; sleep 3");
     let read = Read::LinkManager { netdev: "ens1".to_owned() };
     let answers = machine.read(std::slice::from_ref(&read));
-    assert_eq!(owner(&answers, "ens1"), Ok(Owner::Nobody { able: None }), "{}", answers.output(&read).unwrap().1);
+    assert_eq!(owner(&answers, "ens1"), Ok(Owner::Nobody { able: None, left: None }), "{}", answers.output(&read).unwrap().1);
 }
 
 /// The configuration of each manager, as it is and once it is about more than the old name.

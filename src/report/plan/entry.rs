@@ -87,14 +87,21 @@ fn own_name(member: &Member) -> &str {
 }
 
 /// The shape of a change of one resource without the numbers in its own name, and that name: resources of a host whose
-/// names count on (the rails' netdevs) can be one entry. Nothing for what has a form of its own on the screen.
-pub fn nameless(node: &Node) -> Option<(String, &str)> {
+/// names count on (the rails' netdevs) can be one entry. Values count too, so that one that is unlike the others stands
+/// apart, all but addresses, which differ by nature. Nothing for what has a form of its own on the screen.
+pub fn nameless<'a>(nodes: &[&'a Node]) -> Option<(String, &'a str)> {
+    let node = nodes[0];
     let NodeKind::Change { members, .. } = &node.kind else { return None };
     let [member] = &members[..] else { return None };
     let name = own_name(member);
     let counts_on = name.contains(|c: char| c.is_ascii_digit()) && is_plain_name(name);
     let has_own_form = is_new_package(member) || is_looked_again(member);
-    (counts_on && !has_own_form).then(|| (format!("{}|{}", stem(name), shape(node).replace(name, NAME)), name))
+    let alike: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
+    let value = |(place, difference): (usize, &Difference)| {
+        if difference.attribute == "addresses" { String::new() } else { change_of(&alike, place).to_string() }
+    };
+    let values = || member.differences.iter().enumerate().map(value).collect::<Vec<_>>().join("|");
+    (counts_on && !has_own_form).then(|| (format!("{}|{}|{}", stem(name), shape(node).replace(name, NAME), values()), name))
 }
 
 /// A name without anything that a node-set gives a meaning.
@@ -257,7 +264,7 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
         ));
     }
     for residue in member.residue.iter().filter(|_| member.removal) {
-        out.push_str(&wrapped("leaves   ", residue));
+        out.push_str(&wrapped("leaves   ", &called(residue)));
     }
     out
 }
@@ -391,7 +398,7 @@ pub fn in_full(node: &Node) -> String {
         out.push_str(&wrapped("because ", &why(member)));
         for difference in &member.differences {
             let change = value::change(&difference.found, &difference.wanted, value::WIDE);
-            out.push_str(&wrapped(&label(difference), &change.to_string()));
+            out.push_str(&wrapped(&format!("{} ", label(difference)), &change.to_string()));
             out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
         }
         for since in &member.since {

@@ -83,18 +83,23 @@ pub fn entries(nodes: &[&Node]) -> String {
     lists.retain(|_, lines| list::is_list(lines));
     let in_list = |heading: &Option<list::Heading>| heading.as_ref().and_then(|heading| lists.get_key_value(heading));
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
-    for (unlike, set, _) in alike.iter().filter(|(.., heading)| in_list(heading).is_none()) {
-        if let Some((shape, name)) = entry::nameless(unlike[0]) {
-            let all = by_name.entry((shape, *set)).or_default();
+    let mut place_of = Vec::with_capacity(alike.len());
+    for (unlike, set, heading) in &alike {
+        let nameless = if in_list(heading).is_none() { entry::nameless(unlike) } else { None };
+        place_of.push(nameless.map(|(shape, name)| {
+            let entry = by_name.entry((shape, *set));
+            let place = entry.index();
+            let all = entry.or_default();
             all.nodes.extend(unlike);
             all.names.push(name);
-        }
+            (place, name)
+        }));
     }
     let mut folded: IndexMap<String, Vec<usize>> = IndexMap::new();
     let mut listed = HashSet::new();
-    for (unlike, set, heading) in &alike {
+    for ((unlike, set, heading), place) in alike.iter().zip(place_of) {
         let body = match in_list(heading) {
-            None => match entry::nameless(unlike[0]).and_then(|(shape, name)| Some((by_name.get(&(shape, *set))?, name))) {
+            None => match place.map(|(place, name)| (&by_name[place], name)) {
                 Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,
                 Some((all, _)) if all.names.len() > 1 => entry::body(&all.nodes, Some(&nodeset::fold(&all.names))),
                 _ => entry::body(unlike, None),

@@ -55,7 +55,7 @@ impl Change {
 pub(super) fn disturb(netdev: &str, change: &Change, reload: Option<NetworkManagerKind>, found: &Found, assessment: &mut Assessment) {
     let networkd_runs = match &found.owner {
         Ok(Owner::Managed(view)) => view.manager == NetworkManagerKind::Networkd || view.manager == NetworkManagerKind::Netplan,
-        Ok(Owner::Nobody { able }) => *able == Some(NetworkManagerKind::Networkd),
+        Ok(Owner::Nobody { able, .. }) => *able == Some(NetworkManagerKind::Networkd),
         Err(_) => false,
     };
     let sets_anew = reload.is_some() && networkd_runs && found.running.addresses.iter().any(|a| !a.addr().is_loopback());

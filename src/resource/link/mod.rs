@@ -257,7 +257,7 @@ fn mend(body: &Body, found: &Found, assessment: &mut Assessment) {
         }
     }
     let change = if now { Change::between(&body.intent(), &found.running) } else { Change::default() };
-    if let Some(Owner::Nobody { able: Some(manager) }) = found.owner.as_ref().ok().filter(|_| disk) {
+    if let Some(Owner::Nobody { able: Some(manager), .. }) = found.owner.as_ref().ok().filter(|_| disk) {
         let manager = if *manager == NetworkManagerKind::NetworkManager { "NetworkManager" } else { "systemd-networkd" };
         assessment.interrupts.push(format!("{manager} takes over {}, which nobody managed", body.netdev));
     }
@@ -276,8 +276,8 @@ fn persist(body: &Body, found: &Found) -> Result<(Vec<Action>, Option<NetworkMan
             let reload = Some(view.manager).filter(|manager| *manager != NetworkManagerKind::NetworkManager);
             Ok((actions, reload))
         }
-        Ok(Owner::Nobody { able: Some(manager) }) => Ok((owner::adopt(&found.state, *manager, &body.intent())?, Some(*manager))),
-        Ok(Owner::Nobody { able: None }) => Err(format!(
+        Ok(Owner::Nobody { able: Some(manager), .. }) => Ok((owner::adopt(&found.state, *manager, &body.intent())?, Some(*manager))),
+        Ok(Owner::Nobody { able: None, .. }) => Err(format!(
             "nobody manages {} (neither systemd-networkd, NetworkManager, netplan nor ifupdown), so what is set would be lost at the next boot; \
              start systemd-networkd, or configure {} in the manager of this host",
             body.netdev, body.netdev

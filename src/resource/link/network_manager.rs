@@ -19,6 +19,8 @@ said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoco
 p=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
 case $p in /etc/*|/usr/*) ;; *) has "$R$p";; esac
 printf '\n== nm-file %s\n' "$p"; grep -E '^(external|nm-generated|volatile)=' "$R$p" 2>/dev/null | sed 's/^/|/'
+else
+grep -lsx -e "interface-name=$n" -e "DEVICE=\"\{0,1\}$n\"\{0,1\}" "$R"/etc/NetworkManager/system-connections/* "$R"/etc/sysconfig/network-scripts/ifcfg-* /dev/null | while IFS= read -r k; do printf '\n== nm-profile %s\n' "${k#"$R"}"; done
 fi; fi
 "#;
 
@@ -102,6 +104,18 @@ fn adopted_path(netdev: &str) -> String {
     format!("/etc/NetworkManager/system-connections/railwright-{netdev}.nmconnection")
 }
 
+/// The profile of somebody else that names a netdev which has no active connection: it would be in the way of one of ours.
+pub fn waiting_profile<'a>(netdev: &str, sections: &[Section<'a>]) -> Option<&'a str> {
+    let mut profiles = sections.iter().filter(|section| section.word == "nm-profile").map(|section| section.rest);
+    profiles.find(|path| *path != adopted_path(netdev))
+}
+
+/// A connection of our own that is not active, to be taken back.
+pub fn own_waiting(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
+    let ours = adopted_path(netdev);
+    sections.iter().any(|section| section.word == "nm-profile" && section.rest == ours).then_some(ours)
+}
+
 /// A connection of our own for a netdev that has none. Without a `uuid` NetworkManager makes one of the file's name
 /// (Source: nm-settings-keyfile(5)).
 pub fn adopt(state: &LinkState, intent: &Intent) -> Result<Vec<Action>, String> {
@@ -113,13 +127,16 @@ pub fn adopt(state: &LinkState, intent: &Intent) -> Result<Vec<Action>, String> 
         return Err(format!("NetworkManager has no connection for {netdev}, so it stays down by itself"));
     }
     // the hardware address of IP over InfiniBand has twenty bytes, that of Ethernet six (Source: RFC 4391, section 9.1.1)
-    let is_infiniband = state.mac.as_ref().is_some_and(|mac| mac.split(':').count() == 20);
-    let kind = if is_infiniband { "infiniband" } else { "ethernet" };
+    if state.mac.as_ref().is_some_and(|mac| mac.split(':').count() == 20) {
+        return Err(format!(
+            "NetworkManager has no connection for {netdev}, and one for InfiniBand fixes its transport mode as well: make one with the mode that \
+             you want (nmcli connection add type infiniband ifname {netdev} transport-mode MODE)"
+        ));
+    }
     let mtu = intent.mtu.map(|mtu| format!("mtu={mtu}\n")).unwrap_or_default();
-    let mode = if is_infiniband { "transport-mode=datagram\n" } else { "" };
     let text = format!(
-        "# Written by railwright; a change by hand is drift.\n[connection]\nid=railwright-{netdev}\ntype={kind}\ninterface-name={netdev}\n\n\
-         [{kind}]\n{mode}{mtu}\n[ipv4]\n{}\n[ipv6]\n{}",
+        "# Written by railwright; a change by hand is drift.\n[connection]\nid=railwright-{netdev}\ntype=ethernet\ninterface-name={netdev}\n\n\
+         [ethernet]\n{mtu}\n[ipv4]\n{}\n[ipv6]\n{}",
         family(intent, true),
         family(intent, false),
     );
@@ -142,7 +159,8 @@ fn family(intent: &Intent, is_ipv4: bool) -> String {
 pub fn reload_script(netdev: &str) -> String {
     format!(
         "set -eu\nnmcli connection reload\nc=$(nmcli -g GENERAL.CONNECTION device show {device} || :)\n\
-         if [ -e {path} ] && [ \"$c\" != {ours} ]; then nmcli --wait 30 connection up {ours}\n\
+         if [ -e {path} ] && [ \"$c\" != {ours} ]; then\n\
+         nmcli --wait 30 connection up {ours} || [ \"$(cat /sys/class/net/{device}/carrier 2>/dev/null)\" != 1 ]\n\
          elif [ -n \"$c\" ] && [ \"$c\" != -- ]; then nmcli device reapply {device}; fi\n",
         device = sh(netdev),
         path = sh(&adopted_path(netdev)),

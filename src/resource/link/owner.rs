@@ -68,8 +68,8 @@ pub enum Handle {
 pub enum Owner {
     /// Somebody, with the view.
     Managed(Box<View>),
-    /// Nobody; which manager runs and could take it over.
-    Nobody { able: Option<NetworkManagerKind> },
+    /// Nobody; which manager runs and could take it over, and a file of ours that it does not use at the moment.
+    Nobody { able: Option<NetworkManagerKind>, left: Option<String> },
 }
 
 /// Reads what the managers say about the netdev `$n`, whose index is `$i`.
@@ -109,8 +109,15 @@ pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String>
     };
     Ok(match found {
         Some(view) => Owner::Managed(Box::new(view)),
-        None if network_manager::waits_for_a_connection(sections) => Owner::Nobody { able: Some(NetworkManagerKind::NetworkManager) },
-        None => Owner::Nobody { able: sections::find(sections, "networkd-state").map(|_| NetworkManagerKind::Networkd) },
+        None if network_manager::waits_for_a_connection(sections) => {
+            if let Some(path) = network_manager::waiting_profile(netdev, sections) {
+                return Err(format!(
+                    "NetworkManager has {path} for {netdev}, which is not active: bring it up (nmcli connection up), or remove it"
+                ));
+            }
+            Owner::Nobody { able: Some(NetworkManagerKind::NetworkManager), left: network_manager::own_waiting(netdev, sections) }
+        }
+        None => Owner::Nobody { able: sections::find(sections, "networkd-state").map(|_| NetworkManagerKind::Networkd), left: None },
     })
 }
 

@@ -53,6 +53,12 @@ fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
         reload = Some(view.manager).filter(|_| writes_files);
         assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
     }
+    if let (Ok(Owner::Nobody { able, left: Some(path) }), None) = (&found.owner, snapshot.persisted.manager) {
+        assessment.actions = vec![Action::RemoveFile { path: path.clone(), below: None }];
+        reload = *able;
+        let ours = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("in place"));
+        assessment.attributes.insert("connection".to_owned(), ours);
+    }
     let change = Change {
         mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
         up: then.up.filter(|up| found.running.up != Some(*up)),
