@@ -99,6 +99,9 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Re
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
     texts.extend(wishes::referenced(&inventory)?);
+    if only.is_some() {
+        wishes::stand_for_absent(&inventory, &mut texts);
+    }
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
     let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));

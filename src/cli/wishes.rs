@@ -36,6 +36,17 @@ pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
     Ok(texts)
 }
 
+/// A text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never used
+/// for what a host is asked or told.
+pub(super) fn stand_for_absent(inventory: &Inventory, texts: &mut Texts) {
+    for (named, _) in module::context::files(&inventory.loaded) {
+        let words = format!("({named} is not there yet)");
+        texts
+            .entry(named)
+            .or_insert_with(|| format!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{words}\n-----END PGP PUBLIC KEY BLOCK-----\n"));
+    }
+}
+
 /// What the modules wish for on the hosts of `asked`.
 pub(super) fn desired(inventory: &Inventory, asked: &Loaded, answers: &Answers, texts: &Texts) -> Result<Desired, Failure> {
     let mut sources = inventory.loaded.sources.clone();

@@ -8,6 +8,9 @@ use indexmap::IndexMap;
 /// The indentation of what stands below an entry.
 const BELOW: &str = "       ";
 
+/// A resource, and the hosts that have the same trouble with it.
+type Alike<'a> = (String, Vec<(String, &'a UnknownFinding)>);
+
 /// One entry for all targets with the same trouble; single resources with the same reason are one entry as well.
 pub fn entries(findings: &[UnknownFinding]) -> String {
     let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
@@ -16,7 +19,19 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
         let alike = finding.trouble.as_ref().map_or(finding.reason.as_str(), |trouble| trouble.alike.as_str());
         folded.entry((what, alike)).or_default().push((who, finding));
     }
-    folded.into_iter().map(|((what, alike), members)| entry(&what, alike, &members)).collect()
+    // Resources of the same hosts with the same trouble, whose names count on (the rails' netdevs), are one entry.
+    let mut by_name: IndexMap<(String, &str, Vec<String>), Vec<Alike>> = IndexMap::new();
+    for ((what, alike), members) in folded {
+        let hosts = members.iter().map(|(who, _)| who.clone()).collect();
+        let stem = if what.contains(['[', ',']) { what.clone() } else { what.replace(|c: char| c.is_ascii_digit(), "#") };
+        by_name.entry((stem, alike, hosts)).or_default().push((what, members));
+    }
+    let one = |(alike, of_names): (&str, Vec<Alike>)| {
+        let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
+        let what = if whats.len() == 1 { whats[0].to_owned() } else { nodeset::fold(&whats) };
+        of_names.first().map_or(String::new(), |(_, members)| entry(&what.replace("%2F", "/"), alike, members))
+    };
+    by_name.into_iter().map(|((_, alike, _), of_names)| one((alike, of_names))).collect()
 }
 
 /// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`.
@@ -55,6 +70,22 @@ mod tests {
 
     fn silent(host: &str, error: &TransportError) -> UnknownFinding {
         UnknownFinding::target(&Target::host(host), &error.trouble())
+    }
+
+    #[test]
+    fn rails_of_the_same_hosts_that_could_not_be_read_are_one_entry() {
+        let of = |host: &str, rail: usize| UnknownFinding::new(format!("host/{host}/link/ens{rail}f0np0#mtu"), "it was not read");
+        let mut findings: Vec<UnknownFinding> = ["n1", "n2"].iter().flat_map(|host| (0..8).map(|rail| of(host, rail))).collect();
+        findings.push(of("n1", 8));
+        findings.push(UnknownFinding::new("host/n1/file/%2Fetc%2Fx#content", "it was not read"));
+        insta::assert_snapshot!(entries(&findings), @r#"
+    ? n[1-2] link/ens[0-7]f0np0#mtu
+          it was not read
+    ? n1 link/ens8f0np0#mtu
+          it was not read
+    ? n1 file//etc/x#content
+          it was not read
+    "#);
     }
 
     #[test]

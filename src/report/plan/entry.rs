@@ -311,14 +311,14 @@ pub fn change_of(members: &[&Member], place: usize) -> Change {
     }
 }
 
-/// What alike members say: two of the texts, and how many more there are.
+/// What alike members say: the first and the last of the texts, as people sort, and how many are between them.
 fn several<T: Display>(texts: BTreeSet<T>) -> String {
-    let count = texts.len();
-    let mut shown: Vec<String> = texts.iter().take(2).map(T::to_string).collect();
-    if count > 2 {
-        shown.push(format!("{} more that differ", count - 2));
+    let mut all: Vec<String> = texts.iter().map(T::to_string).collect();
+    all.sort_by(|one, other| nodeset::natural_order(one, other));
+    match &all[..] {
+        [first, _, .., last] if all.len() > 2 => format!("{first}; {last}; {} between them", all.len() - 2),
+        _ => all.join("; "),
     }
-    shown.join("; ")
 }
 
 /// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=` as wished.

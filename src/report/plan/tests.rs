@@ -116,7 +116,7 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
     let text = screen(&plan, &Next::default());
     let entries: Vec<&str> = text.lines().filter(|line| line.starts_with(" ~")).collect();
     assert_eq!(entries, [" ~ n[1-2]         link ens[0-1]f0np0", " ~ n[1-2]         link ens2f0np0"], "{text}");
-    assert!(text.contains("interrupts traffic on ens[0-1]f0np0 stops\n") && text.contains("2 more that differ\n"), "{text}");
+    assert!(text.contains("interrupts traffic on ens[0-1]f0np0 stops\n") && text.contains("2 between them\n"), "{text}");
 }
 
 #[test]
