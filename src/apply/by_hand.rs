@@ -4,15 +4,14 @@
 use super::change::Finish;
 use super::context::Event;
 use super::precondition::Seen;
-use super::reboot::{before, boot_id, open};
+use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
 use crate::base::Diagnostic;
 use crate::plan::{Member, NodeKind};
 use crate::resource::Read;
 use crate::state::{Entry, Outcome};
-use crate::system::clock;
-use crate::transport::TransportError;
+use crate::transport::{BoxFuture, TransportError};
 
 /// Looks whether the power cycle with this number was made.
 pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
@@ -45,30 +44,27 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
     let (members, wanted) = before(shared, n);
-    let patience = &shared.context.patience;
-    let mut last = String::new();
-    for turn in 0..patience.looks() {
-        if turn > 0 {
-            clock::pause(patience.settle_poll).await;
-        }
-        match still_open(shared, host, &members, &wanted).await {
-            Ok(Open::Nothing) => return proven(shared, host, from, now),
-            Ok(Open::Waits(_)) if from.is_none() => {
-                return Finish::of(Outcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() });
+    let (members, wanted, from, now) = (&members, &wanted, &from, &now);
+    let look = || -> BoxFuture<'_, _> {
+        Box::pin(async move {
+            match still_open(shared, host, members, wanted).await {
+                Ok(Open::Nothing) => Ok(proven(shared, host, from.clone(), now.clone())),
+                Ok(Open::Waits(_)) if from.is_none() => {
+                    Ok(Finish::of(Outcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() }))
+                }
+                Ok(Open::Waits(what)) => {
+                    let reason = format!("it was rebooted and not switched off, so it waits for its power cycle still: {what}");
+                    Ok(Finish::told(Outcome::Held { reason }, only_rebooted(host, &what, &shared.next)))
+                }
+                Ok(Open::Differs(what)) if from.is_none() => {
+                    Ok(Finish::told(Outcome::Stale { reason: what.clone() }, trouble::stale(node, &what, &shared.next)))
+                }
+                Ok(Open::Differs(what)) => Err(what),
+                Err(error) => Err(error.to_string()),
             }
-            Ok(Open::Waits(what)) => {
-                let reason = format!("it was rebooted and not switched off, so it waits for its power cycle still: {what}");
-                return Finish::told(Outcome::Held { reason }, only_rebooted(host, &what, &shared.next));
-            }
-            Ok(Open::Differs(what)) if from.is_none() => {
-                return Finish::told(Outcome::Stale { reason: what.clone() }, trouble::stale(node, &what, &shared.next));
-            }
-            Ok(Open::Differs(what)) => last = what,
-            Err(error) => last = error.to_string(),
-        }
-    }
-    let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-    Finish::told(Outcome::Failed { reason: format!("not as wished after the power cycle: {last}") }, problem)
+        })
+    };
+    settled(shared, host, "power cycle", look).await
 }
 
 fn proven(shared: &Shared, host: &str, from: Option<String>, now: String) -> Finish {

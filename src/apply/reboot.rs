@@ -12,7 +12,7 @@ use crate::resource::{Action, Answers, Read};
 use crate::state::journal_writer::JournalError;
 use crate::state::{Entry, Outcome};
 use crate::system::clock;
-use crate::transport::{Performed, TransportError, Writer};
+use crate::transport::{BoxFuture, Performed, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// Carries out the reboot with this number.
@@ -216,19 +216,38 @@ pub(super) async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, Stri
 /// All that was done on the host before the reboot must be as wished now, in every plane.
 async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
     let (members, wanted) = before(shared, n);
+    let (members, wanted) = (&members, &wanted);
+    let look = || -> BoxFuture<'_, _> {
+        Box::pin(async move {
+            match differs(shared, host, members, wanted).await {
+                Ok(None) => Ok(Finish::of(Outcome::Done { changed: true })),
+                Ok(Some(what)) | Err(what) => Err(what),
+            }
+        })
+    };
+    settled(shared, host, "reboot", look).await
+}
+
+/// Looks until there is something to say of what a reboot was to bring, or patience ends with what still differed.
+pub(super) async fn settled<'a>(
+    shared: &Shared,
+    host: &str,
+    after: &str,
+    look: impl Fn() -> BoxFuture<'a, Result<Finish, String>> + Sync,
+) -> Finish {
     let patience = &shared.context.patience;
     let mut last = String::new();
     for turn in 0..patience.looks() {
         if turn > 0 {
             clock::pause(patience.settle_poll).await;
         }
-        match differs(shared, host, &members, &wanted).await {
-            Ok(None) => return Finish::of(Outcome::Done { changed: true }),
-            Ok(Some(what)) | Err(what) => last = what,
+        match look().await {
+            Ok(finish) => return finish,
+            Err(what) => last = what,
         }
     }
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-    Finish::told(Outcome::Failed { reason: format!("not as wished after the reboot: {last}") }, problem)
+    Finish::told(Outcome::Failed { reason: format!("not as wished after the {after}: {last}") }, problem)
 }
 
 async fn differs(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {

@@ -3,8 +3,10 @@
 //! 001 to 100) is refused here, so that a set never means other hosts than its author thought.
 
 mod fold;
+mod stem;
 
 pub use fold::{fold, natural_order};
+pub use stem::{fold_alike, fold_by_stem, is_plain, stem};
 
 use std::collections::HashSet;
 use std::ops::Range;

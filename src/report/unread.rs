@@ -23,12 +23,12 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
     let mut by_name: IndexMap<(String, &str, Vec<String>), Vec<Alike>> = IndexMap::new();
     for ((what, alike), members) in folded {
         let hosts = members.iter().map(|(who, _)| who.clone()).collect();
-        let stem = if what.contains(['[', ',']) { what.clone() } else { what.replace(|c: char| c.is_ascii_digit(), "#") };
+        let stem = if what.contains(['[', ',']) { what.clone() } else { nodeset::stem(&what) };
         by_name.entry((stem, alike, hosts)).or_default().push((what, members));
     }
     let one = |(alike, of_names): (&str, Vec<Alike>)| {
         let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
-        let what = if whats.len() == 1 { whats[0].to_owned() } else { nodeset::fold(&whats) };
+        let what = nodeset::fold_alike(&whats);
         of_names.first().map_or(String::new(), |(_, members)| entry(&what.replace("%2F", "/"), alike, members))
     };
     by_name.into_iter().map(|((_, alike, _), of_names)| one((alike, of_names))).collect()

@@ -1,16 +1,15 @@
 //! One entry of the plan's screen: the change, its differences, why, what it interrupts.
 
-use crate::base::shared::place_of;
+use super::shape::own_name;
 use crate::base::text::clean_line;
 use crate::base::{Place, TargetKind, nodeset};
-use crate::plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
+use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
 use crate::resource::{Disruption, Wish};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::mem::Discriminant;
 
 /// Stands for the node-set until entries are folded; no name can hold a control character.
 pub const WHO: &str = "\u{1}";
@@ -24,117 +23,20 @@ pub fn who(node: &Node) -> Cow<'_, str> {
     }
 }
 
-/// What changes share with each other, by its place in memory: those with the same parts have the same shape and the
-/// same to say, save their host.
-#[derive(PartialEq, Eq, Hash)]
-pub struct Parts<'a> {
-    disruption: Disruption,
-    interrupts: usize,
-    guard: Option<&'a Guarded>,
-    members: Vec<([usize; 3], Discriminant<Reason>)>,
-}
-
-/// The parts of a change; nothing where something of it may be its own besides.
-pub fn parts(node: &Node) -> Option<Parts<'_>> {
-    let NodeKind::Change { members, guard, .. } = &node.kind else { return None };
-    let one = |member: &Member| {
-        let Wish { address, want, .. } = &member.wish;
-        let places = [place_of(&address.path), place_of(want), place_of(&member.found)];
-        is_plain(&member.reason).then(|| (places, std::mem::discriminant(&member.reason)))
-    };
-    let members = members.iter().map(one).collect::<Option<Vec<_>>>()?;
-    let interrupts = place_of(&node.interrupts);
-    node.held.is_none().then_some(Parts { disruption: node.disruption, interrupts, guard: guard.as_ref(), members })
-}
-
-/// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
-pub fn is_plain(reason: &Reason) -> bool {
-    use Reason::{Drifted, New, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
-    matches!(reason, New | Takeover | Drifted | OwedRestart | WillBeLostAtReboot | RemovedFromSpec)
-}
-
-/// Nodes of the same shape are folded: same resources, reasons and attributes, the same to interrupt and to watch over;
-/// values may differ and are then listed.
-pub fn shape(node: &Node) -> String {
-    let members: Vec<String> = node
-        .members()
-        .iter()
-        .map(|m| {
-            let attributes: Vec<String> = m.differences.iter().map(|d| format!("{}{}", d.attribute, d.plane.word())).collect();
-            let since: Vec<&str> = m.since.iter().map(|d| d.attribute.as_str()).collect();
-            let words = [attributes.join(","), since.join(","), m.residue.join(",")];
-            format!("{}|{}|{}", m.wish.address.within_target(), reason_of(m, None), words.join("|"))
-        })
-        .collect();
-    let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
-    let waits = match &node.kind {
-        NodeKind::Reboot => rebooted_for(node),
-        NodeKind::Wait { until } => until.clone(),
-        _ => String::new(),
-    };
-    let body =
-        if looked_again && !members.is_empty() { format!("again {}", reason_of(&node.members()[0], None)) } else { members.join(";") };
-    format!("{}|{waits}|{body}|{:?}|{:?}|{:?}|{:?}", kind_word(node), held(node), node.disruption, node.interrupts, guard(node))
-}
-
-/// Stands for a resource's own name where shapes are compared.
-const NAME: &str = "\u{2}";
-
-/// What a resource is called by: the netdev that it is about, or its name.
-fn own_name(member: &Member) -> &str {
-    let name = member.wish.address.name();
-    member.wish.text("netdev").filter(|netdev| !netdev.is_empty() && name.contains(netdev)).unwrap_or(name)
-}
-
-/// The shape of a change of one resource without the numbers in its own name, and that name: resources of a host whose
-/// names count on (the rails' netdevs) can be one entry. Values count too, so that one that is unlike the others stands
-/// apart, all but addresses, which differ by nature. Nothing for what has a form of its own on the screen.
-pub fn nameless<'a>(nodes: &[&'a Node]) -> Option<(String, &'a str)> {
-    let node = nodes[0];
-    let NodeKind::Change { members, .. } = &node.kind else { return None };
-    let [member] = &members[..] else { return None };
-    let name = own_name(member);
-    let counts_on = name.contains(|c: char| c.is_ascii_digit()) && is_plain_name(name);
-    let has_own_form = is_new_package(member) || is_looked_again(member);
-    let alike: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
-    let value = |(place, difference): (usize, &Difference)| {
-        if difference.attribute == "addresses" { String::new() } else { change_of(&alike, place).to_string() }
-    };
-    let values = || member.differences.iter().enumerate().map(value).collect::<Vec<_>>().join("|");
-    (counts_on && !has_own_form).then(|| (format!("{}|{}|{}", stem(name), shape(node).replace(name, NAME), values()), name))
-}
-
-/// A name without anything that a node-set gives a meaning.
-pub fn is_plain_name(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
-}
-
-/// A name with its digits alike: names that count on have the same stem.
-pub fn stem(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect()
-}
-
-/// The names, those that count on as one node-set each.
-fn plain_folds(names: &[&String]) -> Vec<String> {
-    let mut stems: BTreeMap<String, Vec<&String>> = BTreeMap::new();
-    names.iter().for_each(|name| stems.entry(stem(name)).or_default().push(name));
-    stems.into_values().map(|alike| if alike.len() == 1 { alike[0].clone() } else { nodeset::fold(&alike) }).collect()
-}
-
 /// The steps of its host that a reboot comes after.
-fn rebooted_for(node: &Node) -> String {
+pub(super) fn rebooted_for(node: &Node) -> String {
     let own = node.after.iter().filter(|id| !id.starts_with("gate/"));
     own.map(|id| without_target(id)).collect::<Vec<_>>().join(", ")
 }
 
 /// Why it is held; a step of the same host that it needs is named as it is called there, alike for all hosts.
-fn held(node: &Node) -> Option<String> {
+pub(super) fn held(node: &Node) -> Option<String> {
     let own = node.target.as_ref().map(|target| format!("{target}/"));
     let held = node.held.as_ref()?;
     Some(own.map_or_else(|| held.clone(), |own| held.replace(&own, "").replace("%2F", "/")))
 }
 
-fn kind_word(node: &Node) -> &'static str {
+pub(super) fn kind_word(node: &Node) -> &'static str {
     match node.kind {
         NodeKind::Change { .. } => "change",
         NodeKind::Reboot if node.disruption == Disruption::PowerCycle => "power cycle",
@@ -147,7 +49,7 @@ fn kind_word(node: &Node) -> &'static str {
     }
 }
 
-fn is_looked_again(member: &Member) -> bool {
+pub(super) fn is_looked_again(member: &Member) -> bool {
     matches!(member.reason, Reason::Disturbed { .. })
 }
 
@@ -187,13 +89,13 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
 }
 
 /// What watches over a change that can cut our own connection, and why.
-fn guard(node: &Node) -> Option<String> {
+pub(super) fn guard(node: &Node) -> Option<String> {
     let NodeKind::Change { guard: Some(guard), .. } = &node.kind else { return None };
     let because = clean_line(&guard.because);
     Some(format!("reverts by itself after {} s unless confirmed over a new connection ({because})", guard.seconds))
 }
 
-fn is_new_package(member: &Member) -> bool {
+pub(super) fn is_new_package(member: &Member) -> bool {
     member.wish.kind == "package" && member.reason == Reason::New && !member.removal
 }
 
@@ -222,8 +124,8 @@ fn looked_again(nodes: &[&Node]) -> String {
         names.entry(clean_line(member.wish.address.kind())).or_default().insert(clean_line(member.wish.address.name()));
     }
     let of_kind = |(kind, names): (&String, &BTreeSet<String>)| {
-        let (plain, other): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_plain_name(name));
-        let all: Vec<String> = plain_folds(&plain).into_iter().chain(other.into_iter().cloned()).collect();
+        let (plain, other): (Vec<&str>, Vec<&str>) = names.iter().map(String::as_str).partition(|name| nodeset::is_plain(name));
+        let all: Vec<String> = nodeset::fold_by_stem(&plain).into_iter().chain(other.into_iter().map(str::to_owned)).collect();
         all.into_iter().map(|name| format!("{kind} {name}")).collect::<Vec<_>>()
     };
     let list = names.iter().flat_map(of_kind).collect::<Vec<_>>().join(", ");
@@ -341,7 +243,7 @@ fn why(member: &Member) -> String {
     reason_of(member, place(places))
 }
 
-fn reason_of(member: &Member, place: Option<String>) -> String {
+pub(super) fn reason_of(member: &Member, place: Option<String>) -> String {
     reason(&member.reason, &format!("module {}", member.wish.module), place)
 }
 

@@ -1,7 +1,7 @@
 //! Folds what is the same on many hosts into one entry with a node-set, resources of the same hosts whose names count on (the
 //! rails' netdevs) into one with all names, and what is much alike on the same hosts into a list.
 
-use super::{entry, list};
+use super::{entry, list, shape};
 use crate::base::nodeset;
 use crate::plan::Node;
 use indexmap::IndexMap;
@@ -20,11 +20,11 @@ struct Shape<'a> {
 /// First seen, first shown.
 fn shapes<'a>(nodes: &[&'a Node]) -> Vec<Shape<'a>> {
     let mut shapes: IndexMap<String, Shape> = IndexMap::new();
-    let mut known: FxHashMap<entry::Parts<'a>, usize> = FxHashMap::default();
+    let mut known: FxHashMap<shape::Parts<'a>, usize> = FxHashMap::default();
     for node in nodes {
-        let parts = entry::parts(node);
+        let parts = shape::parts(node);
         let place = parts.as_ref().and_then(|parts| known.get(parts).copied()).unwrap_or_else(|| {
-            let entry = shapes.entry(entry::shape(node));
+            let entry = shapes.entry(shape::shape(node));
             let place = entry.index();
             entry.or_default().unlike.push(node);
             known.extend(parts.map(|parts| (parts, place)));
@@ -85,7 +85,7 @@ pub fn entries(nodes: &[&Node]) -> String {
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
     let mut place_of = Vec::with_capacity(alike.len());
     for (unlike, set, heading) in &alike {
-        let nameless = if in_list(heading).is_none() { entry::nameless(unlike) } else { None };
+        let nameless = if in_list(heading).is_none() { shape::nameless(unlike) } else { None };
         place_of.push(nameless.map(|(shape, name)| {
             let entry = by_name.entry((shape, *set));
             let place = entry.index();

@@ -1,6 +1,7 @@
 //! Many resources of one kind on the same hosts, each with little to say, are a list: a line each below one heading.
 
 use super::entry::{self, WHO};
+use super::shape;
 use crate::base::nodeset;
 use crate::base::text::clean_line;
 use crate::plan::{Member, Node, NodeKind, Reason};
@@ -40,7 +41,7 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
     let NodeKind::Change { members, guard: None, .. } = &node.kind else { return None };
     let [member] = &members[..] else { return None };
     let is_plain = node.held.is_none() && node.interrupts.is_empty() && member.since.is_empty() && member.residue.is_empty();
-    if !entry::is_plain(&member.reason) {
+    if !shape::is_plain(&member.reason) {
         return None;
     }
     let reason = entry::reason(&member.reason, "", None);
@@ -89,12 +90,12 @@ fn text(nodes: &[&Node]) -> String {
 fn folded<'a>(lines: &'a [Line<'a>]) -> Vec<Line<'a>> {
     let mut alike: IndexMap<(String, &str, &Option<String>), Vec<&Line<'_>>> = IndexMap::new();
     for line in lines {
-        let stem = if entry::is_plain_name(&line.name) { entry::stem(&line.name) } else { line.name.clone() };
+        let stem = if nodeset::is_plain(&line.name) { nodeset::stem(&line.name) } else { line.name.clone() };
         alike.entry((stem, &line.text, &line.place)).or_default().push(line);
     }
     let one = |lines: Vec<&'a Line<'a>>| {
         let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-        let name = if names.len() == 1 { names[0].to_owned() } else { nodeset::fold(&names) };
+        let name = nodeset::fold_alike(&names);
         Line { member: lines[0].member, name, text: lines[0].text.clone(), place: lines[0].place.clone() }
     };
     alike.into_values().map(one).collect()

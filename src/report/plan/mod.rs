@@ -5,6 +5,7 @@ mod closing;
 mod entry;
 mod fold;
 mod list;
+mod shape;
 mod waves;
 
 use super::knowledge::waived;

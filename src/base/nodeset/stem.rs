@@ -1,0 +1,29 @@
+//! Names that count on: alike but for their numbers, so that a node-set says all of them at once.
+
+use super::fold;
+use std::collections::BTreeMap;
+
+/// A name with its digits alike: names that count on have the same stem.
+pub fn stem(name: &str) -> String {
+    name.replace(|c: char| c.is_ascii_digit(), "#")
+}
+
+/// A name without anything that a node-set gives a meaning.
+pub fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
+}
+
+/// The names, those that count on as one node-set each; in the order of their stems.
+pub fn fold_by_stem(names: &[&str]) -> Vec<String> {
+    let mut stems: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    names.iter().for_each(|name| stems.entry(stem(name)).or_default().push(name));
+    stems.into_values().map(|alike| fold_alike(&alike)).collect()
+}
+
+/// Names of one stem as a node-set; a single one as it is.
+pub fn fold_alike(names: &[&str]) -> String {
+    match names {
+        [only] => (*only).to_owned(),
+        all => fold(all),
+    }
+}
