@@ -44,6 +44,7 @@ pub mod reboot;
 mod recorded;
 pub mod rights;
 pub mod sections;
+mod shared;
 pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]

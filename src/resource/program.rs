@@ -4,6 +4,7 @@
 //! caller draws anew for each program, so that no content can forge a border. A broken section costs that answer only.
 //! The program writes nothing on the host: no temporary file, no module, no lock.
 
+use super::shared::{self, HERE};
 use super::{Answer, AnswerStatus, Answers, Read, rights};
 use crate::base::quote::sh;
 use std::collections::BTreeSet;
@@ -48,21 +49,25 @@ const QUICK_LIMIT_S: u32 = 10;
 /// not get through, the rest is asked in the long way.
 ///
 /// The nonce comes in the environment, which only root sees: arguments are shown to every user of the host.
-fn quick(nonce: &str) -> String {
-    let each = "while [ $# -gt 0 ]; do\n\
-         printf '\\n@%s begin %s\\n' \"$N\" \"$1\"\n\
-         ( eval \"unset N; set --\n$3\" ) 5>&-\n\
-         printf '\\n@%s end %s\\n' \"$N\" $?\n\
+fn quick(nonce: &str, shared: &str) -> String {
+    let each = format!(
+        "N_=$N; unset N\n\
+         {{\n{shared}:\n}} 5>&-\n\
+         while [ $# -gt 0 ]; do\n\
+         printf '\\n@%s begin %s\\n' \"$N_\" \"$1\"\n\
+         case $3 in '{HERE}'*) {{ eval \"$3\"; }} 5>&- ;; *) ( eval \"unset N_ d f i l n; set --\n$3\" ) 5>&- ;; esac\n\
+         printf '\\n@%s end %s\\n' \"$N_\" $?\n\
          printf . >&5\n\
          shift 3\n\
-         done\n";
+         done\n"
+    );
     format!(
         "q() {{\n\
          {{ d=$( {{ {{ N={nonce}; export N; w {QUICK_LIMIT_S} {each} \"$@\" 5>&3; }} | head -c {QUICK_OUTPUT_BYTES} >&4; }} 3>&1 ); }} 4>&1\n\
          shift $((3 * ${{#d}}))\n\
          while [ $# -gt 0 ]; do s \"$1\" \"$2\" \"$3\"; shift 3; done\n\
          }}\n",
-        each = sh(each),
+        each = sh(&each),
     )
 }
 
@@ -71,9 +76,12 @@ fn quick(nonce: &str) -> String {
 pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
-    let (quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
+    let (mut quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
+    // A manager that hangs is then in nobody's way.
+    quick.sort_by_key(|read| matches!(read, Read::LinkManager { .. }));
     let section = |read: &Read| (border_key(read), read.limit_s(), read.script());
-    frame(&quick.into_iter().map(section).collect::<Vec<_>>(), other.into_iter().map(section), root, nonce)
+    let shared = shared::script(&quick);
+    frame((&shared, &quick.into_iter().map(section).collect::<Vec<_>>()), other.into_iter().map(section), root, nonce)
 }
 
 /// The same for a user who may read what the world may, and what sudoers has exact lines for. Nothing is elevated but
@@ -81,7 +89,7 @@ pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
 pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
-    let framed = frame(&[], once.map(|read| (border_key(read), read.limit_s(), rights::section(read))), root, nonce);
+    let framed = frame(("", &[]), once.map(|read| (border_key(read), read.limit_s(), rights::section(read))), root, nonce);
     format!(
         "RAILWRIGHT_READ_ONLY={}; RAILWRIGHT_NONCE={nonce}; RAILWRIGHT_SUDO=; sudo -n -l >/dev/null 2>&1 && RAILWRIGHT_SUDO=1\n\
          export RAILWRIGHT_READ_ONLY RAILWRIGHT_NONCE RAILWRIGHT_SUDO\n{framed}",
@@ -89,8 +97,11 @@ pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     )
 }
 
-/// The program around quick reads and others, each with its key, time limit in seconds and script.
-fn frame(quickly: &[(String, u32, String)], sections: impl Iterator<Item = (String, u32, String)>, root: &str, nonce: &str) -> String {
+/// A read in a program: its key, time limit in seconds and script.
+type Asked = (String, u32, String);
+
+/// The program around quick reads, with what they share, and others.
+fn frame((shared, quickly): (&str, &[Asked]), sections: impl Iterator<Item = Asked>, root: &str, nonce: &str) -> String {
     let mut out = format!(
         "{ENVIRONMENT}R={root}; export R\n{WATCH}\
          s() {{\n\
@@ -102,7 +113,7 @@ fn frame(quickly: &[(String, u32, String)], sections: impl Iterator<Item = (Stri
         limit = SECTION_LIMIT_BYTES + 1,
     );
     if !quickly.is_empty() {
-        out.push_str(&quick(nonce));
+        out.push_str(&quick(nonce, shared));
         let words: Vec<String> = quickly.iter().map(|(key, limit_s, script)| format!(" {} {limit_s} {}", sh(key), sh(script))).collect();
         out.push_str(&format!("q{}\n", words.concat()));
     }
@@ -219,7 +230,7 @@ mod tests {
             Read::Command { script } => (border_key(read), 5, script.clone()),
             other => (border_key(other), other.limit_s(), other.script()),
         });
-        frame(&quick, sections, "", "c0ffee")
+        frame(("", &quick), sections, "", "c0ffee")
     }
 
     fn run_in(shell: &[&str], reads: &[Read], path: Option<&str>) -> Answers {
@@ -290,7 +301,7 @@ mod tests {
     fn a_hanging_section_is_ended_with_its_children() {
         // The pipe is held by a grandchild, which a `timeout` that ends its child alone would leave behind.
         let section = ("command:hang".to_owned(), 1, "echo before; sleep 987 | cat".to_owned());
-        let frame = frame(&[], std::iter::once(section), "", "c0ffee");
+        let frame = frame(("", &[]), std::iter::once(section), "", "c0ffee");
         let mut paths: Vec<String> = vec![std::env::var("PATH").unwrap()];
         let folders = poor_paths();
         // Without `setsid` a grandchild cannot be ended: that case is in the documentation of `WATCH`.
@@ -312,9 +323,9 @@ mod tests {
     #[test]
     fn a_quick_read_that_hangs_costs_itself_only() {
         let keys = ["before", "hangs", "after"].map(command);
-        let scripts = ["echo one; v=kept; exit 3", "echo begun; sleep 987 | cat", "echo \"two$v$#$N\"; cd /; set -f"];
+        let scripts = ["echo one; v=kept; exit 3", "echo begun; sleep 987 | cat", "echo \"two$v$#$N$N_\"; cd /; set -f"];
         let quick: Vec<_> = keys.iter().zip(scripts).map(|(read, script)| (border_key(read), 1, script.to_owned())).collect();
-        let text = frame(&quick, std::iter::empty(), "", "c0ffee");
+        let text = frame(("", &quick), std::iter::empty(), "", "c0ffee");
         let text = text.replace(&format!("w {QUICK_LIMIT_S} "), "w 1 ");
         let folders = poor_paths();
         let poor = folders.iter().take(2).map(|folder| folder.path().display().to_string());
@@ -343,7 +354,7 @@ mod tests {
         let file = Read::File { path: "/etc/passwd".to_owned() };
         let probe = "tr '\\0' ' ' </proc/self/cmdline; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done; env";
         let quick = [(border_key(&file), 10, probe.to_owned())];
-        let text = frame(&quick, std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
+        let text = frame(("", &quick), std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
         let mut child = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let out = child.wait_with_output().unwrap().stdout;

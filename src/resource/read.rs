@@ -106,13 +106,15 @@ impl Read {
         }
     }
 
-    /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a daemon, a device or
-    /// the network, and its output is bounded by itself.
+    /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a device or the network,
+    /// and its output is bounded by itself. A network manager that does not answer is noticed by the limit of all quick reads.
     pub fn is_quick(&self) -> bool {
-        use Read::{Configfs, File, Hardware, KernelModule, Link, LinkEcn, Modified, Packages, RepositoryLists, SealedFile, Sysctl};
+        use Read::{
+            Configfs, File, Hardware, KernelModule, Link, LinkEcn, LinkManager, Modified, Packages, RepositoryLists, SealedFile, Sysctl,
+        };
         let of_files = matches!(self, File { .. } | SealedFile { .. } | Modified { .. } | Packages { .. } | RepositoryLists { .. });
         let of_the_kernel = matches!(self, Sysctl { .. } | KernelModule { .. } | Link { .. } | LinkEcn { .. } | Configfs { .. } | Hardware);
-        of_files || of_the_kernel
+        of_files || of_the_kernel || matches!(self, LinkManager { .. })
     }
 
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.

@@ -4,6 +4,7 @@ use super::found::CONTENT_LIMIT_BYTES;
 use crate::base::quote::sh;
 use crate::resource::read::rooted;
 use crate::resource::rights::STAT_FORMAT;
+use crate::resource::shared::HERE;
 
 /// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an answer. An owner without a name
 /// is told by number.
@@ -16,18 +17,20 @@ const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
 /// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
 pub fn read_script(path: &str) -> String {
     format!(
-        "f={path}\n\
+        "{HERE}\n\
+         f={path}\n\
          if [ ! -e \"$f\" ] && [ ! -L \"$f\" ]; then\n\
          d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; done\n\
-         d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; exit 1\n\
-         fi\n\
+         d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\n\
+         else (\n\
          s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2\n\
          {TAKE_APART}\
          if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
          elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' -f1\n\
          elif [ \"$(tr -d '\\11\\12\\15\\40-\\176' <\"$f\" | wc -c)\" -eq 0 ]; then echo; cat \"$f\" || exit 3\n\
          else echo ', base64'; base64 <\"$f\" || exit 3\n\
-         fi\n",
+         fi\n\
+         ) fi\n",
         path = rooted(path)
     )
 }

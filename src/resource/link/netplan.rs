@@ -8,13 +8,33 @@ use crate::resource::sections::{Section, find};
 use ipnet::IpNet;
 use serde_json::{Map, Value};
 
+macro_rules! get {
+    () => {
+        r#"said netplan-get netplan get ${R:+--root-dir "$R"} | sed -E 's/^(\|[[:space:]]*[a-z-]*(password|psk|secret|private|key|token)[a-z-]*:).*/\1 hidden/'"#
+    };
+}
+
 /// netplan's merged view and our own file; only where netplan rendered what the netdev runs on, because `netplan get`
 /// takes a third of a second. Secrets (of Wi-Fi and 802.1X) never leave the host.
-pub const READ: &str = r#"case "$w$p" in *netplan-*)
+pub const READ: &str = concat!(
+    r#"case "$w$p" in *netplan-*)
 open "$R"/etc/netplan/*.yaml "$R"/run/netplan/*.yaml "$R"/lib/netplan/*.yaml || W=only
-said netplan-get netplan get ${R:+--root-dir "$R"} | sed -E 's/^(\|[[:space:]]*[a-z-]*(password|psk|secret|private|key|token)[a-z-]*:).*/\1 hidden/'
+[ -n "${netplan_said+x}" ] || netplan_said=$("#,
+    get!(),
+    r#")
+printf '\n%s\n' "$netplan_said"
 W=; text netplan-own "$R/etc/netplan/90-railwright-$n.yaml";; esac
-"#;
+"#
+);
+
+/// What the reads of several netdevs ask once: the merged view, if networkd runs one of `$netdevs` as netplan rendered it.
+pub const SHARED: &str = concat!(
+    r#"for n in $netdevs; do i=; { read -r i <"$R/sys/class/net/$n/ifindex"
+while IFS= read -r l; do case $l in NETWORK_FILE=*netplan-*) netplan_runs=1;; esac; done <"$R/run/systemd/netif/links/$i"; } 2>/dev/null; done
+[ -z "${netplan_runs-}" ] || netplan_said=$("#,
+    get!(),
+    ")\n"
+);
 
 /// The definition of this name in netplan's merged view.
 pub fn view(id: &str, sections: &[Section<'_>]) -> Result<View, String> {

@@ -16,13 +16,18 @@ pub const READ: &str = r#"nd="$R/run/NetworkManager/devices/$i"; p=
 if [ -f "$nd" ]; then text nm-device "$nd"; u=$(sed -n 's/^connection-uuid=//p' "$nd"); case "$u" in *[!0-9a-fA-F-]*) u=;; esac
 if [ -n "$u" ]; then
 said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,connection.interface-name,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses connection show "$u"
-p=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
+[ -n "${nm_files+x}" ] || nm_files=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null)
+p=$(printf '%s\n' "$nm_files" | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
 case $p in /etc/*|/usr/*) ;; *) has "$R$p";; esac
 printf '\n== nm-file %s\n' "$p"; grep -E '^(external|nm-generated|volatile)=' "$R$p" 2>/dev/null | sed 's/^/|/'
 else
 grep -lsx -e "interface-name=$n" -e "DEVICE=\"\{0,1\}$n\"\{0,1\}" "$R"/etc/NetworkManager/system-connections/* "$R"/etc/sysconfig/network-scripts/ifcfg-* /dev/null | while IFS= read -r k; do printf '\n== nm-profile %s\n' "${k#"$R"}"; done
 fi; fi
 "#;
+
+/// What the reads of several netdevs ask once: the files of all connections.
+pub const SHARED: &str =
+    "[ ! -d \"$R/run/NetworkManager/devices\" ] || nm_files=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null)\n";
 
 /// An active connection, by NetworkManager's own names of its settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,11 +10,12 @@ use std::collections::BTreeSet;
 /// networkd writes what it did to `/run/systemd/netif/links/<ifindex>`; reading that starts nothing, while `networkctl`
 /// asks over D-Bus, which would start a networkd that is installed but not meant to run. Drop-ins count in the order of
 /// their names, the first folder wins, and a link to /dev/null switches one off (systemd.network(5)).
-pub const READ: &str = r#"st="$R/run/systemd/netif"
+pub const READ: &str = r#"st="$R/run/systemd/netif"; w=
 if [ -f "$st/state" ]; then text networkd-state "$st/state"; text networkd "$st/links/$i"
-w=$(sed -n 's/^NETWORK_FILE=//p' "$st/links/$i" 2>/dev/null)
+{ while IFS= read -r l; do case $l in NETWORK_FILE=*) w=${l#*=};; esac; done <"$st/links/$i"; } 2>/dev/null
 if [ -n "$w" ]; then text network-file "$R$w"; b=${w##*/}
-for D in /etc /run /usr/local/lib /usr/lib /lib; do ls "$R$D/systemd/network/$b.d" 2>/dev/null; done | grep '\.conf$' | sort -u | while IFS= read -r k; do
+z=; for D in /etc /run /usr/local/lib /usr/lib /lib; do [ ! -d "$R$D/systemd/network/$b.d" ] || z=1; done
+[ -z "$z" ] || for D in /etc /run /usr/local/lib /usr/lib /lib; do ls "$R$D/systemd/network/$b.d" 2>/dev/null; done | grep '\.conf$' | sort -u | while IFS= read -r k; do
 for D in /etc /run /usr/local/lib /usr/lib /lib; do p="$R$D/systemd/network/$b.d/$k"; [ -e "$p" ] || [ -L "$p" ] || continue; text network-drop-in "$p"; break; done
 done; fi; fi
 "#;

@@ -69,21 +69,26 @@ for o in "$R"/sys/class/net/*; do [ -d "$o" ] && printf 'netdev=%s\n' "${{o##*/}
 exit 1
 fi
 for a in ifindex mtu flags operstate carrier speed address; do v=; {{ read -r v <"$d/$a"; }} 2>/dev/null; [ -n "$v" ] && printf '%s=%s\n' "$a" "$v"; done
-p=$(cd -P "$d/device/driver" 2>/dev/null && pwd -P) && printf 'driver=%s\n' "${{p##*/}}"
-p=$(cd -P "$d/device" 2>/dev/null && pwd -P) && printf 'device=%s\n' "${{p##*/}}"
+(cd -P "$d/device" && printf 'device=%s\n' "${{PWD##*/}}" && cd -P driver && printf 'driver=%s\n' "${{PWD##*/}}") 2>/dev/null
 [ -e "$d/device/physfn" ] && printf 'virtual_function=1\n'
 {{ while read -r v; do case $v in DEVTYPE=*) printf 'kind=%s\n' "${{v#*=}}" ;; esac; done <"$d/uevent"; }} 2>/dev/null
 for o in "$d"/lower_* "$d"/upper_*; do [ -e "$o" ] || continue
 m=; {{ read -r m <"$o/mtu"; }} 2>/dev/null; w=${{o##*/}}; printf '%s=%s %s\n' "${{w%%_*}}" "${{w#*_}}" "$m"; done
-a=$(ip -o addr show dev "$n" 2>/dev/null) && {{ printf 'ip=1\n'; set -f; IFS='
-'; for v in $a; do printf 'addr=%s\n' "$v"; done; unset IFS; set +f; }}
-v=$(ip -d -o link show dev "$n" 2>/dev/null)
-case $v in *' maxmtu '*) v=${{v##* maxmtu }}; printf 'max_mtu=%s\n' "${{v%%[!0-9]*}}" ;; esac
+[ -n "${{ip_said+x}}" ] || {{ ip_addresses=$(ip -o addr show dev "$n" 2>/dev/null) && ip_said=1; ip_links=$(ip -d -o link show dev "$n" 2>/dev/null); }}
+set -f; IFS='
+'
+[ -z "${{ip_said-}}" ] || printf 'ip=1\n'
+for v in $ip_addresses; do case $v in [0-9]*": $n "*) printf 'addr=%s\n' "$v" ;; esac; done
+for v in $ip_links; do case $v in [0-9]*": $n: "*' maxmtu '*|[0-9]*": $n@"*' maxmtu '*) v=${{v##* maxmtu }}; printf 'max_mtu=%s\n' "${{v%%[!0-9]*}}" ;; esac; done
 exit 0
 "#,
         netdev = sh(netdev)
     )
 }
+
+/// What the reads of several netdevs ask once: addresses and links of all.
+pub const SHARED: &str =
+    "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || ip_said=\nip_links=$(ip -d -o link show 2>/dev/null)\n";
 
 /// The netdev as the answers tell it; `None` when the host has none of this name.
 pub fn link_state(answers: &Answers, netdev: &str) -> Result<Option<LinkState>, String> {

@@ -15,18 +15,31 @@ pub fn needs() -> Vec<Need> {
 /// Where versionlock keeps its list.
 const LOCKS: [&str; 2] = ["/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list"];
 
+/// One line of dpkg for each package that it knows of.
+fn dpkg_script(names: &str) -> String {
+    format!("dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f 'dpkg\\t${{db:Status-Abbrev}}\\t${{Package}}\\t${{Version}}\\n' {names}")
+}
+
+/// What the reads of all these packages ask dpkg once, in `$dpkg_said`.
+pub fn shared_script(names: &[&str]) -> String {
+    let names = sh_words(names.iter().copied());
+    format!("! command -v dpkg-query >/dev/null || dpkg_said=$({} 2>/dev/null)\n", dpkg_script(&names))
+}
+
 /// `manager apt|dnf|none`, then a line for each version that is known of each package.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
         "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf 'manager\\tapt\\n'\n\
-         dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f 'dpkg\\t${{db:Status-Abbrev}}\\t${{Package}}\\t${{Version}}\\n' {names}\n\
+         if [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\n\
+         else set -f; IFS='\n'; for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \"$l\" ;; esac; done; done; fi\n\
          elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; then printf 'manager\\tdnf\\n'\n\
-         for p in {names}; do rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' \"$p\" | grep '^rpm'; done\n\
+         rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf 'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names} | grep '^rpm\t'\n\
          for f in \"$R/etc/dnf/plugins/versionlock.list\" \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
          ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\
          done\n\
          else printf 'manager\\tnone\\n'; fi\n\
-         exit 0\n"
+         exit 0\n",
+        dpkg = dpkg_script(&names),
     )
 }

@@ -1,0 +1,105 @@
+//! What several reads of one program would each ask the host for is asked once, in the shell of the quick reads: their sections find it
+//! in variables. A section that finds none (a program with one read, a user without rights, a section that is asked in the
+//! long way) asks for itself.
+
+use super::{Read, link, package, sysctl};
+
+/// The first line of a script that may run in the shell of the quick reads itself, without a process of its own: it
+/// neither ends the shell nor changes its folder, its arguments or its options.
+pub const HERE: &str = ": here";
+
+/// The script that asks for what more than one of these reads wants. It prints nothing.
+pub fn script(reads: &[&Read]) -> String {
+    let of = |wanted: fn(&Read) -> Vec<&str>| -> Option<Vec<&str>> {
+        let all: Vec<&str> = reads.iter().flat_map(|read| wanted(read)).collect();
+        (all.len() > 1).then_some(all)
+    };
+    let sysctls = of(sysctl_key).map(|keys| sysctl::script::shared_script(&keys));
+    let links = of(link_netdev).map(|_| link::state::SHARED.to_owned());
+    let packages = of(packages).map(|names| package::script::shared_script(&names));
+    let managers = of(managed_netdev).map(|netdevs| link::owner::shared_script(&netdevs));
+    [sysctls, links, packages, managers].into_iter().flatten().collect()
+}
+
+fn sysctl_key(read: &Read) -> Vec<&str> {
+    match read {
+        Read::Sysctl { key } => vec![key],
+        _ => Vec::new(),
+    }
+}
+
+fn link_netdev(read: &Read) -> Vec<&str> {
+    match read {
+        Read::Link { netdev } => vec![netdev],
+        _ => Vec::new(),
+    }
+}
+
+fn managed_netdev(read: &Read) -> Vec<&str> {
+    match read {
+        Read::LinkManager { netdev } => vec![netdev],
+        _ => Vec::new(),
+    }
+}
+
+fn packages(read: &Read) -> Vec<&str> {
+    match read {
+        Read::Packages { names } => names.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::program;
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    fn answers(shell: &[&str], reads: &[Read]) -> crate::resource::Answers {
+        let mut command = Command::new(shell[0]);
+        command.args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(program::render(reads, "", "c0ffee").as_bytes()).unwrap();
+        program::parse(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
+    }
+
+    /// This machine says the same to many questions at once as to each alone, in every shell that it has.
+    #[test]
+    fn what_is_asked_once_is_what_each_would_have_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a b'c");
+        std::fs::write(&file, "one\ntwo").unwrap();
+        let absent = folder.path().join("no/such/file");
+        let of = |path: &std::path::Path| Read::File { path: path.display().to_string() };
+        let mut reads = vec![of(&file), of(&absent), of(folder.path())];
+        // A list with tabs, one of several lines where the kernel has it, words, and one that is nowhere.
+        let keys = ["net.ipv4.tcp_rmem", "dev.cdrom.info", "kernel.ostype", "fs.file-max", "kernel.nonexistent", "net.ipv4.ip_forward"];
+        reads.extend(keys.map(|key| Read::Sysctl { key: key.to_owned() }));
+        let netdevs = std::fs::read_dir("/sys/class/net").unwrap().take(4).map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let netdevs: Vec<String> = netdevs.chain(["nonexistent0".to_owned()]).collect();
+        reads.extend(netdevs.iter().map(|netdev| Read::Link { netdev: netdev.clone() }));
+        reads.extend(netdevs.iter().map(|netdev| Read::LinkManager { netdev: netdev.clone() }));
+        let packages: [&[&str]; 3] = [&["bash"], &["nonexistent-package"], &["dash", "coreutils", "nonexistent-package"]];
+        reads.extend(packages.map(|names| Read::Packages { names: names.iter().map(|name| (*name).to_owned()).collect() }));
+        for shell in [vec!["sh"], vec!["bash", "--posix"], vec!["busybox", "sh"]] {
+            if Command::new(shell[0]).arg("--help").stdin(Stdio::null()).output().is_err() {
+                continue;
+            }
+            let together = answers(&shell, &reads);
+            for read in &reads {
+                let alone = answers(&shell, std::slice::from_ref(read));
+                assert_eq!(together.get(read).unwrap(), alone.get(read).unwrap(), "{shell:?} {}", read.key());
+                assert!(together.output(read).is_ok(), "{shell:?} {}", read.key());
+            }
+        }
+    }
+
+    #[test]
+    fn one_read_shares_with_nobody() {
+        let one = Read::Sysctl { key: "kernel.ostype".to_owned() };
+        let two = Read::Sysctl { key: "kernel.osrelease".to_owned() };
+        assert_eq!(script(&[&one]), "");
+        assert!(script(&[&one, &two]).contains("/proc/sys/'kernel/osrelease'"));
+    }
+}
