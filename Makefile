@@ -47,4 +47,5 @@ test-packages:
 bench: tools ## Measurements against other readers, in the same run
 	$(CARGO) bench --bench spec_load
 	$(CARGO) bench --bench fleet
+	$(CARGO) bench --bench observe_host
 	$(CARGO) bench --bench peers

@@ -2,7 +2,7 @@
 //! in variables. A section that finds none (a program with one read, a user without rights, a section that is asked in the
 //! long way) asks for itself.
 
-use super::{Read, link, package, sysctl};
+use super::{Read, file, link, package, sysctl};
 
 /// The first line of a script that may run in the shell of the quick reads itself, without a process of its own: it
 /// neither ends the shell nor changes its folder, its arguments or its options.
@@ -18,7 +18,15 @@ pub fn script(reads: &[&Read]) -> String {
     let links = of(link_netdev).map(|_| link::state::SHARED.to_owned());
     let packages = of(packages).map(|names| package::script::shared_script(&names));
     let managers = of(managed_netdev).map(|netdevs| link::owner::shared_script(&netdevs));
-    [sysctls, links, packages, managers].into_iter().flatten().collect()
+    let files = of(file_path).map(|paths| file::script::shared_script(&paths));
+    [files, sysctls, links, packages, managers].into_iter().flatten().collect()
+}
+
+fn file_path(read: &Read) -> Vec<&str> {
+    match read {
+        Read::File { path } | Read::SealedFile { path } => vec![path],
+        _ => Vec::new(),
+    }
 }
 
 fn sysctl_key(read: &Read) -> Vec<&str> {
@@ -73,6 +81,14 @@ mod tests {
         let absent = folder.path().join("no/such/file");
         let of = |path: &std::path::Path| Read::File { path: path.display().to_string() };
         let mut reads = vec![of(&file), of(&absent), of(folder.path())];
+        for (name, content) in
+            [("empty", &b""[..]), ("nul", b"a\0b\n"), ("latin", b"\xe4\n"), ("bell", b"a\x07"), ("text", b"a\tb\r\n"), ("a\nb", b"c")]
+        {
+            std::fs::write(folder.path().join(name), content).unwrap();
+            reads.push(of(&folder.path().join(name)));
+        }
+        std::os::unix::fs::symlink(&file, folder.path().join("link")).unwrap();
+        reads.push(of(&folder.path().join("link")));
         // A list with tabs, one of several lines where the kernel has it, words, and one that is nowhere.
         let keys = ["net.ipv4.tcp_rmem", "dev.cdrom.info", "kernel.ostype", "fs.file-max", "kernel.nonexistent", "net.ipv4.ip_forward"];
         reads.extend(keys.map(|key| Read::Sysctl { key: key.to_owned() }));

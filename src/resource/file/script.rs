@@ -13,6 +13,19 @@ const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
      u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || g=$5\n\
      printf '%s %s %s %s %s' \"$1\" \"$u\" \"$g\" \"$6\" \"$7\"\n";
 
+/// Bytes that travel as they are, in the words of tr: tab, line feed, carriage return, and what ASCII prints.
+const PLAIN: &str = r"\11\12\15\40-\176";
+
+/// What the reads of all these files ask once: what they are in `$file_stats`, and which hold plain text in `$file_plain`. Only
+/// GNU's grep is asked, which takes a file with NUL in it for what it is, and leaves pipes and devices alone.
+pub fn shared_script(paths: &[&str]) -> String {
+    let paths: String = paths.iter().map(|path| format!(" {}", rooted(path))).collect();
+    format!(
+        "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\n\
+         case $(grep --version 2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip '[^\t\r -~]' --{paths}) ;; esac\n"
+    )
+}
+
 /// A line `mode owner group size type[, encoding]`, then the content; exit 1 when there is nothing at the path, with
 /// the deepest folder that is there. A link is not followed; what is not plain ASCII comes as base64.
 pub fn read_script(path: &str) -> String {
@@ -23,11 +36,13 @@ pub fn read_script(path: &str) -> String {
          d=${{f%/*}}; while [ -n \"$d\" ] && [ \"$d\" != \"$R\" ] && [ ! -d \"$d\" ]; do d=${{d%/*}}; done\n\
          d=${{d#\"$R\"}}; printf 'folder %s\\n' \"${{d:-/}}\"; false\n\
          else (\n\
-         s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2\n\
+         l='\n'; w=$l${{file_stats-}}$l\n\
+         case $w in *\"|$f$l\"*) s=${{w%%\"|$f$l\"*}}; s=${{s##*\"$l\"}} ;; *) s=$(stat -c {STAT_FORMAT} \"$f\") || exit 2 ;; esac\n\
+         plain() {{ case $l${{file_plain-}}$l in *\"$l$f$l\"*) ;; *) [ \"$(tr -d '{PLAIN}' <\"$f\" | wc -c)\" -eq 0 ] ;; esac; }}\n\
          {TAKE_APART}\
          if [ -L \"$f\" ] || [ ! -f \"$f\" ]; then echo\n\
          elif [ \"$6\" -gt {CONTENT_LIMIT_BYTES} ]; then echo ', sha256'; sha256sum <\"$f\" | cut -d' ' -f1\n\
-         elif [ \"$(tr -d '\\11\\12\\15\\40-\\176' <\"$f\" | wc -c)\" -eq 0 ]; then echo; cat \"$f\" || exit 3\n\
+         elif plain; then echo; cat \"$f\" || exit 3\n\
          else echo ', base64'; base64 <\"$f\" || exit 3\n\
          fi\n\
          ) fi\n",
