@@ -9,6 +9,7 @@
 pub mod action;
 pub mod answers;
 pub mod assessment;
+pub mod bond;
 pub mod body;
 pub mod command;
 pub mod complaint;
@@ -48,6 +49,7 @@ pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]
 pub(crate) mod test_support;
+pub mod vlan;
 pub mod wish;
 
 pub use action::Action;
