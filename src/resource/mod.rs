@@ -9,8 +9,8 @@
 pub mod action;
 pub mod answers;
 pub mod assessment;
-pub mod bond;
 pub mod body;
+pub mod bond;
 pub mod command;
 pub mod complaint;
 pub mod configfs_value;

@@ -203,7 +203,8 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
         let found = machine.assess(&Bond, &wish);
         assert_eq!(planes(&found, "xmit_hash_policy"), [Plane::Persisted], "{manager}: {}", differences(&found));
         machine.sh(rate);
-        assert_eq!(planes(&machine.assess(&Bond, &wish), "lacp_rate"), [Plane::Persisted], "{manager}");
+        let found = machine.assess(&Bond, &wish);
+        assert_eq!(planes(&found, "lacp_rate"), [Plane::Persisted], "{manager}: {}", differences(&found));
         machine.sh("ip link set dev ens2 nomaster");
         let found = machine.assess(&Bond, &wish);
         assert_eq!(planes(&found, "members"), [Plane::Running], "{manager}: {}", differences(&found));

@@ -61,7 +61,9 @@ pub fn with_manager(test: &str, manager: &str) -> Option<Machine> {
 /// and passed over.
 pub fn with_layers(test: &str, manager: &str) -> Option<Machine> {
     let machine = with_manager(test, manager)?;
-    let (has, _) = machine.run("ip link add rwtest type bond && ip link del rwtest && ip link add link ens1 name rwtest type vlan id 5 && ip link del rwtest");
+    let (has, _) = machine.run(
+        "ip link add rwtest type bond && ip link del rwtest && ip link add link ens1 name rwtest type vlan id 5 && ip link del rwtest",
+    );
     if !has {
         eprintln!("skipped: {test}: the kernel of this machine has no bonds or no VLANs (modules bonding and 8021q)");
     }

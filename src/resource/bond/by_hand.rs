@@ -14,10 +14,9 @@ pub(super) fn lines(body: &Body, is_there: bool, manager: Option<NetworkManagerK
             format!("in /etc/netplan write {}, then `netplan try` over a console", netplan(body))
         }
         Some(NetworkManagerKind::NetworkManager) => network_manager(body),
-        Some(NetworkManagerKind::Ifupdown) => format!(
-            "in /etc/network/interfaces write {}, then `systemctl restart networking` over a console",
-            ifupdown(body)
-        ),
+        Some(NetworkManagerKind::Ifupdown) => {
+            format!("in /etc/network/interfaces write {}, then `systemctl restart networking` over a console", ifupdown(body))
+        }
         Some(NetworkManagerKind::Networkd) | None => format!(
             "in /etc/systemd/network write {}, and `Bond={}` below [Network] of the file of each of {}; then `networkctl reload` over a console",
             networkd(body),

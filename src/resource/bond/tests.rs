@@ -4,7 +4,8 @@ use super::*;
 use crate::base::Address;
 use crate::resource::{Answer, AnswerStatus};
 
-const RUNNING: &str = "\n== netdev 0\n|kind=bond\n|lower=eno1\n|lower=eno2\n|mode=802.3ad 4\n|miimon=100\n|lacp_rate=fast 1\n|xmit_hash_policy=layer3+4 1\n";
+const RUNNING: &str =
+    "\n== netdev 0\n|kind=bond\n|lower=eno1\n|lower=eno2\n|mode=802.3ad 4\n|miimon=100\n|lacp_rate=fast 1\n|xmit_hash_policy=layer3+4 1\n";
 const NETPLAN: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/run/systemd/network/10-netplan-NAME.network\n\
     \n== network-file 640 root systemd-network /run/systemd/network/10-netplan-NAME.network\n|[Match]\n|Name=NAME\n\
     \n== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    eno1: {}\n|    eno2: {}\n|  bonds:\n|    bond0:\n|      interfaces: [eno1, eno2]\n|      parameters: {mode: 802.3ad, mii-monitor-interval: 100, lacp-rate: fast, transmit-hash-policy: layer3+4}\n";
@@ -55,9 +56,12 @@ fn mode_members_and_rate_that_differ_are_told_by_plane_with_the_lines_to_write()
 
 #[test]
 fn a_bond_of_networkd_is_read_from_the_netdev_file_and_those_of_its_members() {
-    let networkd = NETPLAN.split("\n== netplan-get").next().unwrap().replace("/run/systemd/network/10-netplan-", "/etc/systemd/network/20-");
+    let networkd =
+        NETPLAN.split("\n== netplan-get").next().unwrap().replace("/run/systemd/network/10-netplan-", "/etc/systemd/network/20-");
     let networkd = format!("{networkd}|[Network]\n|Bond=bond0\n");
-    let layers = format!("{RUNNING}\n== netdev-file 644 root root /etc/systemd/network/b.netdev\n|[NetDev]\n|Name=bond0\n|Kind=bond\n|[Bond]\n|Mode=802.3ad\n|MIIMonitorSec=0.1s\n|LACPTransmitRate=fast\n|TransmitHashPolicy=layer3+4\n");
+    let layers = format!(
+        "{RUNNING}\n== netdev-file 644 root root /etc/systemd/network/b.netdev\n|[NetDev]\n|Name=bond0\n|Kind=bond\n|[Bond]\n|Mode=802.3ad\n|MIIMonitorSec=0.1s\n|LACPTransmitRate=fast\n|TransmitHashPolicy=layer3+4\n"
+    );
     let found = assess(body(), &layers, &networkd);
     assert!(found.is_met(), "{:?}", differences(&found));
     let found = assess(body(), &layers.replace("=0.1s", "=1"), &networkd.replace("Bond=bond0", "Bond=bond1"));

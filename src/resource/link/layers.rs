@@ -109,7 +109,9 @@ fn sorted(names: impl Iterator<Item = String>) -> Value {
 fn setting(word: &str, text: &str) -> Value {
     match word {
         "miimon" => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
-        "mode" => json!(MODES.iter().position(|mode| *mode == text).or_else(|| text.parse().ok()).and_then(|at| MODES.get(at)).unwrap_or(&text)),
+        "mode" => {
+            json!(MODES.iter().position(|mode| *mode == text).or_else(|| text.parse().ok()).and_then(|at| MODES.get(at)).unwrap_or(&text))
+        }
         "lacp_rate" => json!(match text {
             "0" => "slow",
             "1" => "fast",
@@ -201,7 +203,13 @@ fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'
         let network = parts.iter().filter(|part| matches!(part.word, "network-file" | "network-drop-in"));
         values(network, "[Network]", key).iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
     };
-    let joined = |key: &str| below.iter().filter(|(_, parts)| files(parts, key).iter().any(|name| name == netdev)).map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    let joined = |key: &str| {
+        below
+            .iter()
+            .filter(|(_, parts)| files(parts, key).iter().any(|name| name == netdev))
+            .map(|(name, _)| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
     if kind == "vlan" {
         all.extend(last("[VLAN]", "Id").and_then(|id| id.parse::<u16>().ok()).map(|id| ("id".to_owned(), json!(id))));
         all.extend(joined("VLAN").first().map(|parent| ("parent".to_owned(), json!(parent))));
@@ -212,7 +220,9 @@ fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'
         all.extend(text.map(|text| (word.to_owned(), if word == "miimon" { milliseconds(&text) } else { setting(word, &text) })));
     }
     let members = joined("Bond");
-    let primary = below.iter().find(|(name, parts)| members.iter().any(|m| m == name) && files(parts, "PrimarySlave").iter().any(|v| v == "true" || v == "yes"));
+    let primary = below
+        .iter()
+        .find(|(name, parts)| members.iter().any(|m| m == name) && files(parts, "PrimarySlave").iter().any(|v| v == "true" || v == "yes"));
     all.extend(primary.map(|(name, _)| ("primary".to_owned(), json!(name))));
     all.insert("members".to_owned(), sorted(members.into_iter()));
     all
@@ -274,7 +284,9 @@ fn of_network_manager(netdev: &str, kind: &str, own: &[Section<'_>], below: &Bel
     if kind == "vlan" {
         all.extend(line(own, "vlan.id").and_then(|id| id.parse::<u16>().ok()).map(|id| ("id".to_owned(), json!(id))));
         let uuid_of = |parent: &str| below.iter().find(|(_, parts)| line(parts, "connection.uuid").as_deref() == Some(parent));
-        all.extend(line(own, "vlan.parent").map(|parent| ("parent".to_owned(), json!(uuid_of(&parent).map_or(parent.as_str(), |(name, _)| name)))));
+        all.extend(
+            line(own, "vlan.parent").map(|parent| ("parent".to_owned(), json!(uuid_of(&parent).map_or(parent.as_str(), |(name, _)| name)))),
+        );
         return all;
     }
     let options = line(own, "bond.options").unwrap_or_default();
@@ -283,7 +295,8 @@ fn of_network_manager(netdev: &str, kind: &str, own: &[Section<'_>], below: &Bel
         all.extend(text.map(|text| (word.to_owned(), setting(word, text))));
     }
     let uuid = line(own, "connection.uuid");
-    let belongs = |parts: &[Section<'_>]| line(parts, "connection.master").is_some_and(|master| master == netdev || Some(&master) == uuid.as_ref());
+    let belongs =
+        |parts: &[Section<'_>]| line(parts, "connection.master").is_some_and(|master| master == netdev || Some(&master) == uuid.as_ref());
     all.insert("members".to_owned(), sorted(below.iter().filter(|(_, parts)| belongs(parts)).map(|(name, _)| (*name).to_owned())));
     all
 }
@@ -293,7 +306,11 @@ fn of_ifupdown(netdev: &str, kind: &str, own: &[Section<'_>]) -> Settings {
     let query = find(own, "ifquery").filter(|section| section.code() == Some(0));
     let option = |key: &str| {
         let lines = query.iter().flat_map(|section| &section.lines);
-        lines.filter_map(|line| line.split_once(": ")).filter(|(name, _)| name.replace('_', "-") == key).map(|(_, value)| value.trim()).last()
+        lines
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(name, _)| name.replace('_', "-") == key)
+            .map(|(_, value)| value.trim())
+            .next_back()
     };
     let mut all = Settings::new();
     if kind == "vlan" {

@@ -46,7 +46,8 @@ fn files(body: &Body, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, Str
             let Owner::Managed(view) = &on_disk.below else { return Err(by_hand(body)) };
             let Handle::Ifupdown(stanzas) = &view.handle else { return Err(by_hand(body)) };
             if !stanzas.reads_folder {
-                let missing = "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`";
+                let missing =
+                    "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`";
                 return Err(missing.to_owned());
             }
             let (n, p) = (sh(netdev), sh(parent));

@@ -177,7 +177,9 @@ fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, 
 
 /// `{"id":100,"parent":"ens1"}` in words.
 fn shown(settings: &Settings) -> String {
-    let word = |word: &str| settings.get(word).map_or_else(|| "none".to_owned(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let word = |word: &str| {
+        settings.get(word).map_or_else(|| "none".to_owned(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
     format!("VLAN {} on {}", word("id"), word("parent"))
 }
 

@@ -34,13 +34,15 @@ fn assess(layers: &str, manager: &str) -> Assessment {
 }
 
 fn joined(manager: &str) -> String {
-    format!("{manager}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/91-railwright-ens1.100.conf\n|[Network]\n|VLAN=ens1.100\n")
+    format!(
+        "{manager}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/91-railwright-ens1.100.conf\n|[Network]\n|VLAN=ens1.100\n"
+    )
 }
 
 #[test]
 fn one_that_is_not_there_is_made_by_the_manager_of_its_parent() {
     let found = assess("", NETWORKD);
-    insta::assert_json_snapshot!((&found.actions, found.disruption, &found.interrupts_netdevs), @r#"
+    insta::assert_json_snapshot!((&found.actions, found.disruption, &found.interrupts_netdevs), @r##"
     [
       [
         {
@@ -70,7 +72,7 @@ fn one_that_is_not_there_is_made_by_the_manager_of_its_parent() {
         "ens1"
       ]
     ]
-    "#);
+    "##);
 }
 
 #[test]

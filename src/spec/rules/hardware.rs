@@ -157,7 +157,11 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGrou
         checker.find(&path, "a VLAN itself", error("RW0123", format!("VLAN {id} would sit on a VLAN"), effect, fix));
     } else if !is_netdev(&rail_netdev(nics, rails - 1)) {
         let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
-        checker.find(&path, "not a netdev", error("RW0123", format!("`{}` cannot be a netdev", shown(&rail_netdev(nics, rails - 1))), effect, fix));
+        checker.find(
+            &path,
+            "not a netdev",
+            error("RW0123", format!("`{}` cannot be a netdev", shown(&rail_netdev(nics, rails - 1))), effect, fix),
+        );
     }
     if let Some(id) = nics.vlan {
         management::check_id(checker, &format!("{at}.vlan"), id);

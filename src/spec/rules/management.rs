@@ -21,7 +21,11 @@ fn name_fix() -> String {
 pub fn check(checker: &mut Checker<'_>, at: &str, group: &NodeGroup) {
     let Some(management) = &group.management else { return };
     if management.bond.is_none() && management.vlan.is_none() {
-        return checker.find(at, "empty", wrong("nothing is said of the management network", "write `bond` or `vlan`, or remove `management`"));
+        return checker.find(
+            at,
+            "empty",
+            wrong("nothing is said of the management network", "write `bond` or `vlan`, or remove `management`"),
+        );
     }
     if let Some(bond) = &management.bond {
         check_bond(checker, &format!("{at}.bond"), bond, group);
@@ -40,10 +44,16 @@ pub fn check(checker: &mut Checker<'_>, at: &str, group: &NodeGroup) {
     let members = management.bond.iter().flat_map(|bond| &bond.members);
     if members.clone().any(|member| *member == parent) {
         let fix = "put the VLAN on the bond: leave `parent` out";
-        checker.find(&format!("{path}.parent"), "a member", wrong(format!("{parent} belongs to the bond and carries nothing by itself"), fix));
+        checker.find(
+            &format!("{path}.parent"),
+            "a member",
+            wrong(format!("{parent} belongs to the bond and carries nothing by itself"), fix),
+        );
     }
     let rails = rail_netdevs(group);
-    let taken = rails.iter().any(|(netdev, port)| *netdev == name || (*port == parent && group.nics.as_ref().and_then(|nics| nics.vlan) == Some(said.id)));
+    let taken = rails
+        .iter()
+        .any(|(netdev, port)| *netdev == name || (*port == parent && group.nics.as_ref().and_then(|nics| nics.vlan) == Some(said.id)));
     if taken || name == parent || members.clone().any(|member| *member == name) {
         let message = format!("VLAN {} on {} is there twice, or its name {} is another netdev's", said.id, shown(&parent), shown(&name));
         checker.find(&path, "taken already", wrong(message, "give it a number and a name of its own"));

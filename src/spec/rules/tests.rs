@@ -261,12 +261,12 @@ fn management_and_vlans() {
         (format!("management: {{ vlan: {{ id: 100, parent: ens1 }} }}, {rails}"), &[("RW0128", "vlan")]),
         (format!("management: {{ vlan: {{ id: 7, parent: eno1, name: ens0.100 }} }}, {rails}"), &[("RW0128", "vlan")]),
         (format!("management: {{ bond: {{ name: b0, members: [eno1, ens1], mode: 802.3ad }} }}, {rails}"), &[("RW0128", "ens1")]),
-        ("management: { bond: { name: b0, members: [eno1, eno1, b0], mode: 802.3ad } }".to_owned(), &[("RW0128", "eno1"), ("RW0128", "b0")]),
-        ("management: { bond: { name: b0, members: [], mode: 802.3ad } }".to_owned(), &[("RW0128", "[]")]),
         (
-            "management: { bond: { name: b0, members: [e1], mode: 802.3ad }, vlan: { id: 5, parent: e1 } }".to_owned(),
-            &[("RW0128", "e1")],
+            "management: { bond: { name: b0, members: [eno1, eno1, b0], mode: 802.3ad } }".to_owned(),
+            &[("RW0128", "eno1"), ("RW0128", "b0")],
         ),
+        ("management: { bond: { name: b0, members: [], mode: 802.3ad } }".to_owned(), &[("RW0128", "[]")]),
+        ("management: { bond: { name: b0, members: [e1], mode: 802.3ad }, vlan: { id: 5, parent: e1 } }".to_owned(), &[("RW0128", "e1")]),
     ] {
         check(&group(&keys), expected);
     }
