@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! unit {
     ($name:ident, $inner:ty, $doc:literal) => {
         #[doc = $doc]
-        #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(transparent)]
         pub struct $name(pub $inner);
     };

@@ -7,7 +7,7 @@ use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
 use crate::solve::{Answer, Answers};
-use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
+use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
 use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
@@ -61,6 +61,9 @@ pub struct HostNames {
     /// Alibaba Cloud's eRDMA driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erdma: Option<Erdma>,
+    /// The management network; what a VLAN leaves to its default is filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<Management>,
     /// Settings for steady speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tuning: Option<Tuning>,
@@ -83,6 +86,8 @@ pub struct HostNames {
     /// How RDMA devices are named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma_naming: Option<RdmaNaming>,
+    /// True when the rails are VLANs.
+    pub tagged: bool,
     /// True when the RDMA devices are made of plain Ethernet ones by software.
     pub soft_roce: bool,
 }
@@ -166,8 +171,13 @@ impl From<Manager> for PackageManager {
 pub struct RailNames {
     /// The rail, from 0.
     pub rail: u32,
-    /// The netdev.
+    /// The netdev that carries the address.
     pub netdev: String,
+    /// The netdev of the NIC's port: the parent of the rail's VLAN, or the same.
+    pub port: String,
+    /// The rail's VLAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// Its address in CIDR form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -252,6 +262,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
         netdev: rail.netdev.clone(),
+        port: rail.port.clone(),
+        vlan: rail.vlan,
         address: rail.address.clone(),
         model: rail.model.clone(),
         firmware: rail.firmware.clone(),
@@ -270,6 +282,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
             secure_boot: group.secure_boot,
             rdma_stack: group.rdma_stack.clone(),
             erdma: group.erdma.clone(),
+            management: group.management.as_ref().map(Management::resolved),
             tuning: group.tuning.clone(),
             catalogue: CatalogueNames {
                 gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
@@ -284,6 +297,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
             rails: host.netdevs.iter().map(rail).collect(),
             named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
             rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
+            tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
             soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
         },
         repositories: repositories.to_vec(),
@@ -318,6 +332,8 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "catalogue", sort, ..] => format!("{group}.{sort}"),
         ["host", "chosen", "rdma_stack", ..] => format!("{group}.rdma_stack.version"),
         ["host", "chosen", part, ..] => format!("{group}.gpu.{part}"),
+        ["host", "tagged", ..] => format!("{group}.nics.vlan"),
+        ["host", "rails", EACH, "port", ..] => format!("{group}.nics.netdev"),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
         ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),

@@ -109,6 +109,10 @@ pub enum Action {
     SetLink { netdev: String, mtu: Option<u32>, up: Option<bool>, add_addresses: Vec<String>, remove_addresses: Vec<String> },
     /// Has the owner of a netdev read its configuration again.
     ReloadLink { netdev: String, manager: NetworkManagerKind },
+    /// Adds a VLAN netdev on a parent.
+    AddVlan { netdev: String, parent: String, id: u16 },
+    /// Removes a VLAN netdev.
+    RemoveVlan { netdev: String },
     /// Changes settings of a NetworkManager connection (`nmcli connection modify`), by its UUID.
     ModifyConnection { uuid: String, settings: BTreeMap<String, String> },
     /// Changes the value of `mtu` in the stanzas of one netdev in a file of ifupdown, and nothing else of the file.
@@ -251,6 +255,8 @@ impl Action {
                 super::link::state::set_script(netdev, *mtu, *up, add_addresses, remove_addresses)
             }
             Action::ReloadLink { netdev, manager } => super::link::owner::reload_script(netdev, *manager),
+            Action::AddVlan { netdev, parent, id } => super::vlan::change::add_script(netdev, parent, *id),
+            Action::RemoveVlan { netdev } => super::vlan::change::remove_script(netdev),
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),

@@ -71,6 +71,7 @@ pub trait Kind: Sync {
 /// Every kind that railwright knows.
 pub fn kinds() -> &'static [&'static dyn Kind] {
     &[
+        &super::bond::Bond,
         &super::command::Command,
         &super::configfs_value::ConfigfsValue,
         &super::file::File,
@@ -89,6 +90,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::rdma_link::RdmaLink,
         &super::sysctl::Sysctl,
         &super::systemd_unit::SystemdUnit,
+        &super::vlan::Vlan,
     ]
 }
 

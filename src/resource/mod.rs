@@ -10,6 +10,7 @@ pub mod action;
 pub mod answers;
 pub mod assessment;
 pub mod body;
+pub mod bond;
 pub mod command;
 pub mod complaint;
 pub mod configfs_value;
@@ -49,6 +50,7 @@ pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]
 pub(crate) mod test_support;
+pub mod vlan;
 pub mod wish;
 
 pub use action::Action;

@@ -36,6 +36,8 @@ pub enum Read {
     Modified { paths: Vec<String> },
     /// The kernel command line that runs, and the one that the boot loader's configuration holds.
     Boot,
+    /// What a netdev is made of: the settings of a bond, the parent of a VLAN, and the files of networkd that make it.
+    LinkLayers { netdev: String },
     /// A netdev: sysfs attributes and addresses.
     Link { netdev: String },
     /// Which network manager owns a netdev, and what its configuration says.
@@ -82,6 +84,7 @@ impl Read {
             Read::Boot => "boot".to_owned(),
             Read::Link { netdev } => format!("link:{netdev}"),
             Read::LinkManager { netdev } => format!("link_manager:{netdev}"),
+            Read::LinkLayers { netdev } => format!("link_layers:{netdev}"),
             Read::NetdevName { device, name } => format!("netdev_name:{name}:{device}"),
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
@@ -125,6 +128,7 @@ impl Read {
             Read::Boot => super::kernel_parameter::script::read_script(),
             Read::Link { netdev } => super::link::state::read_script(netdev),
             Read::LinkManager { netdev } => super::link::owner::read_script(netdev),
+            Read::LinkLayers { netdev } => super::link::layers::read_script(netdev),
             Read::NetdevName { device, name } => super::netdev_name::script::read_script(device, name),
             Read::Host => super::host::read_script(),
             Read::Hardware => super::hardware::script::read_script(),
@@ -159,6 +163,7 @@ impl Read {
             Read::Sysctl { key } => super::sysctl::script::needs(key),
             Read::Boot => super::kernel_parameter::script::needs(),
             Read::LinkManager { netdev } => super::link::owner::needs(netdev),
+            Read::LinkLayers { netdev } => super::link::layers::needs(netdev),
             Read::NetdevName { .. } => super::netdev_name::script::needs(),
             Read::RepositoryLists { manager, .. } => super::package_repository::script::needs(*manager),
             Read::Packages { .. } => super::package::script::needs(),

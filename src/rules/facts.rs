@@ -5,7 +5,8 @@
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch, Tuning,
+    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch,
+    Tuning,
 };
 use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
@@ -127,6 +128,9 @@ pub struct HostFacts {
     /// The eRDMA driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erdma: Option<Erdma>,
+    /// The management network; what a VLAN leaves to its default is filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<Management>,
     /// Settings for steady speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tuning: Option<Tuning>,
@@ -171,6 +175,9 @@ pub struct NicFacts {
     pub rails: u32,
     /// The netdev of each.
     pub netdev: String,
+    /// Their VLAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// True where the spec gives them addresses.
     pub addressed: bool,
     /// True where several rails have their addresses in one IPv4 network.
@@ -294,6 +301,7 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
         instance,
         rdma_stack: group.rdma_stack.clone(),
         erdma: group.erdma.clone(),
+        management: group.management.as_ref().map(Management::resolved),
         tuning: group.tuning.clone(),
     }
 }
@@ -340,6 +348,7 @@ fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
         model: nics.model.clone(),
         rails: nics.rails.unwrap_or(1),
         netdev: nics.netdev.clone(),
+        vlan: nics.vlan,
         addressed: nics.address.is_some(),
         firmware: nics
             .firmware

@@ -24,8 +24,12 @@ pub struct Host {
 pub struct Rail {
     /// The rail, from 0.
     pub rail: u32,
-    /// The netdev.
+    /// The netdev that carries the address.
     pub netdev: String,
+    /// The netdev of the NIC's port: the parent of the rail's VLAN, or the same.
+    pub port: String,
+    /// The rail's VLAN, if it has one.
+    pub vlan: Option<u16>,
     /// Its address in CIDR form, if the spec sets one.
     pub address: Option<String>,
     /// The NIC's model.
@@ -73,11 +77,29 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
 /// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is not unfolded.
 pub const RAILS_MAX: u32 = 32;
 
+fn port(nics: &Nics, rail: u32) -> String {
+    fill(&nics.netdev, &[("rail", u64::from(rail))])
+}
+
+/// The netdev that carries the address of a rail: its VLAN, or the port itself.
+pub fn rail_netdev(nics: &Nics, rail: u32) -> String {
+    let port = port(nics, rail);
+    nics.vlan.map_or_else(|| port.clone(), |id| format!("{port}.{id}"))
+}
+
+/// The netdevs of the rails of a group, each with its port.
+pub fn rail_netdevs(group: &NodeGroup) -> Vec<(String, String)> {
+    let of = |nics: &Nics| (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(|rail| (rail_netdev(nics, rail), port(nics, rail))).collect();
+    group.nics.as_ref().map(of).unwrap_or_default()
+}
+
 fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
     let devices = nics.naming.as_ref().map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
     let rail = |rail: u32| Rail {
         rail,
-        netdev: fill(&nics.netdev, &[("rail", u64::from(rail))]),
+        netdev: rail_netdev(nics, rail),
+        port: port(nics, rail),
+        vlan: nics.vlan,
         address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
         model: nics.model.clone(),
         firmware: nics.firmware.clone(),

@@ -9,6 +9,7 @@ mod access;
 mod addresses;
 mod fabric;
 mod hardware;
+mod management;
 mod naming;
 mod nodes;
 mod operation;

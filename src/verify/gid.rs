@@ -112,6 +112,16 @@ mod tests {
         assert_eq!(judge(GidKind::RoceV2, &rail(None), &facts).code, Some("RW0805"));
     }
 
+    /// The RDMA device is the port's; the GID of a VLAN has the VLAN's netdev.
+    #[test]
+    fn the_gid_of_a_rail_that_is_a_vlan_is_found() {
+        let port = "@port mlx5_0 1\nnetdev ens1f0np0\ngid 2 0000:0000:0000:0000:0000:ffff:c0a8:4d01 ens1f0np0.100 RoCE v2\n";
+        let facts = RailFacts::parse(port);
+        let rail = ExpectedRail { netdev: "ens1f0np0.100".into(), ..rail(Some("192.168.77.1/24")) };
+        assert_eq!(judge(GidKind::RoceV2, &rail, &facts).measured, "GID 2 RoCE v2");
+        assert_eq!(endpoint(GidKind::RoceV2, &rail, &facts).unwrap().device, "mlx5_0");
+    }
+
     #[test]
     fn the_wrong_type_and_the_wrong_netdev_are_named() {
         let with = |line: &str| RailFacts::parse(&format!("@port mlx5_0 1\nnetdev ens1f0np0\ngid 2 {line}\n"));

@@ -92,9 +92,11 @@ impl RailFacts {
         facts
     }
 
-    /// The port of a netdev.
+    /// The port of a netdev. That of a VLAN is the port which has its GIDs, or sits on what the VLAN is named for.
     pub fn port_of(&self, netdev: &str) -> Option<&Port> {
-        self.ports.iter().find(|p| p.netdev.as_deref() == Some(netdev))
+        let of = |name: &str| self.ports.iter().find(|p| p.netdev.as_deref() == Some(name));
+        let by_gid = || self.ports.iter().find(|p| p.gids.iter().any(|gid| gid.netdev == netdev));
+        of(netdev).or_else(by_gid).or_else(|| of(netdev.rsplit_once('.')?.0))
     }
 
     fn begin(&mut self, section: &[String]) {

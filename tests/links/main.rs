@@ -7,10 +7,12 @@ mod machine;
 mod rig;
 
 use machine::{differences, loop_law, wish};
+use railwright::resource::bond::Bond;
 use railwright::resource::link::{Link, Owner, owner};
 use railwright::resource::netdev_name::keyed::{Keyed, keyed};
-use railwright::resource::{Kind as _, Read, sections};
-use rig::with_manager;
+use railwright::resource::vlan::Vlan;
+use railwright::resource::{Kind as _, Plane, Read, sections};
+use rig::{with_layers, with_manager};
 use serde_json::json;
 
 /// Configuration files, MTU, state and addresses of ens1; lines are
@@ -146,4 +148,66 @@ fn a_host_without_gnu_tools_answers_the_same() {
     );
     let other = railwright::resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
+}
+
+/// The files of all managers, and which VLANs there are.
+const VLANS: &str = "find /etc/systemd/network /etc/netplan /etc/network/interfaces* -type f 2>/dev/null | sort | while IFS= read -r f; do echo \"$f\"; cat \"$f\"; done\n\
+                     ip -o addr show dev ens1 | awk '{ print $4 }' | grep -v ^fe80 | sort; ip -d -o link show type vlan | grep -o 'ens1.*vlan protocol [^ ]* id [0-9]*' | cut -d: -f1; exit 0\n";
+
+#[test]
+fn a_vlan_is_made_now_and_at_boot_and_taken_back() {
+    for manager in ["networkd", "netplan", "ifupdown"] {
+        let Some(machine) = with_layers("a_vlan_is_made_now_and_at_boot_and_taken_back", manager) else { return };
+        let boot = format!("sh /tmp/managers.sh boot {manager} </dev/null >/dev/null 2>&1; [ {manager} != ifupdown ] || ifup ens1.100");
+        loop_law(&machine, &Vlan, json!({ "netdev": "ens1.100", "parent": "ens1", "id": 100 }), VLANS, Some(&boot));
+    }
+}
+
+/// The one who sets the VLAN's addresses and MTU is the one who made it.
+#[test]
+fn a_link_keeps_what_a_vlan_of_ours_carries() {
+    for manager in ["networkd", "netplan", "ifupdown"] {
+        let Some(machine) = with_layers("a_link_keeps_what_a_vlan_of_ours_carries", manager) else { return };
+        let vlan = wish(&Vlan, json!({ "netdev": "ens1.100", "parent": "ens1", "id": 100 }));
+        machine.perform(&machine.assess(&Vlan, &vlan).actions);
+        let link = wish(&Link, json!({ "netdev": "ens1.100", "up": true, "mtu": 1400, "addresses": ["10.1.0.2/24"] }));
+        let found = machine.assess(&Link, &link);
+        assert!(found.refusal.is_none(), "{manager}: {}", differences(&found));
+        machine.perform(&found.actions);
+        let boot = format!("sh /tmp/managers.sh boot {manager} </dev/null >/dev/null 2>&1; [ {manager} != ifupdown ] || ifup ens1.100");
+        machine.sh(&boot);
+        for (kind, wish) in [(&Vlan as &dyn railwright::resource::Kind, &vlan), (&Link, &link)] {
+            let booted = machine::comes_back(&machine, kind, wish);
+            assert!(booted.is_met(), "{manager}: {}", differences(&booted));
+        }
+    }
+}
+
+#[test]
+fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
+    for (manager, rate) in [
+        ("networkd-bond", "sed -i s/=fast/=slow/ /etc/systemd/network/10-bond0.netdev"),
+        ("netplan-bond", "sed -i 's/lacp-rate: fast/lacp-rate: slow/' /etc/netplan/01-box.yaml"),
+        ("networkmanager-bond", "nmcli connection modify bond0 bond.options mode=802.3ad,miimon=100,lacp_rate=slow"),
+    ] {
+        let Some(machine) = with_layers("a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote", manager) else { return };
+        let mut body = json!({ "netdev": "bond0", "members": ["ens2", "ens1"], "mode": "802.3ad", "miimon": 100, "lacp_rate": "fast" });
+        let found = machine::comes_back(&machine, &Bond, &wish(&Bond, body.clone()));
+        assert!(found.is_met(), "{manager}: {}", differences(&found));
+        let planes = |found: &railwright::resource::Assessment, name: &str| {
+            found.attributes[name].differences().into_iter().map(|(plane, ..)| plane).collect::<Vec<_>>()
+        };
+        // the policy is the kernel's own: nobody wrote it down
+        body["xmit_hash_policy"] = json!("layer2");
+        let wish = wish(&Bond, body);
+        let found = machine.assess(&Bond, &wish);
+        assert_eq!(planes(&found, "xmit_hash_policy"), [Plane::Persisted], "{manager}: {}", differences(&found));
+        machine.sh(rate);
+        let found = machine.assess(&Bond, &wish);
+        assert_eq!(planes(&found, "lacp_rate"), [Plane::Persisted], "{manager}: {}", differences(&found));
+        machine.sh("ip link set dev ens2 nomaster");
+        let found = machine.assess(&Bond, &wish);
+        assert_eq!(planes(&found, "members"), [Plane::Running], "{manager}: {}", differences(&found));
+        assert!(found.actions.is_empty() && found.refusal.is_some_and(|said| said.contains("changed by hand")), "{manager}");
+    }
 }

@@ -49,6 +49,17 @@ configure() {
         umask 077
         printf '[connection]\nid=rail: 0\nuuid=a9a181c3-23e5-4b71-9fd8-148de69d2d06\ntype=ethernet\ninterface-name=ens1\n[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\n[ipv6]\nmethod=link-local\n' \
             >'/etc/NetworkManager/system-connections/rail: 0.nmconnection';;
+    networkd-bond) mkdir -p /etc/systemd/network; cd /etc/systemd/network
+        printf '[NetDev]\nName=bond0\nKind=bond\n[Bond]\nMode=802.3ad\nMIIMonitorSec=100ms\nLACPTransmitRate=fast\n' >10-bond0.netdev
+        printf '[Match]\nName=ens1 ens2\n[Network]\nBond=bond0\n' >10-ports.network
+        printf '[Match]\nName=bond0\n[Network]\nAddress=10.0.0.1/24\n' >10-bond0.network;;
+    networkmanager-bond) mkdir -p /etc/NetworkManager/conf.d
+        printf '[main]\nplugins=keyfile\nno-auto-default=*\n[keyfile]\nunmanaged-devices=interface-name:peer*\n' >/etc/NetworkManager/conf.d/box.conf
+        umask 077; cd /etc/NetworkManager/system-connections
+        printf '[connection]\nid=bond0\nuuid=a9a181c3-23e5-4b71-9fd8-148de69d2d06\ntype=bond\ninterface-name=bond0\n[bond]\nmode=802.3ad\nmiimon=100\nlacp_rate=fast\n[ipv4]\nmethod=manual\naddress1=10.0.0.1/24\n[ipv6]\nmethod=link-local\n' >bond0.nmconnection
+        for n in 1 2; do printf '[connection]\nid=ens%s\nuuid=a9a181c3-23e5-4b71-9fd8-148de69d2d0%s\ntype=ethernet\ninterface-name=ens%s\nmaster=bond0\nslave-type=bond\n' $n $n $n >ens$n.nmconnection; done;;
+    netplan-bond) umask 077
+        printf 'network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    port1: {match: {name: ens1}}\n    ens2: {}\n  bonds:\n    bond0:\n      interfaces: [port1, ens2]\n      parameters: {mode: 802.3ad, mii-monitor-interval: 100, lacp-rate: fast}\n      addresses: [10.0.0.1/24]\n' >/etc/netplan/01-box.yaml;;
     netplan) umask 077
         printf 'network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    rail0:\n      match: {name: ens1}\n      mtu: 1500\n      accept-ra: false\n      addresses: [10.0.0.1/24]\n' >/etc/netplan/01-box.yaml;;
     ifupdown) printf '\nauto ens1\niface ens1 inet static\n    address 10.0.0.1/24\n    mtu 1500\n' >>/etc/network/interfaces;;
@@ -65,17 +76,18 @@ stop() {
 
 boot() {
     stop networkd; stop networkmanager
-    ip link del ens1 2>/dev/null || :
+    for n in ens1 ens2 bond0; do ip link del $n 2>/dev/null || :; done
     rm -rf /run/network/* /run/systemd/netif/links/* /run/NetworkManager/devices/* /run/systemd/network
     ip link set lo up; ip link add ens1 type veth peer name peer1; ip link set peer1 up
+    case $1 in *-bond) ip link add ens2 type veth peer name peer2; ip link set peer2 up;; esac
     case $1 in
-    networkd | nobody | netplan) [ "$1" != netplan ] || netplan generate
+    networkd* | nobody | netplan*) case $1 in netplan*) netplan generate;; esac
         /lib/systemd/systemd-networkd >/tmp/networkd.log 2>&1 & echo $! >/tmp/networkd.pid
         wait_for 'grep -qsE "^ADMIN_STATE=(configured|unmanaged)" "/run/systemd/netif/links/$(cat /sys/class/net/ens1/ifindex)"';;
     networkmanager-idle) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
         state=disconnected; ! ls /etc/NetworkManager/system-connections/* >/dev/null 2>&1 || state=connected
         wait_for 'nmcli -t -f DEVICE,STATE device 2>/dev/null | grep -qx "ens1:$state"';;
-    networkmanager) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
+    networkmanager | networkmanager-bond) NetworkManager -n >/tmp/networkmanager.log 2>&1 & echo $! >/tmp/networkmanager.pid
         wait_for 'nmcli -t -f DEVICE,STATE device 2>/dev/null | grep -qx "ens1:connected"';;
     ifupdown*) ifup ens1;;
     esac

@@ -56,3 +56,16 @@ pub fn with_manager(test: &str, manager: &str) -> Option<Machine> {
     let words = ["nsenter", "-t", inner.trim(), "-m", "-n", "-p", "-u", "-r", "-w", "sh", "-s"].map(str::to_owned).to_vec();
     Some(Machine::new(words, Guard(child)))
 }
+
+/// The same, where the kernel of this machine also has bonds and VLANs. One that has not is no fault of the rig: it is named
+/// and passed over.
+pub fn with_layers(test: &str, manager: &str) -> Option<Machine> {
+    let machine = with_manager(test, manager)?;
+    let (has, _) = machine.run(
+        "ip link add rwtest type bond && ip link del rwtest && ip link add link ens1 name rwtest type vlan id 5 && ip link del rwtest",
+    );
+    if !has {
+        eprintln!("skipped: {test}: the kernel of this machine has no bonds or no VLANs (modules bonding and 8021q)");
+    }
+    has.then_some(machine)
+}

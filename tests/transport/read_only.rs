@@ -83,6 +83,7 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::Boot,
         Read::Link { netdev: text("lo") },
         Read::LinkManager { netdev: text("lo") },
+        Read::LinkLayers { netdev: text("lo") },
         Read::NetdevName { device: text("0000:00:00.0"), name: text("rail0") },
         Read::LinkQos { netdev: text("lo") },
         Read::Hardware,

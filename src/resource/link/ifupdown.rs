@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// ifquery's merged view; of the files only lines that say which stanza is where (others can hold secrets), and our own.
 pub const READ: &str = r#"if has "$R/etc/network/interfaces" && command -v ifquery >/dev/null 2>&1; then
-o=$(ifquery -i "$R/etc/network/interfaces" "$n" 2>/dev/null); printf '\n== ifquery %s\n' $?; printf '%s\n' "$o" | grep -E '^(mtu|address|netmask): ' | sed 's/^/|/'
+o=$(ifquery -i "$R/etc/network/interfaces" "$n" 2>/dev/null); printf '\n== ifquery %s\n' $?; printf '%s\n' "$o" | grep -E '^(mtu|address|netmask|bond[-_][a-z_-]+|vlan[-_][a-z_-]+): ' | sed 's/^/|/'
 for q in "$R/etc/network/interfaces" "$R"/etc/network/interfaces.d/*; do [ -f "$q" ] || continue; printf '\n== interfaces %s\n' "${q#"$R"}"
 grep -E '^[[:space:]]*(auto|allow-[a-z]+|no-auto-down|no-scripts|iface|mapping|source|source-directory|mtu)[[:space:]]' "$q" | sed 's/^/|/'; done
 text interfaces-own "$R/etc/network/interfaces.d/90-railwright-$n"; fi

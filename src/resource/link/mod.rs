@@ -6,6 +6,7 @@
 
 mod change;
 pub mod ifupdown;
+pub mod layers;
 pub mod netplan;
 pub mod network_manager;
 pub mod networkd;

@@ -68,6 +68,11 @@ pub fn follows(id: &str, section: &str, name: &str, sections: &[Section<'_>]) ->
     })
 }
 
+/// All definitions of netplan's merged view, by section; nothing where netplan was not asked or gave no answer.
+pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Value>, String>> {
+    find(sections, "netplan-get").filter(|section| section.code() == Some(0)).map(|section| definitions(&section.text()))
+}
+
 fn definitions(text: &str) -> Result<Map<String, Value>, String> {
     let value: Value = serde_yaml::from_str(text).map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
     Ok(value.get("network").and_then(Value::as_object).cloned().unwrap_or_default())

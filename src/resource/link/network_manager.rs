@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub const READ: &str = r#"nd="$R/run/NetworkManager/devices/$i"; p=
 if [ -f "$nd" ]; then text nm-device "$nd"; u=$(sed -n 's/^connection-uuid=//p' "$nd"); case "$u" in *[!0-9a-fA-F-]*) u=;; esac
 if [ -n "$u" ]; then
-said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,connection.interface-name,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses connection show "$u"
+said nm-connection nmcli -t -f connection.uuid,connection.type,connection.autoconnect,connection.interface-name,802-3-ethernet.mtu,infiniband.mtu,ipv4.method,ipv4.addresses,ipv6.method,ipv6.addresses,connection.master,vlan.parent,vlan.id,bond.options connection show "$u"
 [ -n "${nm_files+x}" ] || nm_files=$(nmcli -t -f UUID,FILENAME connection show 2>/dev/null)
 p=$(printf '%s\n' "$nm_files" | sed -n "s/^$u://p" | sed 's/\\\(.\)/\1/g')
 case $p in /etc/*|/usr/*) ;; *) has "$R$p";; esac

@@ -188,6 +188,8 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 Rail {
                     rail: 0,
                     netdev: "e0",
+                    port: "e0",
+                    vlan: None,
                     address: Some(
                         "10.0.0.2/24",
                     ),
@@ -198,6 +200,8 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 Rail {
                     rail: 1,
                     netdev: "e1",
+                    port: "e1",
+                    vlan: None,
                     address: Some(
                         "10.1.0.2/24",
                     ),

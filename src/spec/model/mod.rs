@@ -3,11 +3,13 @@
 
 mod fabric;
 mod jobs;
+mod management;
 mod node;
 mod operation;
 
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
+pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,
     RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,

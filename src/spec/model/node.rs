@@ -48,6 +48,9 @@ pub struct NodeGroup {
     /// The RDMA NICs of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nics: Option<Nics>,
+    /// How the management network is built; left alone unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management: Option<super::Management>,
     /// The operating system, such as `debian-12` or `ubuntu-22.04`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
@@ -264,6 +267,10 @@ pub struct Nics {
     /// Left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The VLAN of every rail, 1 to 4094: its netdev (`ens1f0np0.100`) carries the address then. Where priorities are told by the
+    /// tag (`lossless: { trust: pcp }`), this is where the tag comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
     /// Settings of the NICs' firmware (nvconfig); left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<NicFirmware>,

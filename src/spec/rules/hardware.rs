@@ -1,11 +1,11 @@
 //! What a group says about its machines: operating system, GPUs, NICs.
 
-use super::{Checker, error, is_one_word, naming, shown};
-use crate::spec::hosts::{RAILS_MAX, placeholders};
+use super::{Checker, error, is_one_word, management, naming, shown};
+use crate::spec::hosts::{RAILS_MAX, placeholders, rail_netdev};
 use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, NicFirmware, Nics, NodeGroup};
 
 /// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
-const NETDEV_LENGTH_MAX: usize = 15;
+pub const NETDEV_LENGTH_MAX: usize = 15;
 
 /// One entry of `nodes`, its name and `ssh` apart.
 pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
@@ -19,6 +19,7 @@ pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
     if let Some(nics) = &group.nics {
         check_nics(checker, &format!("{at}.nics"), nics, group);
     }
+    management::check(checker, &format!("{at}.management"), group);
 }
 
 fn check_os(checker: &mut Checker<'_>, path: &str, os: &str) {
@@ -151,9 +152,19 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGrou
             "use `{rail}` in the name, such as `ens{rail}f0np0`",
         );
         checker.find(&path, "the same for every rail", finding);
-    } else if !is_netdev(&nics.netdev.replace("{rail}", &(rails - 1).to_string())) {
+    } else if let Some(id) = nics.vlan.filter(|_| nics.netdev.contains('.')) {
+        let fix = format!("name the port in `netdev`: the VLAN's netdev is `PORT.{id}`");
+        checker.find(&path, "a VLAN itself", error("RW0123", format!("VLAN {id} would sit on a VLAN"), effect, fix));
+    } else if !is_netdev(&rail_netdev(nics, rails - 1)) {
         let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
-        checker.find(&path, "not a netdev", error("RW0123", format!("`{}` cannot be a netdev", shown(&nics.netdev)), effect, fix));
+        checker.find(
+            &path,
+            "not a netdev",
+            error("RW0123", format!("`{}` cannot be a netdev", shown(&rail_netdev(nics, rails - 1))), effect, fix),
+        );
+    }
+    if let Some(id) = nics.vlan {
+        management::check_id(checker, &format!("{at}.vlan"), id);
     }
     if let Some(firmware) = &nics.firmware {
         check_firmware(checker, &format!("{at}.firmware"), firmware);
@@ -188,7 +199,8 @@ fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
     }
 }
 
-fn is_netdev(name: &str) -> bool {
+/// True for what can be the name of a netdev.
+pub fn is_netdev(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     is_one_word(name) && name.len() <= NETDEV_LENGTH_MAX && name.bytes().all(good) && !matches!(name, "." | "..")
 }

@@ -230,3 +230,44 @@ fn nothing_is_blamed_for_what_did_not_decode() {
         &[("RW0106", "["), ("RW0106", "[")],
     );
 }
+
+#[test]
+fn management_and_vlans() {
+    let group = |keys: &str| format!("nodes: [{{ name: n1, {keys} }}]");
+    let bond = |keys: &str| group(&format!("management: {{ bond: {{ name: bond0, members: [eno1, eno2], {keys} }} }}"));
+    for (keys, expected) in [
+        ("mode: 802.3ad, miimon: 100, lacp_rate: fast, xmit_hash_policy: layer3+4", &[][..]),
+        ("mode: active-backup, primary: eno2", &[]),
+        ("mode: active-backup, lacp_rate: fast", &[("RW0128", "fast")]),
+        ("mode: balance-rr, xmit_hash_policy: layer2", &[("RW0128", "layer2")]),
+        ("mode: 802.3ad, primary: eno1", &[("RW0128", "eno1")]),
+        ("mode: active-backup, primary: eno3", &[("RW0128", "eno3")]),
+        ("mode: 802.3ad, miimon: 0", &[("RW0128", "0")]),
+        ("mode: lacp", &[("RW0106", "lacp")]),
+        ("mode: 802.3ad, colour: 1", &[("RW0107", "colour")]),
+    ] {
+        check(&bond(keys), expected);
+    }
+    let rails = "nics: { model: C, rails: 2, netdev: 'ens{rail}', vlan: 100 }";
+    for (keys, expected) in [
+        (rails.to_owned(), &[][..]),
+        ("nics: { model: C, netdev: ens1, vlan: 4095 }".to_owned(), &[("RW0128", "4095")]),
+        ("nics: { model: C, netdev: ens1.5, vlan: 6 }".to_owned(), &[("RW0123", "ens1.5")]),
+        ("nics: { model: C, netdev: ens1f0np0abc, vlan: 100 }".to_owned(), &[("RW0123", "ens1f0np0abc")]),
+        ("management: {}".to_owned(), &[("RW0128", "{}")]),
+        ("management: { vlan: { id: 20 } }".to_owned(), &[("RW0128", "vlan")]),
+        ("management: { vlan: { id: 0, parent: eno1 } }".to_owned(), &[("RW0128", "0")]),
+        ("management: { vlan: { id: 20, parent: eno1, name: a-name-of-16-let } }".to_owned(), &[("RW0128", "a-name-of-16-let")]),
+        (format!("management: {{ vlan: {{ id: 100, parent: ens1 }} }}, {rails}"), &[("RW0128", "vlan")]),
+        (format!("management: {{ vlan: {{ id: 7, parent: eno1, name: ens0.100 }} }}, {rails}"), &[("RW0128", "vlan")]),
+        (format!("management: {{ bond: {{ name: b0, members: [eno1, ens1], mode: 802.3ad }} }}, {rails}"), &[("RW0128", "ens1")]),
+        (
+            "management: { bond: { name: b0, members: [eno1, eno1, b0], mode: 802.3ad } }".to_owned(),
+            &[("RW0128", "eno1"), ("RW0128", "b0")],
+        ),
+        ("management: { bond: { name: b0, members: [], mode: 802.3ad } }".to_owned(), &[("RW0128", "[]")]),
+        ("management: { bond: { name: b0, members: [e1], mode: 802.3ad }, vlan: { id: 5, parent: e1 } }".to_owned(), &[("RW0128", "e1")]),
+    ] {
+        check(&group(&keys), expected);
+    }
+}

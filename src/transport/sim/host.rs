@@ -194,6 +194,7 @@ impl Host {
             Read::Unit { name } => self.units.read(name, &self.disk, self.clock_s(self.booted)),
             Read::Boot => self.loader.read(&self.disk),
             Read::Link { netdev } => self.links.read(netdev),
+            Read::LinkLayers { netdev } => self.links.read_layers(netdev, &self.disk),
             Read::LinkManager { netdev } => self.links.read_manager(netdev, &self.disk),
             Read::NetdevName { device, name } => self.names.read(device, name, &self.links, &self.disk),
             Read::Command { script } => match self.probes.get(script) {
@@ -267,6 +268,11 @@ impl Host {
             }
             Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
                 self.links.set(netdev, *mtu, *up, add_addresses, remove_addresses)
+            }
+            Action::AddVlan { netdev, parent, id } => self.links.add_vlan(netdev, parent, *id),
+            Action::RemoveVlan { netdev } => {
+                self.links.remove_vlan(netdev);
+                Ok(())
             }
             Action::ReloadLink { .. } => {
                 self.links.reload(&self.disk);

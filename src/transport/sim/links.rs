@@ -20,12 +20,14 @@ pub struct Link {
     pub addresses: BTreeSet<String>,
     /// The file of systemd-networkd that matches it.
     pub network_file: Option<String>,
+    /// The parent and the number of a VLAN.
+    pub vlan: Option<(String, u16)>,
 }
 
 impl Link {
     /// Up, with the usual MTU.
     pub fn of(max_mtu: u32, network_file: Option<&str>) -> Self {
-        Link { mtu: USUAL_MTU, max_mtu, up: true, addresses: BTreeSet::new(), network_file: network_file.map(str::to_owned) }
+        Link { mtu: USUAL_MTU, max_mtu, up: true, addresses: BTreeSet::new(), network_file: network_file.map(str::to_owned), vlan: None }
     }
 }
 
@@ -47,6 +49,9 @@ impl Links {
             out.push_str("carrier=1\nspeed=100000\n");
         }
         out.push_str("driver=mlx5_core\nip=1\n");
+        if let Some((parent, _)) = &link.vlan {
+            out.push_str(&format!("kind=vlan\nlower={parent} {}\n", self.0.get(parent).map_or(0, |parent| parent.mtu)));
+        }
         for address in &link.addresses {
             let family = if address.contains(':') { "inet6" } else { "inet" };
             out.push_str(&format!("addr={index}: {netdev}    {family} {address} scope global {netdev}\n"));
@@ -69,6 +74,56 @@ impl Links {
         (0, out)
     }
 
+    /// The answer to `Read::LinkLayers`. There are no bonds.
+    pub fn read_layers(&self, netdev: &str, disk: &Disk) -> Answered {
+        let mut out = String::new();
+        if let Some(link) = self.0.get(netdev) {
+            let of_vlan = |(parent, id): &(String, u16)| format!("|kind=vlan\n|lower={parent}\n|id={id}\n");
+            out.push_str(&format!("\n== netdev 0\n{}", link.vlan.as_ref().map(of_vlan).unwrap_or_default()));
+        }
+        for (path, _) in disk.below("/etc/systemd/network", ".netdev") {
+            let text = disk.text(path).unwrap_or_default();
+            if text.lines().any(|line| line.strip_prefix("Name=") == Some(netdev)) {
+                let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
+                out.push_str(&format!("\n== netdev-file 644 root root {path}\n{lines}"));
+            }
+        }
+        (0, out)
+    }
+
+    /// `ip link add link PARENT name NETDEV type vlan id ID`.
+    pub fn add_vlan(&mut self, netdev: &str, parent: &str, id: u16) -> Done {
+        let below = self.0.get(parent).ok_or_else(|| (1, format!("Cannot find device \"{parent}\"")))?;
+        let vlan = Link { up: false, vlan: Some((parent.to_owned(), id)), ..Link::of(below.max_mtu, None) };
+        self.0.entry(netdev.to_owned()).or_insert(vlan);
+        Ok(())
+    }
+
+    /// `ip link del dev NETDEV`.
+    pub fn remove_vlan(&mut self, netdev: &str) {
+        self.0.retain(|name, link| name != netdev || link.vlan.is_none());
+    }
+
+    /// networkd makes the VLANs that the file of a parent names, of which a file says what they are.
+    fn make_vlans(&mut self, disk: &Disk) {
+        let mut wanted = Vec::new();
+        for (parent, link) in &self.0 {
+            let all = applied(parent, link, disk).map(|file| files(&file, disk)).unwrap_or_default();
+            for text in all.iter().filter_map(|(_, path)| disk.text(path)) {
+                wanted.extend(text.lines().filter_map(|line| Some((parent.clone(), line.strip_prefix("VLAN=")?.to_owned()))));
+            }
+        }
+        for (parent, name) in wanted {
+            let mut made = disk.below("/etc/systemd/network", ".netdev").filter_map(|(path, _)| disk.text(path));
+            let of_it = made.find(|text| text.lines().any(|line| line.strip_prefix("Name=") == Some(&name))).unwrap_or_default();
+            let id = of_it.lines().find_map(|line| line.strip_prefix("Id=")?.parse().ok());
+            if let Some(id) = id {
+                // The parent is there: its file named the VLAN.
+                let _ = self.add_vlan(&name, &parent, id);
+            }
+        }
+    }
+
     /// `ip link set` and `ip addr`.
     pub fn set(&mut self, netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> Done {
         let link = self.0.get_mut(netdev).ok_or_else(|| (1, format!("Cannot find device \"{netdev}\"")))?;
@@ -86,6 +141,7 @@ impl Links {
 
     /// `networkctl reload`: every netdev gets what its files say; an address that no file has goes.
     pub fn reload(&mut self, disk: &Disk) {
+        self.make_vlans(disk);
         for (name, link) in &mut self.0 {
             let Some(file) = applied(name, link, disk) else { continue };
             let said = Said::of(&file, disk);
@@ -101,6 +157,8 @@ impl Links {
 
     /// What a boot gives them.
     pub fn boot(&mut self, disk: &Disk) {
+        self.0.retain(|_, link| link.vlan.is_none());
+        self.make_vlans(disk);
         for link in self.0.values_mut() {
             (link.mtu, link.up) = (USUAL_MTU, link.network_file.is_some());
             link.addresses.clear();

@@ -48,7 +48,11 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 56] = [
+const PIECES: [&str; 60] = [
+    "\n== netdev 0",
+    "|kind=vlan",
+    "|id=",
+    "\n== netdev-file 644 root root /x",
     "644 root root 3 regular file",
     "folder /",
     "running\t",
@@ -122,6 +126,8 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("systemd_unit", json!({ "name": "svc.service", "enabled": true, "active": true, "restart_on": ["/etc/x"] })),
         ("link", json!({ "netdev": "eth1", "mtu": 9000, "addresses": ["10.0.0.1/24"] })),
         ("link_qos", json!({ "netdev": "eth1", "pfc": [3], "pause": false })),
+        ("bond", json!({ "netdev": "bond0", "members": ["eth1", "eth2"], "mode": "802.3ad", "miimon": 100 })),
+        ("vlan", json!({ "netdev": "eth1.100", "parent": "eth1", "id": 100 })),
         ("rdma_link", json!({ "netdev": "eth1", "type": "rxe" })),
         ("configfs_value", json!({ "netdev": "eth1", "attribute": "default_roce_tos", "value": 104 })),
         ("link_ecn", json!({ "netdev": "eth1", "priorities": [3], "cnp_dscp": 48 })),
@@ -172,6 +178,8 @@ fn actions(text: &str) -> Vec<Action> {
         Action::SetLink { netdev: own(), mtu: Some(9000), up: Some(true), add_addresses: vec![own()], remove_addresses: vec![own()] },
         Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::NetworkManager },
         Action::ReloadLink { netdev: own(), manager: NetworkManagerKind::Ifupdown },
+        Action::AddVlan { netdev: own(), parent: own(), id: 100 },
+        Action::RemoveVlan { netdev: own() },
         Action::ModifyConnection { uuid: own(), settings: map() },
         Action::SetInterfacesMtu { path: path(), netdev: own(), from: 1500, to: 9000 },
         Action::SetDcb { commands: vec![vec![own(), own()]] },
@@ -211,6 +219,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::Modified { paths: vec![own(), own()] },
         Read::Link { netdev: own() },
         Read::LinkManager { netdev: own() },
+        Read::LinkLayers { netdev: own() },
         Read::NetdevName { device: own(), name: own() },
         Read::LinkQos { netdev: own() },
         Read::Configfs { path: own() },

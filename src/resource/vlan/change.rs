@@ -1,0 +1,162 @@
+//! How a VLAN is made and taken back, by the manager that owns its parent.
+
+use super::{ANNOUNCED, Before, Body};
+use crate::base::quote::sh;
+use crate::resource::action::NetworkManagerKind;
+use crate::resource::link::layers::{OnDisk, Running};
+use crate::resource::link::owner::{Handle, own_file};
+use crate::resource::link::{Owner, link_state};
+use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use serde_json::Value;
+
+const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
+
+/// What there is not yet comes with the wish for it, or never.
+pub(super) fn wait_for_parent(body: &Body, wish: &Wish, assessment: &mut Assessment, reason: impl FnOnce() -> String) {
+    let first = wish.after.iter().find(|after| matches!(after.kind(), "bond" | "vlan") && after.name() == body.parent);
+    match first {
+        Some(first) if wish.text("known_after").is_none() => {
+            assessment.known_after = Some(first.within_target());
+            assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
+        }
+        _ => assessment.wait_or_refuse(wish, &ANNOUNCED, reason),
+    }
+}
+
+/// The files of ours that make it at boot, with their modes: systemd.netdev(5) and systemd.network(5), netplan(5),
+/// interfaces(5). A reason where the manager takes none.
+fn files(body: &Body, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, String)>, String> {
+    let Body { netdev, parent, id } = body;
+    match on_disk.manager {
+        Some(NetworkManagerKind::Networkd) => {
+            let Some(file) = &on_disk.network_file else {
+                return Err(format!("systemd-networkd applies no file to {parent} that the VLAN could be added to"));
+            };
+            let made = format!("{HEAD}[NetDev]\nName={netdev}\nKind=vlan\n[VLAN]\nId={id}\n");
+            let added = format!("{HEAD}[Network]\nVLAN={netdev}\n");
+            Ok(vec![(netdev_file(netdev), "0644", made), (drop_in(netdev, file), "0644", added)])
+        }
+        Some(NetworkManagerKind::Netplan) => {
+            let Some(link) = &on_disk.netplan_id else { return Err(by_hand(body)) };
+            let (name, link) = (Value::from(netdev.as_str()), Value::from(link.as_str()));
+            let text = format!("{HEAD}network:\n  version: 2\n  vlans:\n    {name}:\n      id: {id}\n      link: {link}\n");
+            Ok(vec![(netplan_file(netdev), "0600", text)])
+        }
+        Some(NetworkManagerKind::Ifupdown) => {
+            let Owner::Managed(view) = &on_disk.below else { return Err(by_hand(body)) };
+            let Handle::Ifupdown(stanzas) = &view.handle else { return Err(by_hand(body)) };
+            if !stanzas.reads_folder {
+                let missing =
+                    "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`";
+                return Err(missing.to_owned());
+            }
+            let (n, p) = (sh(netdev), sh(parent));
+            let text = format!(
+                "{HEAD}auto {netdev}\niface {netdev} inet manual\n    vlan-raw-device {parent}\n    vlan-id {id}\n    \
+                 pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
+            );
+            Ok(vec![(interfaces_file(netdev), "0644", text)])
+        }
+        Some(NetworkManagerKind::NetworkManager) | None => Err(by_hand(body)),
+    }
+}
+
+fn netdev_file(netdev: &str) -> String {
+    format!("/etc/systemd/network/90-railwright-{netdev}.netdev")
+}
+
+fn drop_in(netdev: &str, file: &str) -> String {
+    format!("/etc/systemd/network/{file}.d/91-railwright-{netdev}.conf")
+}
+
+/// Before the file that a `link` of the same name writes: netplan wants to know what it is first.
+fn netplan_file(netdev: &str) -> String {
+    format!("/etc/netplan/89-railwright-{netdev}.yaml")
+}
+
+/// Without a dot in its name, which `source-directory` of interfaces(5) would leave out.
+fn interfaces_file(netdev: &str) -> String {
+    format!("/etc/network/interfaces.d/89-railwright-{}", netdev.replace(['.', '@'], "_"))
+}
+
+fn by_hand(body: &Body) -> String {
+    let Body { netdev, parent, id } = body;
+    format!(
+        "nobody whose files railwright writes for a VLAN manages {parent} (systemd-networkd, netplan, ifupdown); with NetworkManager make it by hand: \
+         nmcli connection add type vlan con-name {netdev} ifname {netdev} dev {parent} id {id} ipv4.method disabled ipv6.method link-local"
+    )
+}
+
+type Made = (Vec<Action>, Option<NetworkManagerKind>);
+
+/// What makes it: files and a reload where the manager makes netdevs by itself, else `ip` for now and files for the boot.
+pub(super) fn make(body: &Body, disk: bool, now: bool, on_disk: &OnDisk) -> Result<Made, String> {
+    let mut actions = Vec::new();
+    let mut reload = None;
+    if disk {
+        let written = files(body, on_disk)?;
+        actions.extend(written.into_iter().map(|(path, mode, text)| own_file(&path, mode, text)));
+        reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown);
+    }
+    if let Some(manager) = reload {
+        actions.push(Action::ReloadLink { netdev: body.parent.clone(), manager });
+    } else if now {
+        actions.push(Action::AddVlan { netdev: body.netdev.clone(), parent: body.parent.clone(), id: body.id });
+    }
+    Ok((actions, reload))
+}
+
+/// systemd-networkd sets up the parent anew once a VLAN joins or leaves its file.
+pub(super) fn disturb(body: &Body, reload: Option<NetworkManagerKind>, answers: &Answers, assessment: &mut Assessment) {
+    if reload.is_none() {
+        return;
+    }
+    let state = link_state(answers, &body.parent).ok().flatten().unwrap_or_default();
+    let has_addresses = state.addresses.iter().flatten().any(|address| address.scope != "link");
+    assessment.disruption = if has_addresses { Disruption::LinkBlip } else { Disruption::Reload };
+    assessment.interrupts_netdevs = vec![body.parent.clone()];
+    if has_addresses {
+        assessment.interrupts.push(format!("systemd-networkd sets the addresses of {} anew, and its RDMA GIDs with them", body.parent));
+    }
+}
+
+/// What we brought goes; what was there before our first change stays.
+pub(super) fn take_back(body: &Body, before: Before, running: Option<&Running>, on_disk: &OnDisk, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: serde_json::to_value(before).unwrap_or_default(), ..Assessment::default() };
+    let there = |is: bool| if is { Reading::is("in place") } else { Reading::Absent };
+    let mut gone = Attribute::default();
+    let ours = running.is_some_and(|running| running.kind.as_deref() == Some("vlan") && running.settings == body.wanted());
+    if !before.persisted {
+        gone = gone.and(Plane::Persisted, Reading::Absent, there(!on_disk.settings.is_empty()));
+    }
+    if !before.running {
+        gone = gone.and(Plane::Running, Reading::Absent, there(ours));
+    }
+    if !before.persisted && !on_disk.settings.is_empty() {
+        match files(body, on_disk) {
+            Ok(files) => assessment.actions.extend(files.into_iter().map(|(path, ..)| Action::RemoveFile { path, below: None })),
+            Err(_) => assessment.residue.push(format!("{} in the configuration of its manager, which has changed since", body.netdev)),
+        }
+        let reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown && !assessment.actions.is_empty());
+        assessment.actions.extend(reload.map(|manager| Action::ReloadLink { netdev: body.parent.clone(), manager }));
+        disturb(body, reload, answers, &mut assessment);
+    }
+    if !before.running && ours {
+        assessment.actions.push(Action::RemoveVlan { netdev: body.netdev.clone() });
+        assessment.disruption = assessment.disruption.max(Disruption::LinkBlip);
+        assessment.interrupts.push(format!("all traffic on {} ends", body.netdev));
+        assessment.interrupts_netdevs.push(body.netdev.clone());
+    }
+    assessment.attributes.insert("vlan".to_owned(), gone);
+    assessment
+}
+
+/// Adds it, unless it is there already; whether that one is right is read afterwards.
+pub fn add_script(netdev: &str, parent: &str, id: u16) -> String {
+    format!("[ -e /sys/class/net/{n} ] || ip link add link {} name {n} type vlan id {id}\n", sh(parent), n = sh(netdev))
+}
+
+/// Removes it; one that is not there is no error.
+pub fn remove_script(netdev: &str) -> String {
+    format!("[ ! -e /proc/net/vlan/{n} ] || ip link del dev {n}\n", n = sh(netdev))
+}

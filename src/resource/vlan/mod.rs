@@ -1,0 +1,200 @@
+//! `vlan`: a VLAN netdev on a parent, running now and made at boot by the manager that owns the parent. Its name is the
+//! netdev's. MTU, state and addresses are a `link` of the same name, which comes after it.
+//!
+//! What is not there is made; what is there and means something else is never torn down, because addresses and
+//! connections would go with it: it is refused with what to do by hand.
+
+pub mod change;
+
+use super::fields::{Fields, is_netdev};
+use super::link::layers::{self, OnDisk, Running, Settings};
+use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::resource::link::Owner;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct Vlan;
+
+/// A checked body.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    netdev: String,
+    parent: String,
+    id: u16,
+}
+
+impl Body {
+    fn of(wish: &Wish) -> Self {
+        serde_json::from_value(wish.body.clone()).unwrap_or_default()
+    }
+
+    fn wanted(&self) -> Settings {
+        [("id".to_owned(), json!(self.id)), ("parent".to_owned(), json!(self.parent))].into()
+    }
+}
+
+/// Whether it was there before our first change.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Before {
+    running: bool,
+    persisted: bool,
+}
+
+const ANNOUNCED: [&str; 3] = ["add_vlan", "reload_link", "write_file"];
+
+impl Kind for Vlan {
+    fn name(&self) -> &'static str {
+        "vlan"
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("netdev")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["netdev", "parent", "id", "known_after"]);
+        let netdev = fields.netdev(true);
+        let parent = fields.text("parent", true);
+        if parent.is_some_and(|parent| !is_netdev(parent) || Some(parent) == netdev) {
+            fields.error("/parent", "`parent` must be the name of another netdev", None);
+        }
+        // 0 means a tag with a priority alone, 4095 is reserved (IEEE 802.1Q)
+        fields.number("id", 1..=4094);
+        if fields.get("id").is_none() {
+            fields.error("", "`id` is missing", Some("the VLAN's number, 1 to 4094".to_owned()));
+        }
+        fields.resource("known_after");
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let body = Body::of(wish);
+        let mut all = layers::reads(&body.netdev, std::slice::from_ref(&body.parent));
+        all.push(Read::Link { netdev: body.parent });
+        all
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let body = Body::of(wish);
+        match found(&body, answers) {
+            Ok((running, on_disk)) => judge(&body, wish, answers, running.as_ref(), &on_disk),
+            Err(reason) => unknown(&body, reason),
+        }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let body = Body::of(last_applied);
+        let before: Before = serde_json::from_value(before.clone()).unwrap_or(Before { running: true, persisted: true });
+        match found(&body, answers) {
+            Ok((running, on_disk)) => change::take_back(&body, before, running.as_ref(), &on_disk, answers),
+            Err(reason) => unknown(&body, reason),
+        }
+    }
+
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["kernel_module", "kernel_module_build"]
+    }
+}
+
+fn found(body: &Body, answers: &Answers) -> Result<(Option<Running>, OnDisk), String> {
+    let running = layers::running(answers, &body.netdev)?;
+    Ok((running, layers::on_disk(answers, &body.netdev, "vlan", std::slice::from_ref(&body.parent))?))
+}
+
+fn unknown(body: &Body, reason: String) -> Assessment {
+    let reading = Reading::Unknown(reason);
+    let attribute = |value: Value| {
+        let wanted = Reading::Is(value);
+        Attribute::in_plane(Plane::Persisted, wanted.clone(), reading.clone()).and(Plane::Running, wanted, reading.clone())
+    };
+    let attributes = body.wanted().into_iter().map(|(word, value)| (word, attribute(value))).collect();
+    Assessment { attributes, ..Assessment::default() }
+}
+
+fn judge(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, on_disk: &OnDisk) -> Assessment {
+    let mut assessment = Assessment::default();
+    for (word, value) in body.wanted() {
+        let now = match running {
+            Some(running) if !running.is_told => Reading::Unknown("`ip -d` gave no details of it".to_owned()),
+            Some(running) => running.settings.get(&word).cloned().map_or(Reading::Absent, Reading::Is),
+            None => Reading::Absent,
+        };
+        let disk = on_disk.settings.get(&word).cloned().map_or(Reading::Absent, Reading::Is);
+        let wanted = Reading::Is(value);
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(Plane::Running, wanted, now);
+        assessment.attributes.insert(word, attribute);
+    }
+    let before = Before { running: running.is_some(), persisted: !on_disk.settings.is_empty() };
+    assessment.before = serde_json::to_value(before).unwrap_or_default();
+    if !assessment.is_met() && !assessment.has_unknown() {
+        mend(body, wish, answers, running, on_disk, &mut assessment);
+    }
+    assessment
+}
+
+fn differs(assessment: &Assessment, plane: Plane) -> bool {
+    assessment.attributes.values().any(|attribute| attribute.differences().iter().any(|(other, ..)| *other == plane))
+}
+
+fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, on_disk: &OnDisk, assessment: &mut Assessment) {
+    let (disk, now) = (differs(assessment, Plane::Persisted), differs(assessment, Plane::Running));
+    if let Some(running) = running.filter(|_| now) {
+        return assessment.refusal = Some(in_the_way(body, running));
+    }
+    if disk && !on_disk.settings.is_empty() {
+        return assessment.refusal = Some(format!(
+            "{} is on disk as {}, and {} is wanted; change it there, because what goes by it (addresses, routes) would go along",
+            body.netdev,
+            shown(&on_disk.settings),
+            shown(&body.wanted())
+        ));
+    }
+    match super::link::link_state(answers, &body.parent) {
+        Ok(Some(_)) => {}
+        Ok(None) => {
+            let reason = || format!("there is no netdev {} for VLAN {} to sit on", body.parent, body.id);
+            return change::wait_for_parent(body, wish, assessment, reason);
+        }
+        Err(reason) => return assessment.refusal = Some(reason),
+    }
+    let waits = wish.after.iter().any(|after| after.kind() == "link" && after.name() == body.parent);
+    if disk && waits && matches!(on_disk.below, Owner::Nobody { .. }) {
+        assessment.known_after = Some(format!("link/{}", body.parent));
+        assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
+        return;
+    }
+    match change::make(body, disk, now, on_disk) {
+        Err(reason) => assessment.refusal = Some(reason),
+        Ok((actions, reload)) => {
+            assessment.actions = actions;
+            change::disturb(body, reload, answers, assessment);
+        }
+    }
+}
+
+/// `{"id":100,"parent":"ens1"}` in words.
+fn shown(settings: &Settings) -> String {
+    let word = |word: &str| {
+        settings.get(word).map_or_else(|| "none".to_owned(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
+    format!("VLAN {} on {}", word("id"), word("parent"))
+}
+
+fn in_the_way(body: &Body, running: &Running) -> String {
+    let what = match running.kind.as_deref() {
+        Some("vlan") => shown(&running.settings),
+        Some(other) => format!("a {other}"),
+        None => "a NIC".to_owned(),
+    };
+    format!(
+        "{} is there as {what}, and VLAN {} on {} is wanted; it is not torn down, because addresses and connections would go with it: \
+         remove it by hand (ip link del dev {}) once nobody uses it",
+        body.netdev, body.id, body.parent, body.netdev
+    )
+}
+
+#[cfg(test)]
+mod tests;
