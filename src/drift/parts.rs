@@ -17,15 +17,15 @@ pub fn shown(answers: &Answers) -> Vec<(&'static str, String)> {
 }
 
 fn of_machine(found: &Hardware) -> Vec<(&'static str, String)> {
-    let iommu = match found.iommu {
+    let iommu = match found.platform.iommu {
         Iommu::Unknown => "",
         Iommu::NoTable => "not offered by the BIOS",
         Iommu::Unused => "offered by the BIOS, not used",
         Iommu::Used => "used",
     };
     vec![
-        ("machine", found.machine.clone()),
-        ("BIOS", found.bios.clone()),
+        ("machine", found.platform.machine.clone()),
+        ("BIOS", found.platform.bios.clone()),
         ("processor", found.processor.clone()),
         ("microcode", found.microcode.clone()),
         ("processors online", found.processors_online.clone()),

@@ -34,6 +34,7 @@ pub mod package;
 pub mod package_repository;
 pub mod pci_setting;
 pub mod plane;
+pub mod platform_feature;
 pub mod probe;
 mod probe_hardware;
 mod probe_script;

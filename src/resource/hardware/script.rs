@@ -5,21 +5,31 @@ use crate::resource::sections::SHELL;
 /// How many GIDs of a port are looked at: new ones take the lowest free slot, and a ConnectX has 255 of them a port.
 const GIDS: u32 = 16;
 
-/// One section for the platform, one for each PCI function of a class that a fabric rests on, each RDMA port, and for the
-/// GPUs as their driver tells them. `say KEY FILE` sends the first line of a file.
-pub fn read_script() -> String {
-    format!(
-        r#"say() {{ v=; {{ read -r v <"$R$2"; }} 2>/dev/null; [ -z "$v" ] || printf '|%s=%s\n' "$1" "$v"; }}
+/// Which machine it is, and what its setup program offers: the beginning of the section `platform`. `say KEY FILE` sends the
+/// first line of a file.
+const PLATFORM: &str = r#"say() { v=; { read -r v <"$R$2"; } 2>/dev/null; [ -z "$v" ] || printf '|%s=%s\n' "$1" "$v"; }
 printf '\n== platform\n'
 for a in sys_vendor product_name bios_vendor bios_version bios_date; do say "$a" "/sys/class/dmi/id/$a"; done
-sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null
-say processors_online /sys/devices/system/cpu/online; say smt /sys/devices/system/cpu/smt/control; say numa_nodes /sys/devices/system/node/online
-say memory_block_bytes /sys/devices/system/memory/block_size_bytes
-set -- "$R"/sys/devices/system/memory/memory[0-9]*; [ -d "$1" ] && printf '|memory_blocks=%s\n' $#
+sed -n '/^$/q; s/^vendor_id[[:space:]]*: */|processor_vendor=/p' "$R/proc/cpuinfo" 2>/dev/null
 [ -d "$R/sys/firmware/acpi/tables" ] && echo '|acpi=1'
 for t in DMAR IVRS IORT; do [ -e "$R/sys/firmware/acpi/tables/$t" ] && printf '|iommu_table=%s\n' "$t"; done
 [ -d "$R/sys/kernel/iommu_groups" ] && echo '|iommu_known=1'
 [ -d "$R/sys/kernel/iommu_groups/0" ] && echo '|iommu_groups=1'
+"#;
+
+/// The platform alone.
+pub fn platform_script() -> String {
+    format!("{PLATFORM}echo; echo '== end'\n")
+}
+
+/// One section for the platform, one for each PCI function of a class that a fabric rests on, each RDMA port, and for the
+/// GPUs as their driver tells them.
+pub fn read_script() -> String {
+    format!(
+        r#"{PLATFORM}sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null
+say processors_online /sys/devices/system/cpu/online; say smt /sys/devices/system/cpu/smt/control; say numa_nodes /sys/devices/system/node/online
+say memory_block_bytes /sys/devices/system/memory/block_size_bytes
+set -- "$R"/sys/devices/system/memory/memory[0-9]*; [ -d "$1" ] && printf '|memory_blocks=%s\n' $#
 say nvidia_driver /sys/module/nvidia/version
 for f in "$R"/sys/bus/pci/devices/*; do
 c=; {{ read -r c <"$f/class"; }} 2>/dev/null || continue

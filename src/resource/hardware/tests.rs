@@ -78,9 +78,9 @@ fn every_shell_reads_the_same_parts() {
             continue;
         }
         let found = read(shell, folder.path());
-        assert_eq!(found.machine, "NVIDIA DGXA100 920-23687-2530-000", "{shell:?}");
+        assert_eq!(found.platform.machine, "NVIDIA DGXA100 920-23687-2530-000", "{shell:?}");
         assert_eq!((found.processor.as_str(), found.microcode.as_str()), ("AMD EPYC 7742 64-Core Processor", "0x830107b"));
-        assert_eq!((found.memory_bytes, found.iommu), (Some(4 << 30), Iommu::Used));
+        assert_eq!((found.memory_bytes, found.platform.iommu), (Some(4 << 30), Iommu::Used));
         let functions: Vec<_> = found.functions.iter().map(|f| (f.sort, f.id.as_str(), f.link_width.0.as_str())).collect();
         assert_eq!(functions, [(Sort::Gpu, "10de:20b2", ""), (Sort::Nic, "15b3:101b", "16")]);
         assert_eq!(found.functions[1].netdevs, ["ens1f0np0"]);
@@ -95,7 +95,7 @@ fn the_bios_that_offers_no_iommu_is_told_from_a_kernel_that_does_not_use_it() {
     let iommu = |files: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), files);
-        read(&["sh"], folder.path()).iommu
+        read(&["sh"], folder.path()).platform.iommu
     };
     let (acpi, known) = (("sys/firmware/acpi/tables/FACP", ""), ("sys/kernel/iommu_groups/.keep", ""));
     assert_eq!(iommu(&[]), Iommu::Unknown);

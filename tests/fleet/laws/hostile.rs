@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 56] = [
+const PIECES: [&str; 64] = [
     "644 root root 3 regular file",
     "folder /",
     "running\t",
@@ -105,7 +105,24 @@ const PIECES: [&str; 56] = [
     "|/etc/udev/rules.d/7.rules:NAME=\"",
     "\n== link-file /x",
     "|Name=",
+    "\n== platform",
+    "|sys_vendor=\u{1b}[2J",
+    "|acpi=1",
+    "|iommu_known=1",
+    "\n== functions",
+    "|total=8",
+    "|bar=0x0 0xffffffffffffffff 0x0",
+    "\n== end",
 ];
+
+/// What a setup program offers.
+fn feature(name: &str) -> Value {
+    let mut body = json!({ "feature": name, "effect": "it is slow", "advice": [{ "says": "Switch it on", "source": "a page" }] });
+    if name != "iommu" {
+        body["netdev"] = "eth1".into();
+    }
+    body
+}
 
 /// A wish of every kind.
 pub fn bodies() -> Vec<(&'static str, Value)> {
@@ -129,6 +146,8 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("pci_setting", json!({ "netdev": "eth1", "max_read_request": 4096 })),
         ("pci_setting", json!({ "netdevs": ["eth1"], "acs": "off" })),
         ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
+        ("platform_feature", feature("iommu")),
+        ("platform_feature", feature("virtual_functions")),
         ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),
         ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
     ]
@@ -218,6 +237,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
         Read::PciDevice { device: own() },
         Read::Interrupts { netdev: own() },
+        Read::VirtualFunctions { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
     ]
