@@ -36,7 +36,7 @@ pub mod pci_setting;
 pub mod plane;
 pub mod platform_feature;
 pub mod probe;
-mod probe_hardware;
+mod probe_machine;
 mod probe_script;
 pub mod program;
 pub mod rdma_link;

@@ -45,6 +45,10 @@ pub struct Function {
     pub sort: Sort,
     /// Vendor and device: `15b3:101b`.
     pub id: String,
+    /// Where it sits, from the host bridge down: `pci0000:c0`, `0000:c0:01.1`, `0000:c1:00.0`.
+    pub path: Vec<String>,
+    /// Its NUMA node; -1 where the machine has none.
+    pub numa_node: String,
     /// The driver that is bound.
     pub driver: String,
     /// Current and greatest speed of its link, as sysfs words them: `16.0 GT/s PCIe`.
@@ -55,6 +59,8 @@ pub struct Function {
     pub most_virtual_functions: String,
     /// Its netdevs.
     pub netdevs: Vec<String>,
+    /// The netdevs of its virtual functions.
+    pub virtual_netdevs: Vec<String>,
 }
 
 /// What a PCI function is, by its class code.
@@ -78,8 +84,6 @@ pub struct RdmaHardware {
     pub firmware: String,
     /// The board's identifier, which NVIDIA calls PSID.
     pub board: String,
-    /// The adapter's type: `MT4123`.
-    pub adapter: String,
     /// Its ports.
     pub ports: Vec<Port>,
 }
@@ -128,7 +132,6 @@ pub fn hardware(answers: &Answers) -> Result<Hardware, String> {
                 name: section.rest.to_owned(),
                 firmware: text(&section, "fw_ver"),
                 board: text(&section, "board_id"),
-                adapter: text(&section, "hca_type"),
                 ports: Vec::new(),
             }),
             ("port", Some(device)) => device.ports.push(Port {
@@ -202,11 +205,14 @@ fn function(section: &Section<'_>) -> Function {
             _ => Sort::NvSwitch,
         },
         id: format!("{}:{}", bare("vendor"), bare("device")),
+        path: text(section, "path").split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        numa_node: text(section, "numa_node"),
         driver: text(section, "driver"),
         link_speed: (text(section, "current_link_speed"), text(section, "max_link_speed")),
         link_width: (text(section, "current_link_width"), text(section, "max_link_width")),
         most_virtual_functions: text(section, "sriov_totalvfs"),
         netdevs: all(section, "netdev"),
+        virtual_netdevs: all(section, "virtual"),
     }
 }
 

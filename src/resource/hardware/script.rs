@@ -39,13 +39,15 @@ case $c$w in 0x02*|0x03*|0x0680*0x10de) ;; *) continue ;; esac
 a=${{f##*/}}; d=/sys/bus/pci/devices/$a
 printf '\n== pci %s\n|class=%s\n|vendor=%s\n' "$a" "$c" "$w"
 for k in device numa_node current_link_speed current_link_width max_link_speed max_link_width sriov_totalvfs; do say "$k" "$d/$k"; done
+p=$(cd -P "$f" 2>/dev/null && pwd -P); case $p in */sys/devices/*) printf '|path=%s\n' "${{p#*/sys/devices/}}" ;; esac
 p=$(cd -P "$f/driver" 2>/dev/null && pwd -P) && printf '|driver=%s\n' "${{p##*/}}"
-for n in "$f"/net/*; do [ -d "$n" ] && printf '|netdev=%s\n' "${{n##*/}}"; done
+for n in "$f"/net/* "$f"/virtio*/net/*; do [ -d "$n" ] && printf '|netdev=%s\n' "${{n##*/}}"; done
+for n in "$f"/virtfn*/net/*; do [ -d "$n" ] && printf '|virtual=%s\n' "${{n##*/}}"; done
 done
 for d in "$R"/sys/class/infiniband/*; do [ -d "$d/ports" ] || continue
 n=/sys/class/infiniband/${{d##*/}}
 printf '\n== rdma %s\n' "${{d##*/}}"
-for k in fw_ver board_id hca_type; do say "$k" "$n/$k"; done
+for k in fw_ver board_id; do say "$k" "$n/$k"; done
 for q in "$d"/ports/*; do [ -d "$q" ] || continue
 p=$n/ports/${{q##*/}}
 printf '\n== port %s\n' "${{q##*/}}"

@@ -91,6 +91,31 @@ fn every_shell_reads_the_same_parts() {
 }
 
 #[test]
+fn where_a_function_sits_and_whose_netdevs_are_below_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let nic = "sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0";
+    for file in ["net/ens1f0np0/mtu", "virtfn0/net/ens1f0v0/mtu", "virtfn1/net/ens1f0v1/mtu"] {
+        write(folder.path(), &[(&format!("{nic}/{file}"), "9000\n")]);
+    }
+    write(folder.path(), &[(&format!("{nic}/class"), "0x020000\n"), (&format!("{nic}/numa_node"), "1\n")]);
+    let virtio = "sys/devices/pci0000:00/0000:00:03.0";
+    write(folder.path(), &[(&format!("{virtio}/class"), "0x020000\n"), (&format!("{virtio}/virtio0/net/eth0/mtu"), "1500\n")]);
+    let bus = folder.path().join("sys/bus/pci/devices");
+    fs::create_dir_all(&bus).unwrap();
+    for place in [nic, virtio] {
+        std::os::unix::fs::symlink(format!("../../../../{place}"), bus.join(place.rsplit('/').next().unwrap())).unwrap();
+    }
+    let found = read(&["sh"], folder.path());
+    let seen: Vec<_> = found.functions.iter().map(|f| (f.path.join(" "), f.netdevs.join(" "), f.virtual_netdevs.join(" "))).collect();
+    let told = |path: &str, netdevs: &str, virtual_netdevs: &str| (path.to_owned(), netdevs.to_owned(), virtual_netdevs.to_owned());
+    assert_eq!(
+        seen,
+        [told("pci0000:00 0000:00:03.0", "eth0", ""), told("pci0000:c0 0000:c0:01.1 0000:c1:00.0", "ens1f0np0", "ens1f0v0 ens1f0v1")]
+    );
+    assert_eq!(found.functions[1].numa_node, "1");
+}
+
+#[test]
 fn the_bios_that_offers_no_iommu_is_told_from_a_kernel_that_does_not_use_it() {
     let iommu = |files: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();
