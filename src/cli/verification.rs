@@ -39,7 +39,6 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
         fabric: FabricFacts {
             gid: if spec.fabric.kind == FabricKind::Infiniband { GidKind::Infiniband } else { GidKind::RoceV2 },
             marks: spec.fabric.lossless.as_ref().map(|lossless| Marks { dscp: lossless.dscp, priority: lossless.priority }),
-            memlock: None,
         },
         expectations: Expectations {
             write_bandwidth_gbps: spec.verify.write_bandwidth_gbps,

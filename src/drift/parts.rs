@@ -17,15 +17,15 @@ pub fn shown(answers: &Answers) -> Vec<(&'static str, String)> {
 }
 
 fn of_machine(found: &Hardware) -> Vec<(&'static str, String)> {
-    let iommu = match found.iommu {
+    let iommu = match found.platform.iommu {
         Iommu::Unknown => "",
         Iommu::NoTable => "not offered by the BIOS",
         Iommu::Unused => "offered by the BIOS, not used",
         Iommu::Used => "used",
     };
     vec![
-        ("machine", found.machine.clone()),
-        ("BIOS", found.bios.clone()),
+        ("machine", found.platform.machine.clone()),
+        ("BIOS", found.platform.bios.clone()),
         ("processor", found.processor.clone()),
         ("microcode", found.microcode.clone()),
         ("processors online", found.processors_online.clone()),
@@ -49,6 +49,7 @@ fn of_functions(found: &Hardware) -> Vec<(&'static str, Option<String>)> {
         ("NIC PCIe link", of(Sort::Nic, |nic| [nic.link_speed.0.as_str(), &prefixed("x", &nic.link_width.0)].join(" ").trim().to_owned())),
         ("NIC virtual functions at most", of(Sort::Nic, |nic| nic.most_virtual_functions.clone())),
         ("GPUs", of(Sort::Gpu, id)),
+        ("GPU model", census(found.gpus.iter().map(|gpu| gpu.model.clone()))),
         ("GPU PCIe lanes", of(Sort::Gpu, lanes)),
         ("GPU video BIOS", census(found.gpus.iter().map(|gpu| gpu.video_bios.clone()))),
         ("GPU firmware", census(found.gpus.iter().map(|gpu| gpu.firmware.clone()))),
@@ -63,6 +64,7 @@ fn of_rdma(found: &Hardware) -> Vec<(&'static str, Option<String>)> {
         ("NIC firmware", census(found.rdma.iter().map(|device| device.firmware.clone()))),
         ("NIC board", census(found.rdma.iter().map(|device| device.board.clone()))),
         ("RDMA ports", census(ports().map(port))),
+        ("RDMA link layer", census(ports().map(|port| port.link_layer.clone()))),
         ("GIDs of IPv4", census(ports().flat_map(|port| &port.ipv4_gids).map(|gid| format!("index {gid}")))),
     ]
 }
@@ -80,7 +82,7 @@ mod tests {
         let nic = |n: u8, lanes: &str| {
             format!(
                 "\n== pci 0000:c{n}:00.0\n|class=0x020000\n|vendor=0x15b3\n|device=0x101b\n|current_link_speed=16.0 GT/s PCIe\n|current_link_width={lanes}\n\
-                 \n== rdma mlx5_{n}\n|fw_ver={firmware}\n\n== port 1\n|state=4: ACTIVE\n|rate=200 Gb/sec (4X HDR)\n|gid_ipv4=3 RoCE v2\n"
+                 \n== rdma mlx5_{n}\n|fw_ver={firmware}\n\n== port 1\n|state=4: ACTIVE\n|rate=200 Gb/sec (4X HDR)\n|link_layer=Ethernet\n|gid_ipv4=3 RoCE v2\n"
             )
         };
         let out = format!("\n== platform\n|bios_version=1.9\n{}{}\n== end\n", nic(0, "16"), nic(1, lanes));
@@ -111,6 +113,7 @@ mod tests {
     NIC PCIe link: 1 x 16.0 GT/s PCIe x16, 1 x 16.0 GT/s PCIe x8
     NIC virtual functions at most: none
     GPUs: none
+    GPU model: none
     GPU PCIe lanes: none
     GPU video BIOS: none
     GPU firmware: none
@@ -118,6 +121,7 @@ mod tests {
     NIC firmware: 2 x 20.31.1014
     NIC board: none
     RDMA ports: 2 x ACTIVE 200 Gb/sec (4X HDR)
+    RDMA link layer: 2 x Ethernet
     GIDs of IPv4: 2 x index 3 RoCE v2
     "#);
         let differing = said(&answers("20.31.1014", "16"));

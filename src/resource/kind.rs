@@ -87,6 +87,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::package::Package,
         &super::package_repository::PackageRepository,
         &super::pci_setting::PciSetting,
+        &super::platform_feature::PlatformFeature,
         &super::rdma_link::RdmaLink,
         &super::sysctl::Sysctl,
         &super::systemd_unit::SystemdUnit,

@@ -100,8 +100,6 @@ pub enum Probe {
         /// Bytes of each packet, headers included.
         mtu: u32,
     },
-    /// The memory that a fresh login may lock.
-    LoginMemlock,
     /// A script that a module's manifest declares as its proof, in a fresh login.
     ModuleCheck {
         /// The script.
@@ -149,11 +147,8 @@ pub enum Probe {
         /// The receiving netdev.
         netdev: String,
     },
-    /// Which of these kernel modules run and whether they are the installed ones; the PCIe links of netdevs and GPUs; the
-    /// GPU driver; the default routes.
-    Hardware {
-        /// The netdevs.
-        netdevs: Vec<String>,
+    /// Which of these kernel modules run and whether they are the installed ones; the default routes.
+    Machine {
         /// The kernel modules.
         modules: Vec<String>,
     },
@@ -180,14 +175,13 @@ impl Probe {
         match self {
             Probe::Rails { .. } => "rails",
             Probe::PathMtu { .. } => "path-mtu",
-            Probe::LoginMemlock => "login-memlock",
             Probe::ModuleCheck { .. } => "module-check",
             Probe::ServeTraffic { .. } => "serve-traffic",
             Probe::SendTraffic { .. } => "send-traffic",
             Probe::EndTraffic { .. } => "end-traffic",
             Probe::CountMarks { .. } => "count-marks",
             Probe::ReadMarks { .. } => "read-marks",
-            Probe::Hardware { .. } => "hardware",
+            Probe::Machine { .. } => "machine",
             Probe::LiveTraffic { .. } => "live-traffic",
             Probe::Counters { .. } => "counters",
         }
@@ -198,14 +192,14 @@ impl Probe {
         match self {
             Probe::SendTraffic { lease_s, .. } => *lease_s,
             Probe::LiveTraffic { seconds, .. } => seconds + 5,
-            Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Hardware { .. } => 60,
+            Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Machine { .. } => 60,
             _ => 30,
         }
     }
 
     /// True for what must run in the login itself and not through sudo, because the login is what is judged.
     pub fn as_login_user(&self) -> bool {
-        matches!(self, Probe::LoginMemlock | Probe::ModuleCheck { .. })
+        matches!(self, Probe::ModuleCheck { .. })
     }
 
     /// The POSIX sh script, fed to `sh -s`.

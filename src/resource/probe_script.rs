@@ -17,7 +17,6 @@ pub fn render(probe: &Probe) -> String {
     let body = match probe {
         Probe::Rails { netdevs } => rails(netdevs),
         Probe::PathMtu { source, destination, mtu } => path_mtu(*source, *destination, *mtu),
-        Probe::LoginMemlock => "ulimit -l\n".to_owned(),
         Probe::ModuleCheck { script } => format!("need timeout\ntimeout -k 2 30 sh -c {}\n", sh(script)),
         Probe::ServeTraffic { token, end, lease_s } => serve(token, end, *lease_s),
         Probe::SendTraffic { end, server, .. } => send(end, *server),
@@ -27,7 +26,7 @@ pub fn render(probe: &Probe) -> String {
         Probe::LiveTraffic { device, seconds } => {
             format!("need eadm\nneed timeout\ntimeout {seconds} eadm stat -d {} -l 2>&1\nexit 0\n", sh(device))
         }
-        Probe::Hardware { netdevs, modules } => super::probe_hardware::script(netdevs, modules),
+        Probe::Machine { modules } => super::probe_machine::script(modules),
         Probe::Counters { ports } => ports.iter().map(counters).collect(),
     };
     format!("{PRELUDE}{body}")
@@ -258,14 +257,13 @@ mod tests {
         let address: IpAddr = "192.0.2.1".parse().unwrap();
         for probe in [
             Probe::Rails { netdevs },
-            Probe::LoginMemlock,
             Probe::ModuleCheck { script: "a 'b' \"c\"".into() },
             Probe::ServeTraffic { token: token(), end: end(true), lease_s: 9 },
             Probe::SendTraffic { end: end(false), server: address, lease_s: 9 },
             Probe::EndTraffic { token: token() },
             Probe::CountMarks { token: token(), sender: address, netdev: "eth1".into(), lease_s: 9 },
             Probe::ReadMarks { token: token(), netdev: "eth1".into() },
-            Probe::Hardware { netdevs: vec!["a'b".to_owned()], modules: vec!["mlx5_core".to_owned()] },
+            Probe::Machine { modules: vec!["a'b".to_owned(), "mlx5_core".to_owned()] },
             Probe::LiveTraffic { device: "erdma_0; reboot".to_owned(), seconds: 3 },
             Probe::Counters { ports: vec![port] },
         ] {

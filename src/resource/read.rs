@@ -15,6 +15,10 @@ pub enum Read {
     Host,
     /// What the host is made of: machine, BIOS, processors, NICs, GPUs, RDMA devices.
     Hardware,
+    /// Which machine it is, and whether its setup program offers an IOMMU.
+    Platform,
+    /// How many virtual functions the NIC below a netdev offers, and whether they have a place on the PCI bus.
+    VirtualFunctions { netdev: String },
     /// What the modules in the cages of its NICs say of themselves.
     CageModules,
     /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not exist.
@@ -72,6 +76,8 @@ impl Read {
         match self {
             Read::Host => "host".to_owned(),
             Read::Hardware => "hardware".to_owned(),
+            Read::Platform => "platform".to_owned(),
+            Read::VirtualFunctions { netdev } => format!("virtual_functions:{netdev}"),
             Read::CageModules => "cage_modules".to_owned(),
             Read::File { path } => format!("file:{path}"),
             Read::SealedFile { path } => format!("sealed_file:{path}"),
@@ -112,12 +118,12 @@ impl Read {
     /// True when small programs answer it from files and the kernel's tables: nothing in it waits for a device or the network,
     /// and its output is bounded by itself. A network manager that does not answer is noticed by the limit of all quick reads.
     pub fn is_quick(&self) -> bool {
-        use Read::{
-            Configfs, File, Hardware, KernelModule, Link, LinkEcn, LinkManager, Modified, Packages, RepositoryLists, SealedFile, Sysctl,
-        };
+        use Read::{Configfs, File, Hardware, KernelModule, Link, LinkEcn, LinkManager, Modified, Packages, Platform, RepositoryLists};
+        use Read::{SealedFile, Sysctl, VirtualFunctions};
         let of_files = matches!(self, File { .. } | SealedFile { .. } | Modified { .. } | Packages { .. } | RepositoryLists { .. });
         let of_the_kernel = matches!(self, Sysctl { .. } | KernelModule { .. } | Link { .. } | LinkEcn { .. } | Configfs { .. } | Hardware);
-        of_files || of_the_kernel || matches!(self, LinkManager { .. })
+        let of_the_machine = matches!(self, Platform | VirtualFunctions { .. });
+        of_files || of_the_kernel || of_the_machine || matches!(self, LinkManager { .. })
     }
 
     /// The body of the section; standard output is the answer. `$R` is the root prefix, empty on a live host.
@@ -132,6 +138,8 @@ impl Read {
             Read::NetdevName { device, name } => super::netdev_name::script::read_script(device, name),
             Read::Host => super::host::read_script(),
             Read::Hardware => super::hardware::script::read_script(),
+            Read::Platform => super::hardware::script::platform_script(),
+            Read::VirtualFunctions { netdev } => super::platform_feature::script::read_script(netdev),
             Read::CageModules => super::hardware::script::modules_script(),
             Read::RepositoryLists { manager, name, url, suite } => {
                 super::package_repository::script::read_script(*manager, name, url, suite)
@@ -176,8 +184,10 @@ impl Read {
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
-            Read::Host | Read::Hardware | Read::CageModules | Read::RdmaLinks => Vec::new(),
-            Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => Vec::new(),
+            Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
+            Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
+                Vec::new()
+            }
         }
     }
 

@@ -56,7 +56,7 @@ mod tests {
 
     fn judged(count: usize, driver: &str, text: &str) -> Judgement {
         let wanted = ExpectedGpus { model: "A100-SXM4-80GB".into(), count, driver: Some(driver.into()), dmabuf: None };
-        judge(&wanted, &Hardware::parse(text))
+        judge(&wanted, &Hardware::default().with_parts(&samples::parts(text)))
     }
 
     #[test]
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_gpu_without_the_driver_and_one_on_fewer_lanes_are_named() {
-        let lent = samples::HARDWARE.replacen("driver nvidia", "driver vfio-pci", 1);
+        let lent = samples::HARDWARE.replacen("driver=nvidia", "driver=vfio-pci", 1);
         assert_eq!(judged(3, "535", &lent).measured, "2 of 3 have NVIDIA's driver; 0000:1b:00.0 has driver vfio-pci");
-        let (head, tail) = samples::HARDWARE.split_once("@gpu 0000:d8").unwrap();
-        let narrow = format!("{head}@gpu 0000:d8{}", tail.replace("current_link_width 16", "current_link_width 8"));
+        let (head, tail) = samples::HARDWARE.split_once("== pci 0000:d8").unwrap();
+        let narrow = format!("{head}== pci 0000:d8{}", tail.replace("current_link_width=16", "current_link_width=8"));
         let judged = judged(3, "535", &narrow);
         assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Warning, "0000:d8:00.0 has x8, others x16"));
     }

@@ -1,6 +1,7 @@
-//! Decodes what the `hardware` probe says of a host: kernel modules that run and that are installed, GPUs and NICs with
-//! their places in the PCI tree, default routes.
+//! What a host says of its machine: kernel modules that run and that are installed and default routes, by the `machine` probe;
+//! GPUs and NICs with their places in the PCI tree, by `Read::Hardware`.
 
+use crate::resource::hardware::{self as parts, Function, Sort};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,10 +23,13 @@ pub struct PcieLink {
     pub width: Option<u32>,
 }
 
+/// NVIDIA's number among the vendors of PCI devices.
+const NVIDIA: &str = "10de:";
+
 /// A PCI function.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PciFunction {
-    /// Its address, `0000:18:00.0`; empty where it is on no PCI bus.
+    /// Its address, `0000:18:00.0`.
     pub address: String,
     /// Where it sits, from the host bridge down: `pci0000:17`, `0000:17:01.0`, `0000:18:00.0`.
     pub path: Vec<String>,
@@ -77,6 +81,22 @@ impl Nearness {
 }
 
 impl Hardware {
+    /// With what the host is made of.
+    pub fn with_parts(mut self, found: &parts::Hardware) -> Hardware {
+        for function in &found.functions {
+            let one = PciFunction::of(function);
+            // A virtual function sits where its NIC does, and the kernel knows no link of its own.
+            let virtual_one = || PciFunction { current: PcieLink::default(), max: PcieLink::default(), ..one.clone() };
+            self.nics.extend(function.virtual_netdevs.iter().map(|netdev| (netdev.clone(), virtual_one())));
+            self.nics.extend(function.netdevs.iter().map(|netdev| (netdev.clone(), one.clone())));
+            if function.sort == Sort::Gpu && function.id.starts_with(NVIDIA) {
+                self.gpus.push(one);
+            }
+        }
+        self.nvidia = Some(found.nvidia_driver.clone()).filter(|version| !version.is_empty());
+        self
+    }
+
     /// Reads the probe's output; what makes no sense is left out.
     pub fn parse(text: &str) -> Hardware {
         let mut found = Hardware::default();
@@ -84,29 +104,19 @@ impl Hardware {
         for line in text.lines() {
             if let Some(head) = line.strip_prefix('@') {
                 section = head.split_whitespace().collect();
-                found.begin(&section);
+                if let ["module", name] = section.as_slice() {
+                    found.modules.insert((*name).to_owned(), ModuleVersions::default());
+                }
                 continue;
             }
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             match section.as_slice() {
                 ["module", name] => found.module_line(name, key, value),
-                ["gpu", _] => found.gpus.last_mut().into_iter().for_each(|gpu| gpu.line(key, value)),
-                ["nic", netdev] => found.nics.get_mut(*netdev).into_iter().for_each(|nic| nic.line(key, value)),
-                ["driver"] if key == "nvidia" => found.nvidia = Some(value.trim().to_owned()),
                 ["routes"] => found.default_routes.extend(routes(line)),
                 _ => {}
             }
         }
         found
-    }
-
-    fn begin(&mut self, section: &[&str]) {
-        match section {
-            ["module", name] => drop(self.modules.insert((*name).to_owned(), ModuleVersions::default())),
-            ["gpu", address] => self.gpus.push(PciFunction { address: (*address).to_owned(), ..PciFunction::default() }),
-            ["nic", netdev] => drop(self.nics.insert((*netdev).to_owned(), PciFunction::default())),
-            _ => {}
-        }
     }
 
     fn module_line(&mut self, name: &str, key: &str, value: &str) {
@@ -130,22 +140,15 @@ impl Hardware {
 }
 
 impl PciFunction {
-    fn line(&mut self, key: &str, value: &str) {
-        let value = value.trim();
-        match key {
-            "path" => {
-                let parts: Vec<&str> = value.split('/').collect();
-                let end = parts.iter().rposition(|part| is_function(part)).map_or(0, |at| at + 1);
-                self.path = parts.iter().take(end).map(|part| (*part).to_owned()).collect();
-                self.address = self.path.last().cloned().unwrap_or_default();
-            }
-            "driver" => self.driver = Some(value.to_owned()),
-            "numa_node" => self.numa = value.parse().ok(),
-            "current_link_speed" => self.current.speed_gts = speed(value),
-            "max_link_speed" => self.max.speed_gts = speed(value),
-            "current_link_width" => self.current.width = width(value),
-            "max_link_width" => self.max.width = width(value),
-            _ => {}
+    fn of(function: &Function) -> PciFunction {
+        let link = |speed_gts: &str, lanes: &str| PcieLink { speed_gts: speed(speed_gts), width: width(lanes) };
+        PciFunction {
+            address: function.address.clone(),
+            path: function.path.clone(),
+            driver: Some(function.driver.clone()).filter(|driver| !driver.is_empty()),
+            numa: function.numa_node.parse().ok(),
+            current: link(&function.link_speed.0, &function.link_width.0),
+            max: link(&function.link_speed.1, &function.link_width.1),
         }
     }
 
@@ -162,11 +165,6 @@ impl PciFunction {
             _ => Nearness::Far,
         }
     }
-}
-
-/// `0000:18:00.0`.
-fn is_function(part: &str) -> bool {
-    part.rsplit_once('.').is_some_and(|(head, tail)| tail.len() == 1 && head.matches(':').count() == 2)
 }
 
 /// `16.0 GT/s PCIe`, `8 GT/s`; `Unknown` of a virtual function.
@@ -200,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_machine_with_two_sockets_and_a_switch_below_each() {
-        let found = Hardware::parse(samples::HARDWARE);
+        let found = samples::hardware();
         assert_eq!(found.modules["mlx5_core"].running["srcversion"], found.modules["mlx5_core"].installed["srcversion"]);
         assert_eq!((found.gpus.len(), found.nvidia.as_deref()), (3, Some("535.216.03")));
         let nic = &found.nics["ens1f0np0"];
@@ -211,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_nearest_gpu_shares_the_switch_and_else_the_socket() {
-        let mut found = Hardware::parse(samples::HARDWARE);
+        let mut found = samples::hardware();
         let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
         assert_eq!((gpu.address.as_str(), nearness), ("0000:1b:00.0", Nearness::SharedSwitch));
         // The one on the switch belongs to a virtual machine now.
@@ -224,12 +222,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_virtual_function_does_not_know_is_none() {
-        let found = Hardware::parse(
-            "@nic eth1\npath pci0000:00/0000:00:05.0/net\nnuma_node -1\ncurrent_link_speed Unknown\ncurrent_link_width 0\n",
-        );
-        let nic = &found.nics["eth1"];
-        assert_eq!((nic.numa, nic.current, nic.address.as_str()), (None, PcieLink::default(), "0000:00:05.0"));
+    fn a_virtual_function_sits_where_its_nic_does_and_has_no_link_of_its_own() {
+        let mut found = parts::Hardware::default();
+        let nic =
+            Function { address: "0000:1a:00.0".into(), link_speed: ("16.0 GT/s PCIe".into(), "Unknown".into()), ..Function::default() };
+        let width = ("0".to_owned(), "16".to_owned());
+        let netdevs = (vec!["ens1".to_owned()], vec!["ens1v0".to_owned()]);
+        let (netdevs, virtual_netdevs) = netdevs;
+        let path = vec!["pci0000:17".to_owned(), "0000:1a:00.0".to_owned()];
+        found.functions = vec![Function { link_width: width, netdevs, virtual_netdevs, path, numa_node: "-1".into(), ..nic }];
+        let found = Hardware::default().with_parts(&found);
+        let (nic, virtual_one) = (&found.nics["ens1"], &found.nics["ens1v0"]);
+        assert_eq!((nic.numa, nic.current, nic.max.width), (None, PcieLink { speed_gts: Some(16.0), width: None }, Some(16)));
+        assert_eq!((virtual_one.current, virtual_one.max, &virtual_one.path), (PcieLink::default(), PcieLink::default(), &nic.path));
     }
 
     #[test]
@@ -241,8 +246,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics(text in "(@module|@gpu|@nic|@routes|@driver|path|running|\\[\\{\"dev\":|[ -~\n]|é){0,60}") {
-            Hardware::parse(&text).nearest_gpu("a");
+        fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ -~\n]|é){0,60}") {
+            let found = Hardware::parse(&text);
+            prop_assert_eq!(found.nearest_gpu("a"), None);
         }
     }
 }

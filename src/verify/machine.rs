@@ -8,18 +8,15 @@ use super::run::{Findings, Run};
 use super::session::{Session, lost};
 use super::{gpus, pcie, routes, running};
 use crate::resource::probe::Probe;
+use crate::resource::{Read, hardware};
 
 /// The driver of Alibaba's elastic RDMA.
 pub(super) const ERDMA: &str = "erdma";
 
 /// Asks for it and judges it; what it said stays in the session.
 pub(super) async fn examine(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings) {
-    let probe = Probe::Hardware {
-        netdevs: session.host.rails.iter().map(|rail| rail.netdev.clone()).collect(),
-        modules: running::MODULES.iter().map(|name| (*name).to_owned()).collect(),
-    };
-    match session.ask(&probe).await {
-        Ok(said) => session.hardware = Hardware::parse(&said.out),
+    match asked(session).await {
+        Ok(found) => session.hardware = found,
         Err(reason) => {
             run.judged(findings, lost(&reason), &[session.name()], None, Check::RunningModules);
             return;
@@ -38,9 +35,16 @@ pub(super) async fn examine(run: &Run<'_>, session: &mut Session<'_>, findings: 
     }
     for rail in &session.host.rails {
         // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by itself.
-        let Some(nic) = session.hardware.nics.get(&rail.netdev).filter(|nic| !nic.address.is_empty()) else { continue };
+        let Some(nic) = session.hardware.nics.get(&rail.netdev) else { continue };
         let port = session.facts.port_of(&rail.netdev).filter(|port| !port.in_software);
         let judgement = pcie::judge_nic(nic, port.and_then(rate_gbps));
         run.judged(findings, judgement, &name, Some(rail.rail), Check::PcieLink);
     }
+}
+
+async fn asked(session: &Session<'_>) -> Result<Hardware, String> {
+    let probe = Probe::Machine { modules: running::MODULES.iter().map(|name| (*name).to_owned()).collect() };
+    let said = session.ask(&probe).await?;
+    let answers = session.prober.reader().read(&[Read::Hardware]).await.map_err(|error| error.to_string())?;
+    Ok(Hardware::parse(&said.out).with_parts(&hardware::hardware(&answers)?))
 }

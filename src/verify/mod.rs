@@ -16,7 +16,6 @@ pub mod least;
 pub mod link;
 mod machine;
 pub mod marks;
-pub mod memlock;
 pub mod module_check;
 mod pair;
 pub mod path_mtu;

@@ -28,8 +28,6 @@ pub struct FabricFacts {
     pub gid: GidKind,
     /// The marks; `None` where the fabric has no lossless class.
     pub marks: Option<Marks>,
-    /// What `ulimit -l` must say in a fresh login: `unlimited`, or a number of KiB. `None`: not judged.
-    pub memlock: Option<String>,
 }
 
 /// What a pair must deliver; without a value a check only reports.

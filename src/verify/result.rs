@@ -48,8 +48,6 @@ pub enum Check {
     PathMtu,
     /// RoCE packets arrive with the DSCP of the lossless class.
     Marks,
-    /// A fresh login may lock memory.
-    Memlock,
     /// RDMA traffic from a host to itself.
     Loopback,
     /// `ib_write_bw`.
@@ -78,7 +76,6 @@ impl Check {
             Check::LiveTraffic => "erdma traffic".to_owned(),
             Check::PathMtu => "path mtu".to_owned(),
             Check::Marks => "dscp".to_owned(),
-            Check::Memlock => "memlock".to_owned(),
             Check::Loopback => "loopback".to_owned(),
             Check::RunningModules => "running".to_owned(),
             Check::Gpus => "gpus".to_owned(),

@@ -7,7 +7,7 @@ use super::request::{VerifyHost, VerifyRequest};
 use super::result::{Check, CheckResult, FORMAT_VERSION, Judgement, Measurement, VerifyReport};
 use super::session::{Session, ask, lost};
 use super::together::together;
-use super::{counters, gid, link, machine, memlock, module_check, schedule};
+use super::{counters, gid, link, machine, module_check, schedule};
 use crate::resource::probe::{CounterPort, Probe};
 use crate::transport::{BoxFuture, Connector, Prober};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,14 +147,6 @@ fn judge_rails(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings
 
 async fn judge_login(run: &Run<'_>, session: &Session<'_>, findings: &mut Findings) {
     let name = [session.name()];
-    if let Some(wanted) = &run.request.fabric.memlock {
-        let judgement = match session.ask(&Probe::LoginMemlock).await {
-            _ if session.host.access.local => Judgement::not_applicable("this machine itself: there is no login to judge"),
-            Ok(said) => memlock::judge(said.code, &said.out, wanted),
-            Err(reason) => lost(&reason),
-        };
-        run.judged(findings, judgement, &name, None, Check::Memlock);
-    }
     for check in &session.host.checks {
         let judgement = match session.ask(&Probe::ModuleCheck { script: check.run.clone() }).await {
             Ok(said) => module_check::judge(check, said.code, &said.out, &said.err),

@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn what_runs_is_installed_by_whatever_mark_there_is() {
-        let judged = judged(samples::HARDWARE);
+        let judged = judged(samples::MACHINE);
         assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Passed, "ib_core, mlx5_core, nvidia"));
     }
 
     #[test]
     fn an_update_without_a_reboot_is_told() {
-        let text = samples::HARDWARE.replace("installed version 535.216.03", "installed version 535.230.02");
+        let text = samples::MACHINE.replace("installed version 535.216.03", "installed version 535.230.02");
         let judged = judged(&text.replace("installed build-id 0011", "installed build-id another"));
         assert_eq!((judged.verdict, judged.code), (Verdict::Warning, Some("RW0816")));
         assert_eq!(

@@ -1,6 +1,9 @@
 //! Raw output of real programs (version in the file's name), taken on two machines with Soft-RoCE below a make-believe
 //! ConnectX-6, for the data cases of the checks.
 
+use super::hardware::Hardware;
+use crate::resource::{Answer, AnswerStatus, Answers, Read};
+
 /// The `rails` probe of a sound host: perftest 6.06, iproute2 6.1.
 pub const RAILS: &str = include_str!("samples/rails-linux-6.1.txt");
 /// Its netdev set down.
@@ -29,8 +32,27 @@ pub const WRONG_TEST: &str = include_str!("samples/ib_read_lat-6.06-other-test.t
 pub const WRONG_GID: &str = include_str!("samples/ib_write_bw-6.06-wrong-gid.txt");
 /// `--use_cuda_bus_id` to a build without CUDA: its standard error.
 pub const WITHOUT_CUDA: &str = include_str!("samples/ib_write_bw-6.06-without-cuda.txt");
-/// The `hardware` probe of a machine that we do not have, made up by what sysfs says of such devices.
+/// The answer to `Read::Hardware` of a machine that we do not have, made up by what sysfs says of such devices.
 pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.txt");
+/// The `machine` probe of the same machine.
+pub const MACHINE: &str = include_str!("samples/machine-made-up.txt");
+
+/// What a host with such an answer to `Read::Hardware` is made of.
+pub fn parts(answer: &str) -> crate::resource::hardware::Hardware {
+    crate::resource::hardware::hardware(&answered(answer)).unwrap()
+}
+
+/// The answers of such a host.
+pub fn answered(answer: &str) -> Answers {
+    let mut answers = Answers::default();
+    answers.insert(Read::Hardware.key(), Answer { status: AnswerStatus::Exit(0), out: answer.to_owned() });
+    answers
+}
+
+/// That machine, as `verify` sees it.
+pub fn hardware() -> Hardware {
+    Hardware::parse(MACHINE).with_parts(&parts(HARDWARE))
+}
 /// Traffic marked with tos 106, nftables 1.0.6.
 pub const MARKS_26: &str = include_str!("samples/nft-1.0.6-marks-26.txt");
 /// Traffic without a mark.

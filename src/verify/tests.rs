@@ -19,7 +19,6 @@ enum Broken {
     WrongMtu,
     NoAddress,
     NoMarks,
-    LittleMemlock,
     NoPerftest,
     NoCuda,
     Hung,
@@ -61,8 +60,9 @@ impl Connector for Fabric {
 }
 
 impl HostLink for Host {
-    fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
-        unreachable!("verify probes")
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        assert_eq!(reads, [Read::Hardware]);
+        Box::pin(async { Ok(samples::answered(samples::HARDWARE)) })
     }
     fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
         unreachable!("verify changes nothing")
@@ -93,7 +93,6 @@ impl Host {
             }
             Probe::PathMtu { .. } if is(Broken::WrongMtu) => said(1, samples::PING_LOCAL_LIMIT),
             Probe::PathMtu { .. } => said(0, samples::PING),
-            Probe::LoginMemlock => said(0, if is(Broken::LittleMemlock) { "64\n" } else { "unlimited\n" }),
             Probe::ModuleCheck { .. } => said(0, "fine\n"),
             Probe::ServeTraffic { .. } | Probe::SendTraffic { .. } if is(Broken::NoPerftest) => said(127, "@missing ib_write_bw\n"),
             Probe::ServeTraffic { end, .. } if is(Broken::NoCuda) && end.gpu.is_some() => said(3, samples::WITHOUT_CUDA),
@@ -114,7 +113,7 @@ impl Host {
             // The mark is the sender's: n2 counts what n1 sent.
             Probe::ReadMarks { .. } => said(0, if is(Broken::NoMarks) { samples::MARKS_0 } else { samples::MARKS_26 }),
             Probe::Counters { .. } => said(0, samples::COUNTERS),
-            Probe::Hardware { .. } => said(0, samples::HARDWARE),
+            Probe::Machine { .. } => said(0, samples::MACHINE),
             Probe::LiveTraffic { .. } => said(0, samples::EADM),
         }
     }
@@ -161,7 +160,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
     };
     VerifyRequest {
         inventory: "inventories/lab".into(),
-        fabric: FabricFacts { gid: GidKind::RoceV2, marks: Some(Marks { dscp: 26, priority: 3 }), memlock: Some("unlimited".into()) },
+        fabric: FabricFacts { gid: GidKind::RoceV2, marks: Some(Marks { dscp: 26, priority: 3 }) },
         expectations: Expectations {
             write_bandwidth_gbps: Some(0.1),
             gpu_bandwidth_gbps: None,
@@ -224,7 +223,7 @@ async fn sound_hosts_pass_and_fill_the_matrix() {
 async fn one_host_is_proven_by_itself() {
     let report = run(1, &[]).await;
     let checks: Vec<String> = report.results.iter().map(|r| r.check.word()).collect();
-    assert_eq!(checks, ["running", "pcie link", "netdev", "rdma link", "gid", "memlock", "loopback", "counters"]);
+    assert_eq!(checks, ["running", "pcie link", "netdev", "rdma link", "gid", "loopback", "counters"]);
     assert_eq!(report.verdict(), Verdict::Passed);
 }
 
@@ -236,7 +235,6 @@ async fn each_broken_host_fails_its_own_check() {
         (Broken::WrongMtu, &["Failed n2: netdev RW0803", "Failed n2->n1: path mtu RW0806"]),
         (Broken::NoAddress, &["Failed n2: gid RW0805"]),
         (Broken::NoMarks, &["Failed n1->n2: dscp RW0807"]),
-        (Broken::LittleMemlock, &["Failed n2: memlock RW0808"]),
         (
             Broken::NoPerftest,
             &[
@@ -306,8 +304,8 @@ async fn a_gate_stops_at_what_failed_and_at_what_is_not_proven() {
     assert!(canary.passed && canary.report.matrix.is_empty() && canary.reason.is_none());
     let next = gate(&open(&[]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
     assert_eq!((next.passed, next.report.matrix.len()), (true, 2));
-    let failed = gate(&open(&[(2, Broken::LittleMemlock)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
-    assert_eq!(failed.reason.as_deref(), Some("memlock on n2 failed: 64 KiB"));
+    let failed = gate(&open(&[(2, Broken::NoAddress)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
+    assert_eq!(failed.reason.as_deref(), Some("gid on n2 failed: rocep193s0 has no GID for 192.168.77.2: the address is not on ens1f0np0"));
     let unknown = gate(&open(&[(2, Broken::Unreachable)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
     assert!(!unknown.passed && unknown.reason.unwrap().starts_with("connection on n2 is unknown: n2 is not reachable"));
 }

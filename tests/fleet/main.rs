@@ -8,6 +8,7 @@ mod guards;
 mod hostile;
 mod laws;
 mod names;
+mod platform;
 mod power_cycles;
 mod rollout;
 mod room;

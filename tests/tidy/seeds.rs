@@ -96,7 +96,6 @@ fn every_line_of_the_seeds_is_covered_or_open() {
         Check::Gid,
         Check::PathMtu,
         Check::Marks,
-        Check::Memlock,
         Check::Loopback,
         Check::Bandwidth,
         Check::Latency,

@@ -186,7 +186,7 @@ async fn a_probe_of_the_login_runs_in_the_login_itself() {
     let link = open(&access).await.unwrap();
     let probe = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
     assert_eq!(link.probe(&probe("cat; echo fine; exit 3")).await.unwrap(), ended(3, "fine\n", ""));
-    assert_eq!(link.probe(&Probe::LoginMemlock).await.unwrap(), ended(0, &memlock(), ""), "the login's own limit, not a unit's");
+    assert_eq!(link.probe(&probe("ulimit -l")).await.unwrap(), ended(0, &memlock(), ""), "the login's own limit, not a unit's");
 }
 
 #[tokio::test]

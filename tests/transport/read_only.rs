@@ -87,6 +87,8 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::NetdevName { device: text("0000:00:00.0"), name: text("rail0") },
         Read::LinkQos { netdev: text("lo") },
         Read::Hardware,
+        Read::Platform,
+        Read::VirtualFunctions { netdev: text("lo") },
         Read::CageModules,
         Read::RdmaLinks,
         Read::Configfs { path: text("rdma_cm") },

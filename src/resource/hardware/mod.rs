@@ -1,19 +1,19 @@
 //! `Read::Hardware`: what a host is made of. Nobody wishes for any of it; hosts of one class are compared by it, and what
 //! only the machine's setup program can change is known from it.
 
+pub mod platform;
 pub mod script;
 
 use super::sections::{self, Section};
 use super::{Answers, Read};
+pub use platform::{Iommu, Platform};
 use std::collections::BTreeMap;
 
 /// The parts of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hardware {
-    /// Vendor and product of the machine, as its DMI tables say them.
-    pub machine: String,
-    /// Vendor, version and date of the BIOS.
-    pub bios: String,
+    /// Which machine it is.
+    pub platform: Platform,
     /// The processor's model.
     pub processor: String,
     /// The revision of its microcode.
@@ -26,8 +26,6 @@ pub struct Hardware {
     pub numa_nodes: String,
     /// Bytes of memory, by the blocks that the kernel manages; what it keeps for itself is in it.
     pub memory_bytes: Option<u64>,
-    /// What is known of the unit that translates the addresses of devices.
-    pub iommu: Iommu,
     /// The version of NVIDIA's driver that runs.
     pub nvidia_driver: String,
     /// Network controllers, display controllers and NVSwitches, in the order of their addresses; no virtual functions.
@@ -36,21 +34,6 @@ pub struct Hardware {
     pub rdma: Vec<RdmaHardware>,
     /// GPUs as NVIDIA's driver tells them.
     pub gpus: Vec<Gpu>,
-}
-
-/// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the kernel of one in an ACPI
-/// table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux, Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Iommu {
-    /// Nothing tells it.
-    #[default]
-    Unknown,
-    /// No ACPI table for one: the setup program has it switched off, or the machine has none.
-    NoTable,
-    /// The table is there, and the kernel does not use it.
-    Unused,
-    /// The kernel keeps groups of devices by it.
-    Used,
 }
 
 /// A PCI function.
@@ -62,6 +45,10 @@ pub struct Function {
     pub sort: Sort,
     /// Vendor and device: `15b3:101b`.
     pub id: String,
+    /// Where it sits, from the host bridge down: `pci0000:c0`, `0000:c0:01.1`, `0000:c1:00.0`.
+    pub path: Vec<String>,
+    /// Its NUMA node; -1 where the machine has none.
+    pub numa_node: String,
     /// The driver that is bound.
     pub driver: String,
     /// Current and greatest speed of its link, as sysfs words them: `16.0 GT/s PCIe`.
@@ -72,6 +59,8 @@ pub struct Function {
     pub most_virtual_functions: String,
     /// Its netdevs.
     pub netdevs: Vec<String>,
+    /// The netdevs of its virtual functions.
+    pub virtual_netdevs: Vec<String>,
 }
 
 /// What a PCI function is, by its class code.
@@ -95,8 +84,6 @@ pub struct RdmaHardware {
     pub firmware: String,
     /// The board's identifier, which NVIDIA calls PSID.
     pub board: String,
-    /// The adapter's type: `MT4123`.
-    pub adapter: String,
     /// Its ports.
     pub ports: Vec<Port>,
 }
@@ -139,13 +126,12 @@ pub fn hardware(answers: &Answers) -> Result<Hardware, String> {
     let mut out = Hardware::default();
     for section in complete(answers, &Read::Hardware)? {
         match (section.word, out.rdma.last_mut()) {
-            ("platform", _) => platform(&section, &mut out),
+            ("platform", _) => of_machine(&section, &mut out),
             ("pci", _) => out.functions.push(function(&section)),
             ("rdma", _) => out.rdma.push(RdmaHardware {
                 name: section.rest.to_owned(),
                 firmware: text(&section, "fw_ver"),
                 board: text(&section, "board_id"),
-                adapter: text(&section, "hca_type"),
                 ports: Vec::new(),
             }),
             ("port", Some(device)) => device.ports.push(Port {
@@ -194,26 +180,18 @@ fn all(section: &Section<'_>, key: &str) -> Vec<String> {
     pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-fn platform(section: &Section<'_>, out: &mut Hardware) {
-    let of = |keys: &[&str]| keys.iter().map(|key| text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
-    out.machine = of(&["sys_vendor", "product_name"]);
-    out.bios = of(&["bios_vendor", "bios_version", "bios_date"]);
-    out.processor = of(&["processor"]);
-    out.microcode = of(&["microcode"]);
-    out.processors_online = of(&["processors_online"]);
-    out.smt = of(&["smt"]);
-    out.numa_nodes = of(&["numa_nodes"]);
-    out.nvidia_driver = of(&["nvidia_driver"]);
+fn of_machine(section: &Section<'_>, out: &mut Hardware) {
+    let of = |key: &str| text(section, key);
+    out.platform = Platform::of(section);
+    out.processor = of("processor");
+    out.microcode = of("microcode");
+    out.processors_online = of("processors_online");
+    out.smt = of("smt");
+    out.numa_nodes = of("numa_nodes");
+    out.nvidia_driver = of("nvidia_driver");
     // hexadecimal without a prefix (Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst)
     let block = u64::from_str_radix(&text(section, "memory_block_bytes"), 16).ok();
     out.memory_bytes = block.zip(text(section, "memory_blocks").parse().ok()).and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
-    let has = |key: &str| section.value(key).is_some();
-    out.iommu = match (has("iommu_groups"), has("iommu_table"), has("acpi") && has("iommu_known")) {
-        (true, ..) => Iommu::Used,
-        (false, true, _) => Iommu::Unused,
-        (false, false, true) => Iommu::NoTable,
-        (false, false, false) => Iommu::Unknown,
-    };
 }
 
 fn function(section: &Section<'_>) -> Function {
@@ -227,11 +205,14 @@ fn function(section: &Section<'_>) -> Function {
             _ => Sort::NvSwitch,
         },
         id: format!("{}:{}", bare("vendor"), bare("device")),
+        path: text(section, "path").split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        numa_node: text(section, "numa_node"),
         driver: text(section, "driver"),
         link_speed: (text(section, "current_link_speed"), text(section, "max_link_speed")),
         link_width: (text(section, "current_link_width"), text(section, "max_link_width")),
         most_virtual_functions: text(section, "sriov_totalvfs"),
         netdevs: all(section, "netdev"),
+        virtual_netdevs: all(section, "virtual"),
     }
 }
 

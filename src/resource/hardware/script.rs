@@ -5,21 +5,31 @@ use crate::resource::sections::SHELL;
 /// How many GIDs of a port are looked at: new ones take the lowest free slot, and a ConnectX has 255 of them a port.
 const GIDS: u32 = 16;
 
-/// One section for the platform, one for each PCI function of a class that a fabric rests on, each RDMA port, and for the
-/// GPUs as their driver tells them. `say KEY FILE` sends the first line of a file.
-pub fn read_script() -> String {
-    format!(
-        r#"say() {{ v=; {{ read -r v <"$R$2"; }} 2>/dev/null; [ -z "$v" ] || printf '|%s=%s\n' "$1" "$v"; }}
+/// Which machine it is, and what its setup program offers: the beginning of the section `platform`. `say KEY FILE` sends the
+/// first line of a file.
+const PLATFORM: &str = r#"say() { v=; { read -r v <"$R$2"; } 2>/dev/null; [ -z "$v" ] || printf '|%s=%s\n' "$1" "$v"; }
 printf '\n== platform\n'
 for a in sys_vendor product_name bios_vendor bios_version bios_date; do say "$a" "/sys/class/dmi/id/$a"; done
-sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null
-say processors_online /sys/devices/system/cpu/online; say smt /sys/devices/system/cpu/smt/control; say numa_nodes /sys/devices/system/node/online
-say memory_block_bytes /sys/devices/system/memory/block_size_bytes
-set -- "$R"/sys/devices/system/memory/memory[0-9]*; [ -d "$1" ] && printf '|memory_blocks=%s\n' $#
+sed -n '/^$/q; s/^vendor_id[[:space:]]*: */|processor_vendor=/p' "$R/proc/cpuinfo" 2>/dev/null
 [ -d "$R/sys/firmware/acpi/tables" ] && echo '|acpi=1'
 for t in DMAR IVRS IORT; do [ -e "$R/sys/firmware/acpi/tables/$t" ] && printf '|iommu_table=%s\n' "$t"; done
 [ -d "$R/sys/kernel/iommu_groups" ] && echo '|iommu_known=1'
 [ -d "$R/sys/kernel/iommu_groups/0" ] && echo '|iommu_groups=1'
+"#;
+
+/// The platform alone.
+pub fn platform_script() -> String {
+    format!("{PLATFORM}echo; echo '== end'\n")
+}
+
+/// One section for the platform, one for each PCI function of a class that a fabric rests on, each RDMA port, and for the
+/// GPUs as their driver tells them.
+pub fn read_script() -> String {
+    format!(
+        r#"{PLATFORM}sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null
+say processors_online /sys/devices/system/cpu/online; say smt /sys/devices/system/cpu/smt/control; say numa_nodes /sys/devices/system/node/online
+say memory_block_bytes /sys/devices/system/memory/block_size_bytes
+set -- "$R"/sys/devices/system/memory/memory[0-9]*; [ -d "$1" ] && printf '|memory_blocks=%s\n' $#
 say nvidia_driver /sys/module/nvidia/version
 for f in "$R"/sys/bus/pci/devices/*; do
 c=; {{ read -r c <"$f/class"; }} 2>/dev/null || continue
@@ -29,13 +39,15 @@ case $c$w in 0x02*|0x03*|0x0680*0x10de) ;; *) continue ;; esac
 a=${{f##*/}}; d=/sys/bus/pci/devices/$a
 printf '\n== pci %s\n|class=%s\n|vendor=%s\n' "$a" "$c" "$w"
 for k in device numa_node current_link_speed current_link_width max_link_speed max_link_width sriov_totalvfs; do say "$k" "$d/$k"; done
+p=$(cd -P "$f" 2>/dev/null && pwd -P); case $p in */sys/devices/*) printf '|path=%s\n' "${{p#*/sys/devices/}}" ;; esac
 p=$(cd -P "$f/driver" 2>/dev/null && pwd -P) && printf '|driver=%s\n' "${{p##*/}}"
-for n in "$f"/net/*; do [ -d "$n" ] && printf '|netdev=%s\n' "${{n##*/}}"; done
+for n in "$f"/net/* "$f"/virtio*/net/*; do [ -d "$n" ] && printf '|netdev=%s\n' "${{n##*/}}"; done
+for n in "$f"/virtfn*/net/*; do [ -d "$n" ] && printf '|virtual=%s\n' "${{n##*/}}"; done
 done
 for d in "$R"/sys/class/infiniband/*; do [ -d "$d/ports" ] || continue
 n=/sys/class/infiniband/${{d##*/}}
 printf '\n== rdma %s\n' "${{d##*/}}"
-for k in fw_ver board_id hca_type; do say "$k" "$n/$k"; done
+for k in fw_ver board_id; do say "$k" "$n/$k"; done
 for q in "$d"/ports/*; do [ -d "$q" ] || continue
 p=$n/ports/${{q##*/}}
 printf '\n== port %s\n' "${{q##*/}}"

@@ -78,9 +78,9 @@ fn every_shell_reads_the_same_parts() {
             continue;
         }
         let found = read(shell, folder.path());
-        assert_eq!(found.machine, "NVIDIA DGXA100 920-23687-2530-000", "{shell:?}");
+        assert_eq!(found.platform.machine, "NVIDIA DGXA100 920-23687-2530-000", "{shell:?}");
         assert_eq!((found.processor.as_str(), found.microcode.as_str()), ("AMD EPYC 7742 64-Core Processor", "0x830107b"));
-        assert_eq!((found.memory_bytes, found.iommu), (Some(4 << 30), Iommu::Used));
+        assert_eq!((found.memory_bytes, found.platform.iommu), (Some(4 << 30), Iommu::Used));
         let functions: Vec<_> = found.functions.iter().map(|f| (f.sort, f.id.as_str(), f.link_width.0.as_str())).collect();
         assert_eq!(functions, [(Sort::Gpu, "10de:20b2", ""), (Sort::Nic, "15b3:101b", "16")]);
         assert_eq!(found.functions[1].netdevs, ["ens1f0np0"]);
@@ -91,11 +91,36 @@ fn every_shell_reads_the_same_parts() {
 }
 
 #[test]
+fn where_a_function_sits_and_whose_netdevs_are_below_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let nic = "sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0";
+    for file in ["net/ens1f0np0/mtu", "virtfn0/net/ens1f0v0/mtu", "virtfn1/net/ens1f0v1/mtu"] {
+        write(folder.path(), &[(&format!("{nic}/{file}"), "9000\n")]);
+    }
+    write(folder.path(), &[(&format!("{nic}/class"), "0x020000\n"), (&format!("{nic}/numa_node"), "1\n")]);
+    let virtio = "sys/devices/pci0000:00/0000:00:03.0";
+    write(folder.path(), &[(&format!("{virtio}/class"), "0x020000\n"), (&format!("{virtio}/virtio0/net/eth0/mtu"), "1500\n")]);
+    let bus = folder.path().join("sys/bus/pci/devices");
+    fs::create_dir_all(&bus).unwrap();
+    for place in [nic, virtio] {
+        std::os::unix::fs::symlink(format!("../../../../{place}"), bus.join(place.rsplit('/').next().unwrap())).unwrap();
+    }
+    let found = read(&["sh"], folder.path());
+    let seen: Vec<_> = found.functions.iter().map(|f| (f.path.join(" "), f.netdevs.join(" "), f.virtual_netdevs.join(" "))).collect();
+    let told = |path: &str, netdevs: &str, virtual_netdevs: &str| (path.to_owned(), netdevs.to_owned(), virtual_netdevs.to_owned());
+    assert_eq!(
+        seen,
+        [told("pci0000:00 0000:00:03.0", "eth0", ""), told("pci0000:c0 0000:c0:01.1 0000:c1:00.0", "ens1f0np0", "ens1f0v0 ens1f0v1")]
+    );
+    assert_eq!(found.functions[1].numa_node, "1");
+}
+
+#[test]
 fn the_bios_that_offers_no_iommu_is_told_from_a_kernel_that_does_not_use_it() {
     let iommu = |files: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), files);
-        read(&["sh"], folder.path()).iommu
+        read(&["sh"], folder.path()).platform.iommu
     };
     let (acpi, known) = (("sys/firmware/acpi/tables/FACP", ""), ("sys/kernel/iommu_groups/.keep", ""));
     assert_eq!(iommu(&[]), Iommu::Unknown);

@@ -94,6 +94,8 @@ pub struct Host {
     pub fence: u64,
     /// Seconds since the last sign of life of its lock, by what it says.
     pub lock_age_s: i64,
+    /// Its setup program has the IOMMU switched on.
+    pub offers_iommu: bool,
     /// What came with the latest sign of life.
     pub beat: Option<String>,
     /// The latest guard.
@@ -127,6 +129,7 @@ impl Host {
             names: Names::default(),
             firmware: Firmware::default(),
             pci: Pci::default(),
+            offers_iommu: true,
             probes: BTreeMap::new(),
             commands: BTreeMap::new(),
             ssh_netdev: None,
@@ -205,10 +208,19 @@ impl Host {
             Read::PciBridges => self.pci.read_bridges(),
             Read::Interrupts { netdev } => self.pci.read_interrupts(netdev),
             Read::Hardware | Read::CageModules => (0, String::new()),
+            Read::Platform => (0, self.platform()),
+            Read::VirtualFunctions { .. } => (1, String::new()),
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
         }
+    }
+
+    fn platform(&self) -> String {
+        let table = if self.offers_iommu { "|iommu_table=DMAR\n" } else { "" };
+        format!(
+            "\n== platform\n|sys_vendor=Simulated\n|product_name=Server\n|processor_vendor=GenuineIntel\n|acpi=1\n{table}|iommu_known=1\n\n== end\n"
+        )
     }
 
     fn identity(&self) -> String {

@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 60] = [
+const PIECES: [&str; 68] = [
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -109,7 +109,24 @@ const PIECES: [&str; 60] = [
     "|/etc/udev/rules.d/7.rules:NAME=\"",
     "\n== link-file /x",
     "|Name=",
+    "\n== platform",
+    "|sys_vendor=\u{1b}[2J",
+    "|acpi=1",
+    "|iommu_known=1",
+    "\n== functions",
+    "|total=8",
+    "|bar=0x0 0xffffffffffffffff 0x0",
+    "\n== end",
 ];
+
+/// What a setup program offers.
+fn feature(name: &str) -> Value {
+    let mut body = json!({ "feature": name, "effect": "it is slow", "advice": [{ "says": "Switch it on", "source": "a page" }] });
+    if name != "iommu" {
+        body["netdev"] = "eth1".into();
+    }
+    body
+}
 
 /// A wish of every kind.
 pub fn bodies() -> Vec<(&'static str, Value)> {
@@ -135,6 +152,8 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("pci_setting", json!({ "netdev": "eth1", "max_read_request": 4096 })),
         ("pci_setting", json!({ "netdevs": ["eth1"], "acs": "off" })),
         ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
+        ("platform_feature", feature("iommu")),
+        ("platform_feature", feature("virtual_functions")),
         ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),
         ("command", json!({ "name": "x", "run": "x", "read": { "probe": "y", "expect": "1" } })),
     ]
@@ -227,6 +246,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
         Read::PciDevice { device: own() },
         Read::Interrupts { netdev: own() },
+        Read::VirtualFunctions { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
     ]

@@ -1,0 +1,58 @@
+//! `Read::Platform`: which machine a host is, and what its setup program offers the kernel.
+
+use super::{complete, text};
+use crate::resource::sections::Section;
+use crate::resource::{Answers, Read};
+
+/// A machine as it tells of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// Vendor and product of the machine, as its DMI tables say them.
+    pub machine: String,
+    /// Vendor, version and date of the BIOS.
+    pub bios: String,
+    /// Who made the processors: `GenuineIntel`, `AuthenticAMD`; empty where the kernel does not say it.
+    pub processor_vendor: String,
+    /// What is known of the unit that translates the addresses of devices.
+    pub iommu: Iommu,
+}
+
+/// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the kernel of one in an ACPI
+/// table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux, Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Iommu {
+    /// Nothing tells it.
+    #[default]
+    Unknown,
+    /// No ACPI table for one: the setup program has it switched off, or the machine has none.
+    NoTable,
+    /// The table is there, and the kernel does not use it.
+    Unused,
+    /// The kernel keeps groups of devices by it.
+    Used,
+}
+
+/// Decodes the answer to `Read::Platform`; the error is a reason that fits after "unknown:".
+pub fn platform(answers: &Answers) -> Result<Platform, String> {
+    let sections = complete(answers, &Read::Platform)?;
+    Ok(sections.iter().find(|section| section.word == "platform").map(Platform::of).unwrap_or_default())
+}
+
+impl Platform {
+    /// Of the section `platform`, of either read.
+    pub(super) fn of(section: &Section<'_>) -> Platform {
+        let of = |keys: &[&str]| keys.iter().map(|key| text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+        let has = |key: &str| section.value(key).is_some();
+        Platform {
+            machine: of(&["sys_vendor", "product_name"]),
+            bios: of(&["bios_vendor", "bios_version", "bios_date"]),
+            processor_vendor: of(&["processor_vendor"]),
+            iommu: match (has("iommu_groups"), has("iommu_table"), has("acpi") && has("iommu_known")) {
+                (true, ..) => Iommu::Used,
+                (false, true, _) => Iommu::Unused,
+                (false, false, true) => Iommu::NoTable,
+                (false, false, false) => Iommu::Unknown,
+            },
+        }
+    }
+}
