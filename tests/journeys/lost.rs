@@ -1,11 +1,12 @@
 //! What a NIC keeps only until its driver is loaded anew: found to be lost, and brought back by the unit at the next boot. On a
 //! fixture host; the NIC's tools are stand-ins.
 
-use crate::fixture::Fixture;
 use crate::fixture::models::MODELS;
+use crate::fixture::{Fixture, repository};
 use crate::machine::scrub;
 use crate::server::Server;
 use crate::support::Place;
+use std::path::PathBuf;
 
 const SPEC: &str = "cluster: lost
 ssh: { user: root, host_keys: known_hosts, identities: [id] }
@@ -28,8 +29,9 @@ struct Story {
 }
 
 impl Story {
-    fn start(story: &str) -> Option<Story> {
-        let fixture = Fixture::start(story, &MODELS[0])?;
+    fn start(story: &str, besides: &[(PathBuf, &str)], prepare: &str) -> Option<Story> {
+        let fixture = Fixture::start_with(story, &MODELS[0], besides)?;
+        fixture.0.must(prepare);
         let server = fixture.serve(&[])?;
         let place = Place::new();
         place.write("inv/cluster.yaml", SPEC.replace("PORT", &server.port.to_string()));
@@ -50,7 +52,7 @@ impl Story {
 
 #[test]
 fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
-    let Some(story) = Story::start("lost class") else { return };
+    let Some(mut story) = Story::start("lost class", &[], "") else { return };
     let applied = story.run(&["apply", "inv", "--yes"]);
     assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
     let lossless = "\"prio_pfc\":[false,false,false,true,false,false,false,false]";
@@ -67,8 +69,29 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
     let mended = story.run(&["apply", "inv", "--yes"]);
     assert!(mended.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless), "{mended}");
 
-    story.fixture.reboot();
+    story.fixture.reboot(&mut story.server);
     assert!(story.pfc().contains(lossless), "the unit did not bring it back: {}", story.pfc());
+    let whole = story.run(&["drift", "inv"]);
+    assert!(whole.ends_with("--- exit 0 ---\n"), "{whole}");
+}
+
+/// As on Ubuntu 20.04 with MLNX_OFED: its iproute2 has no dcb, and the NIC's own tool stands in.
+#[test]
+fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
+    let besides = [(repository("tests/stand-ins/mlnx_qos"), "usr/bin/mlnx_qos")];
+    let without_dcb = "mkdir -p /usr/lib/stand-ins && mv /usr/sbin/dcb /usr/lib/stand-ins/";
+    let Some(mut story) = Story::start("lost class of mlnx_qos", &besides, without_dcb) else { return };
+    let enabled = |story: &Story| story.fixture.0.must("mlnx_qos -i ens0f0np0").contains("enabled     0   0   0   1   0   0   0   0");
+    assert!(!enabled(&story));
+    let applied = story.run(&["apply", "inv", "--yes"]);
+    assert!(applied.ends_with("--- exit 0 ---\n") && enabled(&story), "{applied}");
+
+    story.fixture.0.must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
+    let lost = story.run(&["drift", "inv"]);
+    assert!(lost.contains("pfc, running: found none") && lost.ends_with("--- exit 2 ---\n"), "{lost}");
+
+    story.fixture.reboot(&mut story.server);
+    assert!(enabled(&story), "the unit did not bring it back");
     let whole = story.run(&["drift", "inv"]);
     assert!(whole.ends_with("--- exit 0 ---\n"), "{whole}");
 }

@@ -3,6 +3,7 @@
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod chain;
 mod connections;
 mod documents;
 mod drift;
@@ -16,6 +17,9 @@ mod machine;
 mod moved;
 mod plans;
 mod read_only;
+#[path = "../kinds/repositories.rs"]
+#[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
+mod repositories;
 #[path = "../kinds/rig.rs"]
 #[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
 mod rig;

@@ -38,13 +38,15 @@ fn make() -> Repositories {
     Repositories { _folder: folder, deb, rpm, key, other_key }
 }
 
-fn gpg(home: &Path) -> Command {
+/// `gpg` with a home of its own.
+pub fn gpg(home: &Path) -> Command {
     let mut command = Command::new("gpg");
     command.env("GNUPGHOME", home).args(["--batch", "--quiet", "--yes"]);
     command
 }
 
-fn new_key(home: &Path, who: &str) -> String {
+/// A new key without a passphrase; its public half.
+pub fn new_key(home: &Path, who: &str) -> String {
     must(gpg(home).args(["--passphrase", "", "--quick-gen-key", who, "rsa2048", "sign", "never"]));
     must(gpg(home).args(["--armor", "--export", who]))
 }

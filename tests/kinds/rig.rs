@@ -85,8 +85,33 @@ fn build(include: &str) -> PathBuf {
 pub struct Host {
     holder: Child,
     pid: u32,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     root: PathBuf,
+    base: &'static Path,
+}
+
+/// The namespaces of a host, and the first process in them, with whose end all of them end.
+fn hold(base: &Path, folder: &Path) -> (Child, u32) {
+    let at = |name: &str| folder.join(name);
+    let script = format!(
+        "mount -t overlay overlay -o lowerdir={},upperdir={},workdir={} {root} && mount -t proc proc {root}/proc && echo ready && exec sleep infinity",
+        base.display(),
+        at("upper").display(),
+        at("work").display(),
+        root = at("root").display()
+    );
+    let mut holder = Command::new("unshare")
+        .args(["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.id())).unwrap();
+    let pid = children.split_whitespace().next().unwrap().parse().unwrap();
+    (holder, pid)
 }
 
 impl Host {
@@ -113,25 +138,22 @@ impl Host {
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             must(Command::new("cp").arg("-a").arg(from).arg(&to));
         }
-        let script = format!(
-            "mount -t overlay overlay -o lowerdir={},upperdir={},workdir={} {root} && mount -t proc proc {root}/proc && echo ready && exec sleep infinity",
-            base.display(),
-            at("upper").display(),
-            at("work").display(),
-            root = at("root").display()
-        );
-        let mut holder = Command::new("unshare")
-            .args(["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "sh", "-c", &script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.id())).unwrap();
-        let pid = children.split_whitespace().next().unwrap().parse().unwrap();
-        Some(Host { holder, pid, root: at("root"), _folder: folder })
+        let (holder, pid) = hold(base, folder.path());
+        Some(Host { holder, pid, root: at("root"), base, folder })
+    }
+
+    /// Takes the namespaces away with all that runs in them, and makes new ones on the same disk, on which these folders
+    /// take the place of what is there.
+    #[allow(dead_code, reason = "the journeys use it")]
+    pub fn restart(&mut self, replaced: &[(&Path, &str)]) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+        for (from, to) in replaced {
+            let to = self.folder.path().join("upper").join(to);
+            let _ = fs::remove_dir_all(&to);
+            must(Command::new("cp").arg("-a").arg(from).arg(&to));
+        }
+        (self.holder, self.pid) = hold(self.base, self.folder.path());
     }
 
     fn enter(&self) -> Command {

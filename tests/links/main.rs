@@ -111,6 +111,56 @@ fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
     assert_eq!(owner(&answers, "ens1"), Ok(Owner::Nobody { able: None, left: None }), "{}", answers.output(&read).unwrap().1);
 }
 
+#[test]
+fn a_profile_of_somebody_else_that_waits_is_named_and_not_fought() {
+    let Some(machine) = with_manager("a_profile_of_somebody_else_that_waits_is_named_and_not_fought", "networkmanager") else { return };
+    machine.sh("nmcli connection modify 'rail: 0' connection.autoconnect no && nmcli --wait 30 connection down 'rail: 0' >/dev/null");
+    let before = machine.sh(SHOT);
+    let wish = wish(&Link, json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] }));
+    let found = machine.assess(&Link, &wish);
+    let says = "/etc/NetworkManager/system-connections/rail: 0.nmconnection for ens1, which is not active";
+    assert!(found.actions.is_empty() && found.has_unknown(), "{:?}", found.actions);
+    assert!(differences(&found).to_string().contains(says), "{}", differences(&found));
+    assert_eq!(machine.sh(SHOT), before);
+    // what the sentence says to do is what helps
+    machine.sh("nmcli --wait 30 connection up 'rail: 0' >/dev/null");
+    machine.perform(&machine.assess(&Link, &wish).actions);
+    assert!(machine.assess(&Link, &wish).is_met(), "{}", differences(&machine.assess(&Link, &wish)));
+}
+
+/// No InfiniBand is here: the file of the netdev's hardware address has twenty bytes, as IP over InfiniBand has them (RFC 4391, section
+/// 9.1.1).
+#[test]
+fn network_manager_gets_no_connection_of_ours_for_infiniband() {
+    let Some(machine) = with_manager("network_manager_gets_no_connection_of_ours_for_infiniband", "networkmanager-idle") else { return };
+    let wish = wish(&Link, json!({ "netdev": "ens1", "mtu": 4092, "addresses": ["10.0.0.2/24"] }));
+    assert!(!machine.assess(&Link, &wish).actions.is_empty(), "an Ethernet netdev gets one");
+    let before = machine.sh(SHOT);
+    let address = format!("00:00:10:49{}", ":fe".repeat(16));
+    machine.sh(&format!("echo {address} >/tmp/address; mount --bind /tmp/address /sys/class/net/ens1/address"));
+    let found = machine.assess(&Link, &wish);
+    let refusal = found.refusal.clone().unwrap_or_default();
+    assert!(refusal.contains("nmcli connection add type infiniband ifname ens1 transport-mode MODE"), "{refusal} {}", differences(&found));
+    assert!(found.actions.is_empty(), "{:?}", found.actions);
+    assert_eq!(machine.sh(SHOT), before);
+}
+
+#[test]
+fn a_connection_of_ours_that_is_not_active_is_taken_back_too() {
+    let Some(machine) = with_manager("a_connection_of_ours_that_is_not_active_is_taken_back_too", "networkmanager-idle") else { return };
+    let before = machine.sh(SHOT);
+    let wish = wish(&Link, json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24"] }));
+    let fresh = machine.assess(&Link, &wish);
+    machine.perform(&fresh.actions);
+    assert!(machine.assess(&Link, &wish).is_met());
+    machine.sh("nmcli --wait 30 connection down railwright-ens1 >/dev/null");
+    let undo = || Link.undo(&wish, &fresh.before, &machine.read(&Link.reads(&wish)));
+    machine.perform(&undo().actions);
+    assert!(undo().is_met(), "{}", differences(&undo()));
+    assert_eq!(machine.sh("ls /etc/NetworkManager/system-connections; nmcli -t -f NAME connection show | grep -v '^lo$' || :"), "");
+    assert_eq!(machine.sh(SHOT), before);
+}
+
 /// The configuration of each manager, as it is and once it is about more than the old name.
 #[test]
 fn a_configuration_that_goes_by_a_name_is_told_from_one_that_follows() {

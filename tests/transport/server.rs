@@ -119,9 +119,25 @@ impl Server {
     pub fn restart(mut self) -> Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.listen_again();
+        self
+    }
+
+    /// As when the machine goes down: nobody listens, and sessions end.
+    #[allow(dead_code, reason = "the journeys use it")]
+    pub fn go_down(&mut self) {
+        let _ = self.child.kill();
+        let sessions = self.sessions();
+        let _ = self.child.wait();
+        for session in sessions {
+            let _ = Command::new("kill").args(["-9", &session.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
+    /// Listens again on the same port.
+    pub fn listen_again(&mut self) {
         self.child = listen(&sshd().unwrap(), self.folder.path());
         self.wait();
-        self
     }
 
     fn wait(&self) {

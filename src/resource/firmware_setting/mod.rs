@@ -148,7 +148,12 @@ fn planes(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribu
 fn absent(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &Wish, why: String, comes: bool) {
     assessment.attributes = wanted.iter().map(|(name, value)| (name.clone(), planes(value, &Reading::Absent, None))).collect();
     match comes {
-        true => assessment.wait_or_refuse(wish, &["set_firmware"], || why),
+        true => {
+            assessment.wait_or_refuse(wish, &["set_firmware"], || why);
+            // What it comes to will want the boot that others wait for too.
+            assessment.needs_reboot = assessment.known_after.is_some();
+            assessment.needs_power_cycle = assessment.needs_reboot && needs_power_cycle(wish);
+        }
         false => assessment.refusal = Some(why),
     }
 }

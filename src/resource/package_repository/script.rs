@@ -5,12 +5,13 @@ use crate::resource::action::PackageManager;
 use crate::resource::rights::Need;
 
 /// The beginning of the names below /var/lib/apt/lists: the URL without its scheme, as apt's URItoFileName makes it
-/// (apt-pkg/contrib/strutl.cc): some characters as `%xx`, every slash an underscore.
+/// (apt-pkg/contrib/strutl.cc): some characters as `%xx`, every slash an underscore. A suite that is a slash alone, as for NVIDIA's
+/// CUDA repositories, adds nothing to the URL (apt-pkg/deb/debmetaindex.cc, constructMetaIndexURI).
 fn apt_list_prefix(url: &str, suite: &str) -> String {
     let rest = url.split_once("://").map_or_else(|| url.split_once(':').map_or(url, |(_, rest)| rest), |(_, rest)| rest);
     let rest = rest.trim_end_matches('/');
     let place = match suite.trim_end_matches('/') {
-        flat if suite.ends_with('/') && (flat == "." || flat.is_empty()) => format!("{rest}/./"),
+        "" => format!("{rest}/"),
         flat if suite.ends_with('/') => format!("{rest}/{flat}/"),
         suite => format!("{rest}/dists/{suite}/"),
     };
@@ -56,7 +57,14 @@ pub fn read_script(manager: PackageManager, name: &str, url: &str, suite: &str) 
 /// Removes what was fetched, so that nothing of the repository stays behind.
 pub fn forget_script(manager: PackageManager, name: &str, url: &str, suite: &str) -> String {
     match manager {
-        PackageManager::Apt => format!("rm -f /var/lib/apt/lists/{}*\n", sh(&apt_list_prefix(url, suite))),
+        PackageManager::Apt => {
+            let prefix = sh(&apt_list_prefix(url, suite));
+            // a repository that is all of its URL may have others in folders below
+            let files: &[&str] =
+                if suite == "/" { &["InRelease", "Release", "Release.gpg", "Packages*", "Sources*", "Translation*"] } else { &["*"] };
+            let words: String = files.iter().map(|file| format!(" /var/lib/apt/lists/{prefix}{file}")).collect();
+            format!("rm -f{words}\n")
+        }
         PackageManager::Dnf => {
             let id = sh(&format!("railwright-{name}"));
             format!("rm -rf /var/cache/dnf/{id}-* /var/cache/dnf/{id}.solv /var/cache/dnf/{id}-*.solvx /var/cache/libdnf5/{id}-*\n")
@@ -76,6 +84,11 @@ mod tests {
             ("https://deb.nodesource.com/node_20.x/", "nodistro", "deb.nodesource.com_node%5f20.x_dists_nodistro_"),
             ("http://10.0.2.2:8000/deb", "./", "10.0.2.2:8000_deb_._"),
             ("file:/srv/deb", "stable", "_srv_deb_dists_stable_"),
+            (
+                "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2204/x86_64/",
+                "/",
+                "developer.download.nvidia.com_compute_cuda_repos_ubuntu2204_x86%5f64_",
+            ),
         ] {
             assert_eq!(apt_list_prefix(url, suite), prefix);
         }
