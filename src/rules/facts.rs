@@ -6,6 +6,7 @@ use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
     Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch, Tuning,
+    Verify,
 };
 use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
@@ -22,6 +23,8 @@ pub struct ClusterFacts {
     pub fabric: Fabric,
     /// How changes are rolled out.
     pub rollout: Rollout,
+    /// What the fabric must deliver.
+    pub verify: Verify,
     /// The switches.
     pub switches: Vec<Switch>,
     /// What jobs are run with.
@@ -213,6 +216,7 @@ pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
         cluster: spec.cluster.clone(),
         fabric: spec.fabric.clone(),
         rollout: spec.rollout.clone(),
+        verify: spec.verify.clone(),
         switches: spec.switches.clone(),
         jobs: job_facts(&spec.jobs, spec.fabric.lossless.as_ref(), catalog),
         fleet: FleetFacts {
