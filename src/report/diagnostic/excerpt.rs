@@ -8,11 +8,16 @@ use crate::spec::{Source, Sources};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::fmt;
 use std::ops::Range;
+use unicode_width::UnicodeWidthChar as _;
 
 /// Labels further than this from the first one are named by line instead of drawn.
 const LINES_MAX: usize = 12;
 /// Longer lines are cut around the caret, in bytes.
 const LINE_LENGTH_MAX: usize = 160;
+/// So are lines with a caret that ends further to the right, so that it is never where a screen has no columns.
+const CARET_MAX: usize = 86;
+/// The bytes of a line that is cut.
+const CUT: usize = 80;
 
 /// A part of a file with its labels.
 #[derive(Debug)]
@@ -46,7 +51,9 @@ impl<'a> Excerpt<'a> {
     fn around(source: &'a Source, labels: &[&Label]) -> Excerpt<'a> {
         let lines = labels.iter().map(|label| source.line_of(label.span.start));
         let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| (top.min(line), bottom.max(line)));
-        let range = if source.line_span(top).len() > LINE_LENGTH_MAX {
+        let first = source.line_span(top);
+        let is_far = labels[0].span.end.min(first.end).saturating_sub(first.start) > CARET_MAX;
+        let range = if first.len() > LINE_LENGTH_MAX || (is_far && top == bottom) {
             cut_around(source, top, labels[0].span.start)
         } else {
             let is_short = |line: &usize| source.line_span(*line).len() <= LINE_LENGTH_MAX;
@@ -72,9 +79,38 @@ impl<'a> Excerpt<'a> {
         // Drawing into a string cannot fail; were it to, the finding's words still stand above.
         let drawn = handler.render_report(&mut out, &Drawn { excerpt: self, severity }).is_ok();
         // The first line is miette's own heading, empty here, because ours holds the code and the message.
-        let body = out.split_once('\n').map_or("", |(_, body)| body);
-        if drawn { body.trim_end_matches('\n').to_owned() + "\n" } else { String::new() }
+        let body = out.split_once('\n').map_or("", |(_, body)| body).trim_end_matches('\n');
+        let body: String = body.lines().map(|line| clipped(line, look.width) + "\n").collect();
+        if drawn { body } else { String::new() }
     }
+}
+
+/// A line of a drawing, cut where the screen ends; what only colours it takes no column.
+fn clipped(line: &str, width: usize) -> String {
+    let mut columns = 0;
+    let mut colour = false;
+    let visible = |c: char, colour: &mut bool| {
+        let shown = !*colour && c != '\u{1b}';
+        *colour = (*colour || c == '\u{1b}') && c != 'm';
+        if shown { c.width().unwrap_or_default() } else { 0 }
+    };
+    let whole: usize = line.chars().map(|c| visible(c, &mut colour)).sum();
+    if whole <= width {
+        return line.to_owned();
+    }
+    let mut colour = false;
+    let mut kept: String = line
+        .chars()
+        .take_while(|c| {
+            columns += visible(*c, &mut colour);
+            columns < width
+        })
+        .collect();
+    kept.push('…');
+    if line.contains('\u{1b}') {
+        kept.push_str("\u{1b}[0m");
+    }
+    kept
 }
 
 fn in_words(label: &Label, sources: &Sources) -> String {
@@ -88,8 +124,8 @@ fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
     let span = source.line_span(line);
     let offset = offset.clamp(span.start, span.end);
     let boundary = |wanted: usize| (wanted..=span.end).find(|at| source.text().is_char_boundary(*at)).unwrap_or(span.end);
-    let start = boundary(offset.saturating_sub(LINE_LENGTH_MAX / 2).max(span.start));
-    let end = boundary((offset + LINE_LENGTH_MAX / 2).min(span.end));
+    let start = boundary(offset.saturating_sub(CUT / 2).max(span.start));
+    let end = boundary((offset + CUT / 2).min(span.end));
     start..end.max(start)
 }
 
