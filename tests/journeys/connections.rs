@@ -85,7 +85,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
     machine.pin(&pinned);
-    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert!(machine.run(&["apply", "a.plan", "--yes"]).ends_with("--- exit 0 ---\n"));
     assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
 }
 

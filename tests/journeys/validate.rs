@@ -35,7 +35,7 @@ fn a_missing_file_is_only_a_warning() {
     --- stderr ---
     warning RW1005: there is no file known_hosts
        ╭─[lab/cluster.yaml:4:31]
-     3 │ fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+     3 │ fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp…
      4 │ ssh: { user: root, host_keys: known_hosts }
        ·                               ─────┬─────
        ·                                    ╰── named here
@@ -57,7 +57,7 @@ fn every_error_of_every_file_has_its_caret() {
     error RW0112: an MTU of 90000 bytes is out of range
        ╭─[lab/a.yaml:3:30]
      2 │ cluster: lab
-     3 │ fabric: { kind: rocev2, mtu: 90000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+     3 │ fabric: { kind: rocev2, mtu: 90000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dsc…
        ·                              ──┬──
        ·                                ╰── 68 to 9978 is possible
      4 │ ssh: { user: root, host_keys: known_hosts }
@@ -507,7 +507,7 @@ fn what_contradicts_itself_is_told_before_anything_is_done() {
 fn a_value_of_the_spec_that_a_kind_refuses_has_its_caret_in_the_spec() {
     let place = Place::new();
     place.write("lab/known_hosts", "");
-    place.write("lab/modules/note/module.yaml", "module: note\nsummary: a note\nparameters: { where: { type: string } }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n");
+    place.write("lab/modules/note/module.yaml", "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n");
     place.write("lab/cluster.yaml", format!("{GOOD}modules: {{ note: {{ parameters: {{ where: not/absolute }} }} }}\n"));
     let said = place.run(&["validate", "lab"]);
     assert!(said.contains("error RW0208: note/file: the path must be absolute") && said.contains("lab/cluster.yaml:9:40"), "{said}");

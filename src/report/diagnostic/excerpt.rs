@@ -85,32 +85,31 @@ impl<'a> Excerpt<'a> {
     }
 }
 
-/// A line of a drawing, cut where the screen ends; what only colours it takes no column.
+/// A line of the file in a drawing, cut where the screen ends; what only colours it takes no column. Words below a line stay.
 fn clipped(line: &str, width: usize) -> String {
-    let mut columns = 0;
-    let mut colour = false;
-    let visible = |c: char, colour: &mut bool| {
-        let shown = !*colour && c != '\u{1b}';
-        *colour = (*colour || c == '\u{1b}') && c != 'm';
-        if shown { c.width().unwrap_or_default() } else { 0 }
+    let mut is_colour = false;
+    let mut columns = |c: char| {
+        let is_shown = !is_colour && c != '\u{1b}';
+        is_colour = (is_colour || c == '\u{1b}') && c != 'm';
+        if is_shown { c.width().unwrap_or_default() } else { 0 }
     };
-    let whole: usize = line.chars().map(|c| visible(c, &mut colour)).sum();
-    if whole <= width {
+    let mut shown = String::new();
+    let (mut taken, mut fits) = (0, 0);
+    for (at, c) in line.char_indices() {
+        let own = columns(c);
+        taken += own;
+        if taken < width {
+            fits = at + c.len_utf8();
+        }
+        if own > 0 {
+            shown.push(c);
+        }
+    }
+    if taken <= width || !shown.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         return line.to_owned();
     }
-    let mut colour = false;
-    let mut kept: String = line
-        .chars()
-        .take_while(|c| {
-            columns += visible(*c, &mut colour);
-            columns < width
-        })
-        .collect();
-    kept.push('…');
-    if line.contains('\u{1b}') {
-        kept.push_str("\u{1b}[0m");
-    }
-    kept
+    let end = if line.contains('\u{1b}') { "\u{1b}[0m" } else { "" };
+    format!("{}…{end}", &line[..fits])
 }
 
 fn in_words(label: &Label, sources: &Sources) -> String {
