@@ -510,7 +510,7 @@ fn a_value_of_the_spec_that_a_kind_refuses_has_its_caret_in_the_spec() {
     place.write("lab/modules/note/module.yaml", "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n");
     place.write("lab/cluster.yaml", format!("{GOOD}modules: {{ note: {{ parameters: {{ where: not/absolute }} }} }}\n"));
     let said = place.run(&["validate", "lab"]);
-    assert!(said.contains("error RW0208: note/file: the path must be absolute") && said.contains("lab/cluster.yaml:9:40"), "{said}");
+    assert!(said.contains("error RW0208: note/file: the path must be absolute") && said.contains("lab/cluster.yaml:9:41"), "{said}");
 }
 
 /// Lines of a spec end where the screen ends, and the caret is on it.
