@@ -54,6 +54,10 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
+    let nobody = found.nobody_there();
+    if !nobody.is_empty() {
+        return Err(nobody);
+    }
     for record in &found.records {
         state.merge(record);
     }
@@ -155,6 +159,9 @@ impl Begun {
         let waits = scheduler.outcomes().filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
         let mut problems = found.told(&shared.next, &waits.filter_map(|(step, _)| step.host()).collect());
         let unreachable = found.reasons();
+        for (target, reason) in &unreachable {
+            (shared.sink)(Event::HostUnreachable { host: target.name.to_string(), reason: reason.clone() });
+        }
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
         let beating = tokio::spawn(shared.heart.clone().go_on(shared.context.clone()));

@@ -63,6 +63,12 @@ impl Address {
         Address { target: Target::host(host), path: Arc::new([kind.to_owned(), name.to_owned()]), attribute: None }
     }
 
+    /// The resource of this name beside it, of the same kind on the same target.
+    pub fn renamed(&self, name: &str) -> Self {
+        let path: Vec<String> = self.path.iter().rev().skip(1).rev().cloned().chain([name.to_owned()]).collect();
+        Address { path: path.into(), ..self.clone() }
+    }
+
     /// The same resource with an attribute named.
     pub fn with_attribute(&self, attribute: &str) -> Self {
         Address { attribute: Some(attribute.to_owned()), ..self.clone() }

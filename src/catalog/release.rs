@@ -174,6 +174,9 @@ pub struct ReleaseRow {
     /// True where it stands for all releases that begin so, and is never chosen itself.
     #[serde(default)]
     pub line: bool,
+    /// True for a line that has no releases but those that the catalogue names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
     /// What it needs of other parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
@@ -217,6 +220,9 @@ impl Row for ReleaseRow {
         }
         if self.line && !numbered {
             return Some("only numbers have a `line`".to_owned());
+        }
+        if self.complete && !self.line {
+            return Some("only a `line` can be `complete`".to_owned());
         }
         if let Some(own) = self.needs.iter().find(|need| need.part == self.part) {
             return Some(format!("it needs `{}` of itself", own.part.key()));

@@ -5,6 +5,7 @@ use super::load::Catalog;
 use super::table::{Row, Table};
 use crate::base::suggest::mistyped;
 use crate::base::text::one_line;
+use crate::base::version::numbers;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::Loaded;
 use std::collections::BTreeSet;
@@ -76,21 +77,37 @@ fn system(catalog: &Catalog, name: &str, label: Option<Label>) -> Diagnostic {
     let of_rows = catalog.os.entries().filter_map(|entry| Some(entry.row.name.rsplit_once('-')?.0));
     let families: BTreeSet<&str> = of_rows.chain(KNOWN_SYSTEMS).collect();
     let (own, version) = name.rsplit_once('-').unwrap_or((name, ""));
-    let near = if families.contains(own) { None } else { mistyped(own, families.iter().copied()) };
-    let Some(near) = near else {
+    let near = match families.contains(own) {
+        true => written_otherwise(catalog, own, version),
+        false => mistyped(own, families.iter().copied()).map(|near| {
+            let meant = format!("{near}-{version}");
+            if catalog.system(&meant).is_some() { meant } else { near.to_owned() }
+        }),
+    };
+    let Some(known) = near else {
         let unknown = unknown(&catalog.os, "operating system", name, label, "kernel: ...");
         return Diagnostic { severity: Severity::Warning, ..unknown }.effect(
             "no rule can check it, and releases are chosen without a look at its packages: what does not fit is found on the host",
         );
     };
-    let meant = format!("{near}-{version}");
-    let known = if catalog.system(&meant).is_some() { meant } else { near.to_owned() };
     let error = Diagnostic::error("RW0120", format!("`{}` is no operating system that railwright knows", one_line(name, 60)))
         .effect("no module that names a system would be chosen for these hosts, and no rule could check it")
         .next(format!("did you mean `{known}`?"))
         .next("write ID and VERSION_ID of /etc/os-release; `railwright catalog os` lists what is known")
         .next("or, where there is such a system, add it in modules/catalog/os.yaml of the inventory");
     label.into_iter().fold(error, Diagnostic::labelled)
+}
+
+/// The system of a family whose release has the same numbers or the same digits, written as /etc/os-release has it: `22.4` and
+/// `2204` are no releases of Ubuntu beside `22.04`.
+fn written_otherwise(catalog: &Catalog, family: &str, version: &str) -> Option<String> {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let known = catalog.os.entries().filter_map(|entry| entry.row.name.rsplit_once('-'));
+    let mut alike = known.filter(|(of, release)| {
+        let same = numbers(release).is_some_and(|known| numbers(version) == Some(known));
+        *of == family && (same || !digits(version).is_empty() && digits(release) == digits(version))
+    });
+    alike.next().map(|(of, release)| format!("{of}-{release}"))
 }
 
 fn unknown<R: Row>(table: &Table<R>, what: &str, name: &str, label: Option<Label>, more: &str) -> Diagnostic {

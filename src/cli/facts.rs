@@ -1,7 +1,7 @@
 //! `railwright facts`.
 
 use super::inventory::Inventory;
-use super::pipeline::{self, Source};
+use super::pipeline;
 use super::{Exit, Failure, recording};
 use crate::base::Diagnostic;
 use crate::base::text::counted;
@@ -27,7 +27,7 @@ pub struct Facts {
 
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?.read_as(arguments.read_as.clone()).with_hardware();
+    let prepared = pipeline::prepare_to_record(&arguments.inventory)?.read_as(arguments.read_as.clone()).with_hardware();
     let observation = pipeline::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();

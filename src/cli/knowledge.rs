@@ -46,7 +46,7 @@ impl Knowledge {
         }
     }
 
-    /// Models that nobody knows, what the rules find, and wishes that exclude each other beyond that; the last of the hosts of
+    /// Models and releases that nobody knows, what the rules find, and wishes that exclude each other beyond that; the last of the hosts of
     /// `asked` alone, with what is chosen for these.
     pub fn judge(&self, loaded: &Loaded, asked: &Loaded, today: &str) -> (Judgement, Answers) {
         let mut answers = Answers::default();
@@ -67,7 +67,9 @@ impl Knowledge {
             excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts }).collect()
         };
         let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, &[solve::CODE], beyond);
-        let unknown = catalog::unknown_models(loaded, &self.catalog).into_iter();
+        let models = catalog::unknown_models(loaded, &self.catalog).into_iter();
+        let unknown =
+            models.chain(catalog::unknown_releases(loaded, &self.catalog)).chain(catalog::foreign_repositories(loaded, &self.catalog));
         judgement.findings.splice(0..0, unknown.map(|diagnostic| Finding { diagnostic, hosts: Vec::new() }));
         (judgement, answers)
     }

@@ -67,13 +67,19 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
         let look = report::out::Look::of_stderr();
         report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
     }
-    of_inventory(inventory, source, None)
+    of_inventory(inventory, source, None, false)
+}
+
+/// The same for a command that only records what hosts say: signing keys that are not there yet are no hindrance, since no host
+/// is asked by them, and the recording has none of them.
+pub fn prepare_to_record(path: &Path) -> Result<Prepared, Failure> {
+    of_inventory(inventory::read(path)?, &Source::Live, None, true)
 }
 
 /// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
 /// are not there yet are no hindrance.
 pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live, Some(name))
+    of_inventory(inventory::read(path)?, &Source::Live, Some(name), true)
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
@@ -89,23 +95,24 @@ pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
 pub fn prepare_again(path: &Path, read_as: Option<String>) -> Result<Prepared, Failure> {
-    Ok(of_inventory(inventory::read(path)?, &Source::Live, None)?.read_as(read_as))
+    Ok(of_inventory(inventory::read(path)?, &Source::Live, None, false)?.read_as(read_as))
 }
 
-fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
+fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>, without_keys: bool) -> Result<Prepared, Failure> {
     let recorded = match source {
         Source::Live => None,
         Source::Recorded(file) => Some(recording::read(file)?),
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
     texts.extend(wishes::referenced(&inventory)?);
-    if only.is_some() {
-        wishes::stand_for_absent(&inventory, &mut texts);
+    let mut filled = texts.clone();
+    if without_keys {
+        wishes::stand_for_absent(&inventory, &mut filled);
     }
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
     let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));
-    let desired = wishes::desired(&inventory, asked, &answers, &texts)
+    let desired = wishes::desired(&inventory, asked, &answers, &filled)
         .map_err(|failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources)))?;
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();

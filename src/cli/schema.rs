@@ -7,8 +7,7 @@ use crate::report::{document, out};
 /// Print the JSON Schema of the spec, for editors, or of a document that is printed as JSON
 #[derive(Debug, clap::Args)]
 pub struct Schema {
-    /// spec, plan, observation, drift, verify, run, rollout, state or validation
-    #[arg(default_value = "spec")]
+    #[arg(default_value = "spec", help = names().collect::<Vec<_>>().join(", "))]
     document: String,
 }
 
@@ -23,8 +22,12 @@ pub fn run(arguments: &Schema) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Every name, the spec's first.
+fn names() -> impl Iterator<Item = &'static str> {
+    std::iter::once("spec").chain(document::names())
+}
+
 fn unknown(name: &str) -> Diagnostic {
-    let names = || std::iter::once("spec").chain(document::names());
     let near = suggest::nearest(name, names()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Diagnostic::error("RW1017", format!("there is no document `{}`{near}", crate::base::text::one_line(name, 40)))
         .next(format!("railwright schema NAME, where NAME is one of: {}", names().collect::<Vec<_>>().join(", ")))

@@ -1,6 +1,6 @@
 //! What a user names on a command line: a host, a resource, or a node-set of them. As an address
 //! (`host/gpu-[001-004]/link/ens4`), and as the screens print it (`gpu-[001-004] link ens4`, `n1 file /etc/x`, or
-//! `file /etc/x` for every host that has it).
+//! `file /etc/x` for every host that has it), names that a screen folds (`link ens[0-7]f0np0`) among them.
 
 use super::Failure;
 use crate::base::text::{counted, one_line};
@@ -21,7 +21,7 @@ pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for text in texts {
         match named(text.trim()).map_err(|why| no_address(text, &why))? {
-            Named::Here(addresses) => out.extend(addresses),
+            Named::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
             Named::Everywhere(within) => out.extend(everywhere(&within, known)?),
         }
     }
@@ -46,9 +46,27 @@ fn no_address(text: &str, why: &str) -> Diagnostic {
 /// Where no host is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
 fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
     let all: Vec<String> = known.targets.iter().map(|target| format!("{target}/{within}")).collect();
+    let all = names_unfolded(all, known)?;
     let there = (known.resources)()?;
     let some: Vec<String> = all.iter().filter(|address| there.contains(*address)).cloned().collect();
     Ok(if some.is_empty() { all } else { some })
+}
+
+/// Resources whose names count on are one entry of a screen (`link ens[0-7]f0np0`): all of them, unless one is called just so.
+fn names_unfolded(addresses: Vec<String>, known: &Known) -> Result<Vec<String>, Failure> {
+    let is_folded = |address: &String| address.splitn(3, '/').nth(2).is_some_and(|within| within.contains('['));
+    if !addresses.iter().any(is_folded) {
+        return Ok(addresses);
+    }
+    let there = (known.resources)()?;
+    let unfold = |address: String| match address.parse::<Address>() {
+        Ok(folded) if is_folded(&address) && !there.contains(&address) => match nodeset::expand(folded.name()) {
+            Ok(names) => names.iter().map(|name| folded.renamed(name).to_string()).collect(),
+            Err(_) => vec![address],
+        },
+        _ => vec![address],
+    };
+    Ok(addresses.into_iter().flat_map(unfold).collect())
 }
 
 enum Named {
@@ -114,7 +132,9 @@ mod tests {
     fn unfolded(text: &str) -> String {
         let targets = ["n1", "n2", "n3"].map(Target::host);
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
-            Ok(["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"].map(str::to_owned).into())
+            let files = ["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"];
+            let links = ["host/n2/link/ens6", "host/n2/link/ens7", "host/n3/link/odd[1-2]"];
+            Ok(files.into_iter().chain(links).map(str::to_owned).collect())
         };
         match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
             Ok(addresses) => addresses.join(" "),
@@ -139,6 +159,11 @@ mod tests {
             ("file /etc/x", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
             ("file/%2Fetc%2Fx", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
             ("link ens4", "host/n1/link/ens4 host/n2/link/ens4 host/n3/link/ens4"),
+            ("n1 link ens[0-1]f0np0", "host/n1/link/ens0f0np0 host/n1/link/ens1f0np0"),
+            ("host/n[1-2]/link/ens[4-5]", "host/n1/link/ens4 host/n1/link/ens5 host/n2/link/ens4 host/n2/link/ens5"),
+            ("file /etc/[x-y]", "host/n1/file/%2Fetc%2F[x-y] host/n2/file/%2Fetc%2F[x-y] host/n3/file/%2Fetc%2F[x-y]"),
+            ("link ens[6-7]", "host/n2/link/ens6 host/n2/link/ens7"),
+            ("n3 link odd[1-2]", "host/n3/link/odd[1-2]"),
             ("kube/prod/DaemonSet.apps/kube-system/rdma", "kube/prod/DaemonSet.apps/kube-system/rdma"),
             ("rack/1", "RW1011"),
             ("", "RW1011"),

@@ -3,6 +3,7 @@
 use super::{Exit, Failure};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::catalog;
 use crate::report::out::Look;
 use crate::report::{diagnostic, document, out, translation};
 use crate::spec::Sources;
@@ -48,7 +49,8 @@ pub fn run(arguments: &Translate) -> Result<Exit, Failure> {
     } else {
         out::print(&translation::screen(&translated));
     }
-    let warnings = translation::conflicts(&translated.conflicts);
+    let catalog = catalog::load("", []).map_err(|problems| Failure::from(problems.diagnostics).with_sources(&problems.sources))?;
+    let warnings = translation::conflicts(&translated.conflicts, &catalog);
     if !warnings.is_empty() {
         out::note(&diagnostic::text(&warnings, &Sources::default(), Look::of_stderr()));
     }

@@ -31,6 +31,7 @@ pub fn findings(
         last_known: Vec::new(),
         outliers: Vec::new(),
         waived: Vec::new(),
+        never_applied: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),
         targets: wished.chain(silent.keys().cloned()).collect::<BTreeSet<Target>>().into_iter().collect(),
@@ -52,6 +53,8 @@ pub fn findings(
             }
         }
     }
+    let applied: BTreeSet<&Target> = last.resources.keys().map(|address| &address.target).collect();
+    report.never_applied = report.targets.iter().filter(|target| !applied.contains(target)).cloned().collect();
     report.findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
     report
 }

@@ -135,6 +135,8 @@ pub struct DriftReport {
     pub not_judged: Vec<UnknownFinding>,
     /// What was found before on what could not be judged now.
     pub last_known: Vec<LastKnown>,
+    /// Targets on which nothing was applied so far: all that differs there is what a first apply would do.
+    pub never_applied: Vec<Target>,
     /// What was applied and is no longer in the spec; a plan takes it back.
     pub no_longer_wished: Vec<Address>,
     /// A few hosts of a class that differ in what nobody manages; no drift.

@@ -135,6 +135,25 @@ impl Body {
         }
     }
 
+    /// The template that a JSON pointer into the body leads to, if it is one.
+    pub fn snippet_at(&self, pointer: &str) -> Option<&Snippet> {
+        let (step, below) = match pointer.strip_prefix('/') {
+            None => return if let Body::Rendered(snippet) = self { Some(snippet) } else { None },
+            Some(rest) => rest.find('/').map_or((rest, ""), |at| rest.split_at(at)),
+        };
+        let step = step.replace("~1", "/").replace("~0", "~");
+        match self {
+            // A whole that is one template was filled by it, parts and all.
+            Body::Rendered(snippet) => Some(snippet),
+            Body::List(items) => items.get(step.parse::<usize>().ok()?)?.snippet_at(below),
+            Body::Map(entries) => {
+                let is_it = |(key, _): &&(Body, Body)| matches!(key, Body::Constant(Value::String(key)) if *key == step);
+                entries.iter().find(is_it)?.1.snippet_at(below)
+            }
+            Body::Constant(_) => None,
+        }
+    }
+
     /// The body for one context.
     pub fn render(&self, engine: &Engine, context: &Context, document: &Document) -> Rendered<Value> {
         match self {

@@ -1,5 +1,7 @@
 //! From a spec and modules to wishes: which modules apply to which host, what each wants there, in which order, and why.
 
+mod places;
+
 use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
@@ -13,7 +15,6 @@ use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
 use crate::spec::{Host, Loaded};
 use crate::template::engine::{self, Rendered};
-use crate::template::names::Use;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -286,7 +287,11 @@ impl OfHost<'_> {
             let label = value.map_or(String::new(), |value| {
                 crate::base::text::one_line(&format!("on {} this is {}", self.host.name, secret::legible(&value.to_string())), 80)
             });
-            let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message)).at(file, span, label);
+            let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message));
+            let diagnostic = match self.said_in_spec(module, resource, &error.pointer, &label) {
+                Some(said) => diagnostic.labelled(said),
+                None => diagnostic.at(file, span, label),
+            };
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
             self.found.add(diagnostic, &self.host.name);
         }
@@ -312,34 +317,6 @@ impl OfHost<'_> {
         uses.filter_map(|one| {
             let value = value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?;
             Some((one.path.join("."), fact(value)))
-        })
-        .collect()
-    }
-
-    /// Where the spec says what the body was made from; without such, where it says why the resource is wished for.
-    fn places(&self, module: &Module, resource: &Resource, turn: Option<usize>) -> Vec<Place> {
-        let body = resource.body.snippets().into_iter().flat_map(|snippet| &snippet.uses);
-        let mut places = self.places_of(module, body, turn);
-        if places.is_empty() {
-            let conditions = module.when.iter().chain(&resource.when).chain(resource.each.iter().map(|(_, list)| list));
-            places = self.places_of(module, conditions.flat_map(|snippet| &snippet.uses), turn);
-        }
-        if places.is_empty() {
-            places.extend(self.loaded.nearest_place(&format!("nodes[{}]", self.host.group)));
-        }
-        places.sort();
-        places.dedup();
-        places
-    }
-
-    fn places_of<'u>(&self, module: &Module, uses: impl Iterator<Item = &'u Use>, turn: Option<usize>) -> Vec<Place> {
-        uses.filter_map(|one| {
-            let Some((name, parameter)) = one.path.first().and_then(|first| module.parameters.get_key_value(first)) else {
-                return self.loaded.place(&context::spec_path(self.host, &one.path, turn));
-            };
-            let from = || parameter.from.as_ref().map(|from| from.split('.').map(str::to_owned).collect::<Vec<_>>());
-            let place = self.loaded.place(&parameters::override_path(&module.name, name));
-            place.or_else(|| self.loaded.place(&context::spec_path(self.host, &from()?, turn)))
         })
         .collect()
     }

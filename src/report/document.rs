@@ -219,8 +219,8 @@ pub struct RuleDocument<'a> {
     breaks_when: &'a str,
     /// What it does to the fabric.
     effect: &'a str,
-    /// What to write instead, with its templates.
-    mend: &'a str,
+    /// What to write instead; what it takes from the spec stands in angle brackets.
+    mend: String,
     /// Where the fact behind it is said.
     source: &'a str,
     /// True for a rule of the inventory's own.
@@ -238,7 +238,7 @@ impl<'a> RulesDocument<'a> {
             looks_at: &rule.path,
             breaks_when: &rule.condition,
             effect: &rule.means,
-            mend: &rule.mending,
+            mend: rule.mend_in_words(),
             source: &rule.source,
             own: rule.own,
         };
@@ -287,6 +287,8 @@ pub struct TranslationDocument<'a> {
     understood: bool,
     /// What the commands say, in the order of the script.
     answers: &'a [Answer],
+    /// Lines that are text around the commands, and none.
+    prose: &'a [usize],
     /// The spec lines of all of them together.
     spec: &'a Value,
     /// Where commands say different things.
@@ -300,6 +302,7 @@ impl<'a> TranslationDocument<'a> {
             format_version: FORMAT_VERSION,
             understood: translation.is_understood(),
             answers: &translation.answers,
+            prose: &translation.prose,
             spec: &translation.spec,
             conflicts: &translation.conflicts,
         }

@@ -125,7 +125,7 @@ pub fn rule(rule: &Rule) -> String {
         ("looks at", &rule.path),
         ("breaks when", &rule.condition),
         ("effect", rule.means.trim()),
-        ("mend", &rule.mending),
+        ("mend", &rule.mend_in_words()),
         ("source", &rule.source),
     ] {
         out.push_str(&labelled(&format!("  {label:<12} "), text, COLUMNS));

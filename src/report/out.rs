@@ -1,11 +1,14 @@
 //! The two streams: stdout carries the result, stderr everything else. A closed pipe is not an error; a full disk is,
 //! and is remembered until the end of the command.
 
-use crate::system::environment;
+use crate::system::{environment, terminal};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 
 static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// Narrower than the first no text can be read, wider than the second no line.
+const WIDTHS: (usize, usize) = (60, 120);
 
 /// How a screen may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +25,17 @@ impl Look {
 
     /// For the result on stdout.
     pub fn of_stdout() -> Look {
-        Look { color: may_color(io::stdout().is_terminal()), ..Look::PLAIN }
+        Look::on(io::stdout().is_terminal(), terminal::columns_of_stdout())
     }
 
     /// For everything else on stderr.
     pub fn of_stderr() -> Look {
-        Look { color: may_color(io::stderr().is_terminal()), ..Look::PLAIN }
+        Look::on(io::stderr().is_terminal(), terminal::columns_of_stderr())
+    }
+
+    fn on(is_terminal: bool, columns: Option<usize>) -> Look {
+        let width = columns.filter(|_| is_terminal).map_or(Look::PLAIN.width, |columns| columns.clamp(WIDTHS.0, WIDTHS.1));
+        Look { color: may_color(is_terminal), width }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::wrap::{COLUMNS, labelled, rule as heading};
 use crate::base::text::{clean, counted, one_line};
 use crate::base::{Diagnostic, text};
+use crate::catalog::Catalog;
 use crate::translate::{Answer, Conflict, Covers, Said, Sort, Translation};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -35,7 +36,29 @@ fn summary(translation: &Translation) -> String {
     let all = commands(&mut translation.answers.iter());
     let not = commands(&mut translation.answers.iter().filter(|answer| !answer.is_understood()));
     let understood = if not == 0 { "all understood".to_owned() } else { format!("{not} of them not understood, or not wholly") };
-    format!("{}, {understood}. Nothing was run.\n", counted(all, "command"))
+    let mut prose = String::new();
+    if !translation.prose.is_empty() {
+        let lines: Vec<String> = translation.prose.iter().map(usize::to_string).collect();
+        let verb = if lines.len() == 1 { "is" } else { "are" };
+        let text = format!("{} {verb} text and no command: {}", counted(lines.len(), "line"), ranges(&translation.prose));
+        prose = labelled("", &text, COLUMNS);
+    }
+    format!("{prose}{}, {understood}. Nothing was run.\n", counted(all, "command"))
+}
+
+/// Numbers in their order, neighbours as a range: `1-3, 7`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match out.last_mut() {
+            Some((_, last)) if *last + 1 >= *number => *last = *number,
+            _ => out.push((*number, *number)),
+        }
+    }
+    out.into_iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn answer(answer: &Answer) -> String {
@@ -161,13 +184,34 @@ fn scalar(value: &Value) -> String {
     if plain { text.clone() } else { Value::from(text::clean_line(text)).to_string() }
 }
 
-/// Where commands say different things, as warnings.
-pub fn conflicts(conflicts: &[Conflict]) -> Vec<Diagnostic> {
+/// The sort of NIC, and its models, that the catalogue has this value in the environment for.
+fn environment_of(conflict: &Conflict, value: &Value, catalog: &Catalog) -> Option<String> {
+    let name = conflict.path.strip_prefix("jobs.environment.")?;
+    let rows = catalog.acs.entries().map(|entry| &entry.row);
+    let rows: Vec<_> = rows.filter(|row| row.environment.get(name).is_some_and(|known| Some(known.as_str()) == value.as_str())).collect();
+    let models: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let first = rows.first()?;
+    rows.iter()
+        .all(|row| row.nic_type == first.nic_type)
+        .then(|| format!("NICs of type {} ({})", first.nic_type, models.into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+/// Where commands say different things, as warnings. Environments of jobs that are for different NICs of the same cloud exclude
+/// each other: which one it is follows from the model.
+pub fn conflicts(conflicts: &[Conflict], catalog: &Catalog) -> Vec<Diagnostic> {
     let warning = |conflict: &Conflict| {
         let (earlier, later) = (one_line(&conflict.earlier.to_string(), 60), one_line(&conflict.later.to_string(), 60));
         Diagnostic::warning("RW1036", format!("the commands say {earlier} and {later} for `{}`", one_line(&conflict.path, 80)))
             .effect(format!("the spec lines for all of them together say {later}"))
-            .next("decide which of the two is right; hosts that differ are groups of their own in `nodes`")
+            .next(match (environment_of(conflict, &conflict.earlier, catalog), environment_of(conflict, &conflict.later, catalog)) {
+                (Some(earlier), Some(later)) if earlier != later => {
+                    format!("they exclude each other: the first is for {earlier}, the second for {later}; keep the lines of one and write `jobs.acs`")
+                }
+                _ if conflict.path.starts_with("jobs.environment.") => {
+                    "they exclude each other: an environment is one or the other; translate each by itself, and keep one".to_owned()
+                }
+                _ => "decide which of the two is right; hosts that differ are groups of their own in `nodes`".to_owned(),
+            })
     };
     conflicts.iter().take(20).map(warning).collect()
 }

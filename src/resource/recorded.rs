@@ -3,10 +3,14 @@
 
 use super::observation::{Observation, TargetObservation, Trouble};
 use super::{Answer, Answers};
+use crate::base::text::one_line;
 use crate::base::{Target, TargetKind, nodeset};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// An observation as it stands in a file.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
@@ -18,9 +22,10 @@ pub struct Recorded<'a> {
     recorded_at: Cow<'a, str>,
     /// Texts of files that the spec refers to (a repository's key), by the path as the spec has it, so that a plan can be
     /// made where those files are not.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "each_once")]
     texts: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     /// By target, `host/gpu[01-16]` for several hosts. What a target said is what all entries with it say.
+    #[serde(deserialize_with = "each_once")]
     targets: BTreeMap<String, Part<'a>>,
 }
 
@@ -31,8 +36,38 @@ struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     problem: Option<Cow<'a, Trouble>>,
     /// Their answers.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "each_once")]
     answers: BTreeMap<Cow<'a, str>, Cow<'a, Answer>>,
+}
+
+/// A map in which no key stands twice: of two answers to one question nobody knows which is true.
+fn each_once<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord + AsRef<str>,
+    V: Deserialize<'de>,
+{
+    struct EachOnce<K, V>(PhantomData<(K, V)>);
+    impl<'de, K: Deserialize<'de> + Ord + AsRef<str>, V: Deserialize<'de>> Visitor<'de> for EachOnce<K, V> {
+        type Value = BTreeMap<K, V>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut out = BTreeMap::new();
+            while let Some(key) = map.next_key::<K>()? {
+                if out.contains_key(&key) {
+                    return Err(A::Error::custom(format!("the key `{}` stands there twice", one_line(key.as_ref(), 80))));
+                }
+                let value = map.next_value()?;
+                out.insert(key, value);
+            }
+            Ok(out)
+        }
+    }
+    deserializer.deserialize_map(EachOnce(PhantomData))
 }
 
 impl Serialize for Observation {

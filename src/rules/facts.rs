@@ -6,7 +6,7 @@ use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
     Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch,
-    Tuning,
+    Tuning, Verify,
 };
 use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
@@ -23,6 +23,8 @@ pub struct ClusterFacts {
     pub fabric: Fabric,
     /// How changes are rolled out.
     pub rollout: Rollout,
+    /// What the fabric must deliver.
+    pub verify: Verify,
     /// The switches.
     pub switches: Vec<Switch>,
     /// What jobs are run with.
@@ -220,6 +222,7 @@ pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
         cluster: spec.cluster.clone(),
         fabric: spec.fabric.clone(),
         rollout: spec.rollout.clone(),
+        verify: spec.verify.clone(),
         switches: spec.switches.clone(),
         jobs: job_facts(&spec.jobs, spec.fabric.lossless.as_ref(), catalog),
         fleet: FleetFacts {

@@ -64,6 +64,21 @@ pub struct Rule {
     pub(super) engine: Arc<Engine>,
 }
 
+impl Rule {
+    /// The mend with what it takes from the spec in angle brackets: `<host.gpu.model>`.
+    pub fn mend_in_words(&self) -> String {
+        let mut out = String::with_capacity(self.mending.len());
+        let mut rest = self.mending.as_str();
+        while let Some((before, (inside, after))) = rest.split_once("{{").and_then(|(before, more)| Some((before, more.split_once("}}")?)))
+        {
+            out.push_str(before);
+            out.push_str(&format!("<{}>", inside.split_whitespace().collect::<Vec<_>>().join(" ")));
+            rest = after;
+        }
+        out + rest
+    }
+}
+
 /// All rules, by code.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {

@@ -44,6 +44,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         acceptance::unknown_hosts(&mut checker, spec, hosts);
         waivers::check(&mut checker, spec, hosts);
         operation::check_budget(&mut checker, spec, hosts.len());
+        operation::check_waves(&mut checker, spec, hosts.len());
         operation::check_domain(&mut checker, spec);
     }
     checker.findings

@@ -1,6 +1,16 @@
-//! Questions to a person at a terminal.
+//! The terminal: how wide it is, and questions to the person at it.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+/// The columns of the terminal that stdout is; nothing where it is none.
+pub fn columns_of_stdout() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+/// The columns of the terminal that stderr is; nothing where it is none.
+pub fn columns_of_stderr() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+}
 
 /// Asks, and is true for the whole word `yes` alone. Where there is no terminal nobody is asked, and it is false.
 pub fn confirm(question: &str) -> bool {

@@ -4,6 +4,7 @@
 use super::load::{Covers, Dictionary, Entry, Family, Kind, filled, text_of};
 use super::merge::{self, Conflict};
 use super::pattern::Captures;
+use super::prose;
 use super::script::{self, Command};
 use crate::base::Diagnostic;
 use schemars::JsonSchema;
@@ -66,6 +67,8 @@ pub struct Answer {
 /// What a script says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Translation {
+    /// Lines that are text around the commands, and none.
+    pub prose: Vec<usize>,
     /// In the order of the script.
     pub answers: Vec<Answer>,
     /// The spec lines of all of them together, the better ones where there are any.
@@ -99,7 +102,8 @@ impl Translation {
 
 /// What a script says, by these translations; an error where its words cannot be told apart.
 pub fn translate(script: &str, dictionary: &Dictionary) -> Result<Translation, Diagnostic> {
-    let commands = script::commands(script)?;
+    let (commands, prose): (Vec<Command>, Vec<Command>) =
+        script::commands(script)?.into_iter().partition(|one| !prose::is_prose(one, dictionary));
     let mut found: Vec<(usize, Answer)> = Vec::new();
     let mut done = vec![false; commands.len()];
     for entry in dictionary.entries().filter(|entry| !entry.steps.is_empty()) {
@@ -113,12 +117,15 @@ pub fn translate(script: &str, dictionary: &Dictionary) -> Result<Translation, D
         found.extend(alone(command, dictionary).into_iter().map(|answer| (at, answer)));
     }
     found.sort_by_key(|(at, _)| *at);
-    Ok(folded(found.into_iter().map(|(_, answer)| answer)))
+    let mut prose: Vec<usize> = prose.into_iter().map(|command| command.line).collect();
+    prose.dedup();
+    Ok(Translation { prose, ..folded(found.into_iter().map(|(_, answer)| answer)) })
 }
 
 /// Commands that say the same are told once, and all spec lines are put together.
 fn folded(answers: impl Iterator<Item = Answer>) -> Translation {
-    let mut translation = Translation { answers: Vec::new(), spec: Value::Object(serde_json::Map::new()), conflicts: Vec::new() };
+    let mut translation =
+        Translation { prose: Vec::new(), answers: Vec::new(), spec: Value::Object(serde_json::Map::new()), conflicts: Vec::new() };
     let mut seen: std::collections::HashMap<String, Vec<usize>> = std::collections::HashMap::new();
     for answer in answers {
         let known = seen.entry(answer.translation.clone().unwrap_or_default()).or_default();
@@ -169,7 +176,7 @@ fn together(entry: &Entry, commands: &[Command], start: usize, done: &mut [bool]
 }
 
 /// What one command says by itself. What sets something is asked first, then what looks, then the rest.
-fn alone(command: &Command, dictionary: &Dictionary) -> Vec<Answer> {
+pub(super) fn alone(command: &Command, dictionary: &Dictionary) -> Vec<Answer> {
     let mut answers = Vec::new();
     let mut taken = vec![false; command.words.len()];
     for found in dictionary.families.iter().filter_map(|family| each_word(family, command)) {

@@ -500,3 +500,18 @@ async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     room.host("a", |host| assert_eq!(host.disk.text("/etc/x").as_deref(), Some("one\n")));
 }
+
+/// A run that reaches nobody would only tell each step so: it does not begin, and says it once.
+#[tokio::test(start_paused = true)]
+async fn where_no_host_is_there_no_run_begins() {
+    let room = full(&["a1", "a2", "a3"]);
+    let plan = room.plan().await;
+    ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = NEVER));
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.run.is_none(), codes(&outcome)), (Ending::Refused, true, vec!["RW0632", "RW0401"]));
+    assert_eq!(outcome.problems[0].message, "none of the 3 hosts of the plan can be reached");
+    assert_eq!(outcome.problems[1].subject.as_deref(), Some("host/a[1-3]"));
+    assert!(room.events.lock().unwrap().is_empty(), "{:?}", room.events.lock().unwrap());
+    ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = Duration::ZERO));
+    assert_eq!(apply(&plan, &room.context, room.sink()).await.ending, Ending::Done);
+}

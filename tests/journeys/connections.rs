@@ -69,28 +69,23 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     machine.pin(&pinned);
     assert!(machine.run(&["plan", "inv", "-o", "a.plan"]).ends_with("--- exit 0 ---\n"));
     machine.pin(&format!("[127.0.0.1]:{port} {other}"));
-    insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r##"
+    insta::assert_snapshot!(machine.run(&["apply", "a.plan", "--yes"]), @r#"
     $ railwright apply a.plan --yes
-    run RUN incomplete: 1 not reached
-    next: mend what is said above, then railwright resume inv, or make a new plan
+    refused: nothing was changed
     --- stderr ---
-    CLOCK  n1  NOT REACHED: the host key of n1 is not the pinned one: ssh-ed25519 SHA256:FINGERPRINT
-    CLOCK  run RUN: 1 step
-    CLOCK  n1  file /etc/note.conf  UNREACHABLE
     error RW0403: the host key of n1 is not the pinned one: ssh-ed25519
               SHA256:FINGERPRINT
       on:     host/n1
       effect: the host was installed anew, or somebody else answers at its address
-      state:  nothing was begun on it in this step; it counts as out of service, and the rest of the
-              plan on it is left
+      state:  nothing was changed, and no run was begun
       next:   compare it on the console of n1: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
       next:   if the host has a new key, replace line 1 of [place]/inv/known_hosts
-      next:   then railwright resume inv
-    --- exit 3 ---
-    "##);
+      next:   then run the same command again
+    --- exit 4 ---
+    "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
     machine.pin(&pinned);
-    assert!(machine.run(&["resume", "inv"]).ends_with("--- exit 0 ---\n"));
+    assert!(machine.run(&["apply", "a.plan", "--yes"]).ends_with("--- exit 0 ---\n"));
     assert_eq!(machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
 }
 
@@ -188,7 +183,7 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      + n1             file /etc/note.conf
            content rails, mode 0644
            because  new: module story/note, nodes[0] (inv/cluster.yaml:4)

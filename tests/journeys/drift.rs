@@ -61,6 +61,35 @@ fn json_has_its_short_form_and_a_file_that_cannot_be_written_is_told() {
     assert!(said.contains("RW1010") && said.ends_with("--- exit 1 ---\n"), "{said}");
 }
 
+/// Where nothing was applied yet, a list of all that differs is a plan, and a worse one.
+#[test]
+fn before_the_first_apply_drift_counts_and_points_to_the_plan() {
+    let place = lab();
+    let said = place.run(&RECORDED);
+    let lines = said.lines().skip_while(|line| !line.starts_with("NEVER APPLIED")).take(4).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(lines, @r#"
+    NEVER APPLIED: all that an apply has yet to do; a plan shows it ---------------------------------
+     + node[1-2]      file (2), kernel_module (3), kernel_module_build (1), kernel_parameter (1), link
+                      (1), link_qos (1), package (8), package_repository (1), rdma_link (1), sysctl (3)
+    "#);
+    assert!(said.ends_with("next: railwright plan inventories/lab\n--- exit 2 ---\n") && said.lines().count() < 20, "{said}");
+}
+
+/// Signing keys are for a plan; hosts are read without them, and a recording has none.
+#[test]
+fn facts_are_recorded_without_signing_keys() {
+    let place = Place::new();
+    let spec = "cluster: here\nssh: { address: local }\nnodes: [{ name: n1, os: debian-12 }]\n";
+    let repository = "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: keys/none.asc }]\n";
+    place.write("inv/cluster.yaml", format!("{spec}{repository}"));
+    let said = place.run(&["facts", "inv", "-o", "facts.json"]);
+    assert!(said.ends_with("1 of 1 host recorded in facts.json\n--- exit 0 ---\n"), "{said}");
+    let recorded = fs::read_to_string(place.path().join("facts.json")).unwrap();
+    assert!(!recorded.contains("PGP PUBLIC KEY"), "{recorded}");
+    let planned = place.run(&["plan", "inv", "--observations", "facts.json"]);
+    assert!(planned.contains("keys/none.asc"), "{planned}");
+}
+
 /// An inventory of this machine itself with one file, which is only ever read.
 fn here() -> Place {
     let place = Place::new();
@@ -191,7 +220,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
 ",
     );
-    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r"
+    insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0130: there is no host `n2`; did you mean `n1`?
        ╭─[inv/drift.yaml:3:16]
@@ -210,7 +239,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
      4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
        ·       ┬
        ·       ╰── neither, or both
-     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31…
        ╰────
       effect: nothing would be accepted by it, and what it is meant for would count as drift
       next:   write one of the two
@@ -221,7 +250,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
      4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
        ·                                                      ─────┬────
        ·                                                           ╰── not year-month-day
-     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31…
        ╰────
       effect: nothing would be accepted by it, and what it is meant for would count as drift
       next:   write the last day, such as 2026-12-31
@@ -229,7 +258,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
     error RW0130: this is no address of resources
        ╭─[inv/drift.yaml:5:18]
      4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
-     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31…
        ·                  ─────────┬─────────
        ·                           ╰── the attribute goes to `attribute`
        ╰────
@@ -240,7 +269,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
     error RW0130: `reason` says nothing, or more than a line
        ╭─[inv/drift.yaml:5:64]
      4 │     - { attribute: mode, reason: r, owner: o, until: 2026-02-30 }
-     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31 }
+     5 │     - { address: host/n1/file/x#mode, attribute: mode, reason: '', owner: o, until: 2026-01-31…
        ·                                                                ─┬
        ·                                                                 ╰── of this acceptance
        ╰────
@@ -249,7 +278,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
 
     inv: not valid. 5 errors. `railwright explain CODE` tells more.
     --- exit 1 ---
-    ");
+    "#);
     let place = accepting("    - { nodes: n1, atribute: mode, plane: next, reason: r, owner: o, until: 2026-01-31 }\n");
     let said = place.run(&["validate", "inv"]);
     for word in ["did you mean `attribute`?", "write one of persisted, running, next_boot", "not valid. 2 errors."] {

@@ -22,7 +22,7 @@ fn a_package_that_nobody_has() {
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      + n1             package
            no-such-thing
            because  new: module story
@@ -68,7 +68,7 @@ fn a_package_manager_that_another_holds() {
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      + n1             package
            no-such-thing
            because  new: module story
@@ -107,7 +107,7 @@ fn a_file_system_that_is_read_only() {
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      ~ n1             file /etc/rails/note.conf
            content (persisted)    text changes: +1 -1 lines
            because  not ours so far, and other than the spec wants it: module story/note
@@ -147,7 +147,7 @@ fn a_file_system_that_is_read_only() {
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      ~ n1             file /etc/rails/note.conf
            content (persisted)    text changes: +1 -1 lines
            because  spec changed: nodes[0] (inv/cluster.yaml:4), module story/note

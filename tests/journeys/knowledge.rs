@@ -347,7 +347,7 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
        ╰────
       on:     gpu[1-4]
       effect: no choice of the other parts satisfies all of them: dmabuf needs the GPU driver 515 or
-              newer: the open kernel modules and DMA-BUF came with it (modules/catalog/release.yaml:347)
+              newer: the open kernel modules and DMA-BUF came with it (modules/catalog/release.yaml:352)
       next:   change one of them: take the GPU driver 515 or newer
       source: NVIDIA/cloud-native-docs: gpu-operator/gpu-operator-rdma.rst; NVIDIA/nccl:
               docs/userguide/source/env.rst (NCCL_DMABUF_ENABLE);
@@ -465,4 +465,16 @@ fn nothing_is_told_twice_and_own_combinations_are_tried() {
     assert!(said.contains("RW0226: the combination `ours` does not hold: gpu.cuda and gpu.driver exclude each other"), "{said}");
     place.write("inv/modules/catalog/site.yaml", "release: [{ name: cuda-12, part: cuda, release: '12', line: true, source: us }]\n");
     assert!(place.run(&["validate", "inv"]).contains("RW0223"));
+}
+
+/// What is printed for programs and for people has no templates in it.
+#[test]
+fn rules_are_told_without_their_templates() {
+    let place = Place::new();
+    for words in [&["rules", "--json"][..], &["explain", "RW2904"]] {
+        let said = place.run(words);
+        assert!(said.contains("<host.") && !said.contains("{{"), "{said}");
+    }
+    let help = place.run(&["schema", "--help"]);
+    assert!(help.contains("spec, plan, observation") && help.contains("explanation") && help.contains("translation"), "{help}");
 }

@@ -139,3 +139,15 @@ fn drift_of_bare_machines_is_everything_and_exits_with_two() {
     assert!(said.contains("as recorded 2026-11-21T15:41:13Z in plans/lab/fresh.json\n"), "{said}");
     assert!(said.contains("link/ens1f0np0") && said.ends_with("--- exit 2 ---\n"), "{said}");
 }
+
+/// Of two answers to one question nobody knows which is true.
+#[test]
+fn a_recording_with_a_key_twice_is_refused() {
+    let place = lab();
+    let text = fs::read_to_string(place.path().join("plans/lab/fresh.json")).unwrap();
+    let at = text.find("\"host/").unwrap();
+    let doubled = format!("{}\"host/node[1-2]\": {{}}, \"host/node[1-2]\": {{}}, {}", &text[..at], &text[at..]);
+    place.write("doubled.json", doubled);
+    let said = place.run(&["plan", "inventories/lab", "--observations", "doubled.json"]);
+    assert!(said.contains("RW1012") && said.contains("stands there twice") && said.ends_with("--- exit 1 ---\n"), "{said}");
+}

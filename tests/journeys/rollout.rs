@@ -49,14 +49,14 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
     let Some(machine) = Machine::start("maintenance windows", TWO_STEPS, &[]) else { return };
     let windows = "rollout:\n  windows: [{ days: [sat, sun], from: 22:00, for: 6h, zone: Europe/Berlin }]\n  windows_for: none\n";
     machine.place.write("inv/rollout.yaml", windows);
-    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
+    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r#"
     $ railwright apply inv --yes
     refused: nothing was changed
     --- stderr ---
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
 
-    LIVE: nobody notices ----------------------------------------------------------------------------
+    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      ~ n1             command slow
            probe (running)        exit 1 -> exit 0
            because  not ours so far, and other than the spec wants it: module story/slow
@@ -65,6 +65,7 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
            because  new: module story/note, nodes[0] (inv/cluster.yaml:4)
 
     planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
+    order    a host, one step at a time: command, file
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     windows  sat, sun from 22:00 for 6h (Europe/Berlin); for every step
     time     nobody knows yet: no run was finished here that it could be told by
@@ -77,7 +78,7 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
       next:   from Sat 2026-01-03 22:00 CET on: run the same command again
       next:   or leave out what disturbs: --exclude ADDRESS
     --- exit 4 ---
-    "##);
+    "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
     assert_eq!(machine.file("/var/lib/railwright/lock"), None);
 }

@@ -325,3 +325,19 @@ fn nothing_of_a_script_is_run() {
     let said = place.run(&["translate", "touch made; echo $(touch made) `touch made` > made"]);
     assert!(said.ends_with("--- exit 3 ---\n") && !place.path().join("made").exists(), "{said}");
 }
+
+/// A page around the commands is counted, and environments for different NICs are not one.
+#[test]
+fn a_whole_page_is_told_from_its_commands() {
+    let place = Place::new();
+    let page = "RDMA on the platform\n更新時間:2025\n\nNIC type 1\nexport NCCL_IB_HCA=mlx5\n\nNIC type 2\n\
+                export NCCL_IB_DISABLE=1\nexport NCCL_IB_HCA=\n";
+    place.write("page.txt", page);
+    let said = place.run(&["translate", "--file", "page.txt"]);
+    assert!(said.contains("4 lines are text and no command: 1-2, 4, 7\n3 commands, all understood."), "{said}");
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let apart = "they exclude each other: the first is for NICs of type 1 (GU8TEF, GU8TF, GX8SF), the second for NICs of type 2 (P16EN)";
+    assert!(words.contains(apart), "{said}");
+    place.write("prose.txt", "Nothing but words\n");
+    assert!(place.run(&["translate", "--file", "prose.txt"]).contains("RW1033"));
+}

@@ -35,7 +35,7 @@ fn a_missing_file_is_only_a_warning() {
     --- stderr ---
     warning RW1005: there is no file known_hosts
        ╭─[lab/cluster.yaml:4:31]
-     3 │ fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+     3 │ fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp…
      4 │ ssh: { user: root, host_keys: known_hosts }
        ·                               ─────┬─────
        ·                                    ╰── named here
@@ -57,7 +57,7 @@ fn every_error_of_every_file_has_its_caret() {
     error RW0112: an MTU of 90000 bytes is out of range
        ╭─[lab/a.yaml:3:30]
      2 │ cluster: lab
-     3 │ fabric: { kind: rocev2, mtu: 90000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+     3 │ fabric: { kind: rocev2, mtu: 90000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dsc…
        ·                              ──┬──
        ·                                ╰── 68 to 9978 is possible
      4 │ ssh: { user: root, host_keys: known_hosts }
@@ -399,4 +399,129 @@ fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
     let output = place.command(&["schema"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("the output could not be written: "));
+}
+
+const GPUS: &str = "cluster: lab
+fabric: { kind: rocev2, mtu: 9000 }
+ssh: { user: root, host_keys: known_hosts }
+nodes:
+  - name: node[1-2]
+    os: ubuntu-22.04
+    gpu: { model: H100-SXM5-80GB, count: 8, driver: '535', cuda: '12.4' }
+    nics: { model: ConnectX-6, netdev: ens1f0np0 }
+    rdma_stack: { flavour: doca, version: 3.2.1 }
+";
+
+/// Releases that cannot be are errors, others that nobody knows are warnings, and a row of one's own makes them known.
+#[test]
+fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
+    let place = Place::new();
+    place.write("lab/known_hosts", "");
+    let said = |from: &str, to: &str| {
+        place.write("lab/cluster.yaml", GPUS.replace(from, to));
+        place.run(&["validate", "lab"])
+    };
+    let known = said("535", "535");
+    assert!(!known.contains("RW0128") && known.ends_with("--- exit 0 ---\n"), "{known}");
+    insta::assert_snapshot!(said("'535'", "'5350'"), @r#"
+    $ railwright validate lab
+    error RW0128: there is no such release: the GPU driver 5350
+       ╭─[lab/cluster.yaml:7:53]
+     6 │     os: ubuntu-22.04
+     7 │     gpu: { model: H100-SXM5-80GB, count: 8, driver: '5350', cuda: '12.4' }
+       ·                                                     ───┬──
+       ·                                                        ╰── no such release is known
+     8 │     nics: { model: ConnectX-6, netdev: ens1f0np0 }
+       ╰────
+      effect: the newest one that the catalogue knows begins with 610, and none to come is that far off:
+              its packages would not be found
+      next:   nearest: 535, 610; `railwright catalog release` lists what is known
+      next:   or, where there is such a release, add a row in modules/catalog/release.yaml of the
+              inventory: release: [{ name: driver-5350, part: driver, release: "5350", source: ... }]
+
+    lab: not valid. 1 error. `railwright explain CODE` tells more.
+    --- exit 1 ---
+    "#);
+    for (from, to, line) in [
+        ("'12.4'", "'99.1'", "error RW0128: there is no such release: CUDA 99.1"),
+        ("'12.4'", "'12.7'", "error RW0128: there is no such release: CUDA 12.7"),
+        ("3.2.1", "9.9.9", "error RW0128: there is no such release: DOCA 9.9.9"),
+        ("'535', cuda: '12.4'", "'580', cuda: '13.9'", "warning RW0128: no such release is known to the catalogue: CUDA 13.9"),
+        ("'535'", "'536'", "warning RW0128: no such release is known to the catalogue: the GPU driver 536"),
+        ("ubuntu-22.04", "ubuntu-22.4", "error RW0120: `ubuntu-22.4` is no operating system that railwright knows"),
+        ("ubuntu-22.04", "ubuntu-2204", "error RW0120: `ubuntu-2204` is no operating system that railwright knows"),
+    ] {
+        let text = said(from, to);
+        let code = if line.starts_with("error") { "--- exit 1 ---\n" } else { "--- exit 0 ---\n" };
+        assert!(text.contains(line) && text.ends_with(code), "{text}");
+    }
+    let mistyped = said("ubuntu-22.04", "ubuntu-22.4");
+    assert!(mistyped.contains("did you mean `ubuntu-22.04`?"), "{mistyped}");
+    place.write("lab/modules/catalog/own.yaml", "release: [{ name: driver-536, part: driver, release: '536', source: me }]\n");
+    let own = said("'535'", "'536'");
+    assert!(!own.contains("RW0128"), "{own}");
+    place.write("lab/modules/catalog/own.yaml", "os: [{ name: ubuntu-22.4, package_manager: apt, kernel: '5.15', source: me }]\n");
+    let own = said("ubuntu-22.04", "ubuntu-22.4");
+    assert!(!own.contains("RW0120"), "{own}");
+}
+
+/// Numbers that no fabric can keep, and repositories of another system.
+#[test]
+fn what_contradicts_itself_is_told_before_anything_is_done() {
+    let place = Place::new();
+    place.write("lab/known_hosts", "").write("lab/key.asc", include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc"));
+    let said = |more: &str| {
+        place.write("lab/cluster.yaml", format!("{GPUS}{more}\n"));
+        place.run(&["validate", "lab"])
+    };
+    for (more, line) in [
+        (
+            "verify: { write_bandwidth_gbps: 390 }",
+            "error RW2905: a pair is to deliver more than the 200 Gb/s that a port of ConnectX-6 has",
+        ),
+        ("rollout: { canary: 2 }", "warning RW0129: 2 canary hosts, and 1 host may be out of service at the same time, as nothing else"),
+        ("rollout: { max_unavailable: 1, batches: [2] }", "warning RW0129: a wave of 2 hosts, and 1 may be out of service"),
+        (
+            "repositories: [{ name: cuda, url: 'https://x.example/cuda/ubuntu2404/x86_64/', suite: /, key: key.asc }]",
+            "warning RW0136: the repository `cuda` is for another system (`ubuntu2404`) than nodes that get it (ubuntu-22.04)",
+        ),
+        (
+            "repositories: [{ name: os, url: 'https://x.example/ubuntu/', suite: noble-updates, components: [main], key: key.asc }]",
+            "warning RW0136: the repository `os` is for another system (`noble-updates`)",
+        ),
+    ] {
+        let words = said(more).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(line), "{}", said(more));
+    }
+    for more in [
+        "verify: { write_bandwidth_gbps: 180 }",
+        "rollout: { max_unavailable: 2, canary: 2, batches: [1, 2] }",
+        "repositories: [{ name: cuda, url: 'https://x.example/cuda/ubuntu2204/x86_64/', suite: /, key: key.asc }]",
+    ] {
+        assert!(said(more).ends_with(" 2 rails.\n--- exit 0 ---\n"), "{}", said(more));
+    }
+}
+
+/// What a kind refuses is mostly what the spec says: the caret is there, and not in a module that nobody of us wrote.
+#[test]
+fn a_value_of_the_spec_that_a_kind_refuses_has_its_caret_in_the_spec() {
+    let place = Place::new();
+    place.write("lab/known_hosts", "");
+    place.write("lab/modules/note/module.yaml", "module: note\nsummary: a note\nparameters: { where: { type: string, doc: a path } }\nresources:\n  - id: file\n    file: { path: '{{ where }}', content: x, mode: '0644' }\n");
+    place.write("lab/cluster.yaml", format!("{GOOD}modules: {{ note: {{ parameters: {{ where: not/absolute }} }} }}\n"));
+    let said = place.run(&["validate", "lab"]);
+    assert!(said.contains("error RW0208: note/file: the path must be absolute") && said.contains("lab/cluster.yaml:9:41"), "{said}");
+}
+
+/// Lines of a spec end where the screen ends, and the caret is on it.
+#[test]
+fn no_line_of_a_drawing_is_wider_than_the_screen() {
+    let place = Place::new();
+    let far = format!("labels: {{ {} }}, nisc: x", (0..20).map(|n| format!("l{n}: v")).collect::<Vec<_>>().join(", "));
+    for group in [format!("{{ name: n1, nisc: x, {} }}", far.replace("nisc", "os")), format!("{{ name: n1, {far} }}")] {
+        place.write("lab/cluster.yaml", format!("cluster: lab\nfabric: {{ kind: none }}\nnodes:\n  - {group}\n"));
+        let said = place.run(&["validate", "lab"]);
+        assert!(said.contains("unknown key `nisc`") && said.contains("╰── did you mean `nics`?"), "{said}");
+        assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+    }
 }

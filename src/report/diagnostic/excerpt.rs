@@ -8,11 +8,16 @@ use crate::spec::{Source, Sources};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::fmt;
 use std::ops::Range;
+use unicode_width::UnicodeWidthChar as _;
 
 /// Labels further than this from the first one are named by line instead of drawn.
 const LINES_MAX: usize = 12;
 /// Longer lines are cut around the caret, in bytes.
 const LINE_LENGTH_MAX: usize = 160;
+/// So are lines with a caret that ends further to the right, so that it is never where a screen has no columns.
+const CARET_MAX: usize = 86;
+/// The bytes of a line that is cut.
+const CUT: usize = 80;
 
 /// A part of a file with its labels.
 #[derive(Debug)]
@@ -46,7 +51,9 @@ impl<'a> Excerpt<'a> {
     fn around(source: &'a Source, labels: &[&Label]) -> Excerpt<'a> {
         let lines = labels.iter().map(|label| source.line_of(label.span.start));
         let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| (top.min(line), bottom.max(line)));
-        let range = if source.line_span(top).len() > LINE_LENGTH_MAX {
+        let first = source.line_span(top);
+        let is_far = labels[0].span.end.min(first.end).saturating_sub(first.start) > CARET_MAX;
+        let range = if first.len() > LINE_LENGTH_MAX || (is_far && top == bottom) {
             cut_around(source, top, labels[0].span.start)
         } else {
             let is_short = |line: &usize| source.line_span(*line).len() <= LINE_LENGTH_MAX;
@@ -72,9 +79,37 @@ impl<'a> Excerpt<'a> {
         // Drawing into a string cannot fail; were it to, the finding's words still stand above.
         let drawn = handler.render_report(&mut out, &Drawn { excerpt: self, severity }).is_ok();
         // The first line is miette's own heading, empty here, because ours holds the code and the message.
-        let body = out.split_once('\n').map_or("", |(_, body)| body);
-        if drawn { body.trim_end_matches('\n').to_owned() + "\n" } else { String::new() }
+        let body = out.split_once('\n').map_or("", |(_, body)| body).trim_end_matches('\n');
+        let body: String = body.lines().map(|line| clipped(line, look.width) + "\n").collect();
+        if drawn { body } else { String::new() }
     }
+}
+
+/// A line of the file in a drawing, cut where the screen ends; what only colours it takes no column. Words below a line stay.
+fn clipped(line: &str, width: usize) -> String {
+    let mut is_colour = false;
+    let mut columns = |c: char| {
+        let is_shown = !is_colour && c != '\u{1b}';
+        is_colour = (is_colour || c == '\u{1b}') && c != 'm';
+        if is_shown { c.width().unwrap_or_default() } else { 0 }
+    };
+    let mut shown = String::new();
+    let (mut taken, mut fits) = (0, 0);
+    for (at, c) in line.char_indices() {
+        let own = columns(c);
+        taken += own;
+        if taken < width {
+            fits = at + c.len_utf8();
+        }
+        if own > 0 {
+            shown.push(c);
+        }
+    }
+    if taken <= width || !shown.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        return line.to_owned();
+    }
+    let end = if line.contains('\u{1b}') { "\u{1b}[0m" } else { "" };
+    format!("{}…{end}", &line[..fits])
 }
 
 fn in_words(label: &Label, sources: &Sources) -> String {
@@ -88,8 +123,8 @@ fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
     let span = source.line_span(line);
     let offset = offset.clamp(span.start, span.end);
     let boundary = |wanted: usize| (wanted..=span.end).find(|at| source.text().is_char_boundary(*at)).unwrap_or(span.end);
-    let start = boundary(offset.saturating_sub(LINE_LENGTH_MAX / 2).max(span.start));
-    let end = boundary((offset + LINE_LENGTH_MAX / 2).min(span.end));
+    let start = boundary(offset.saturating_sub(CUT / 2).max(span.start));
+    let end = boundary((offset + CUT / 2).min(span.end));
     start..end.max(start)
 }
 

@@ -41,6 +41,7 @@ pub fn report() -> DriftReport {
         outliers: vec![],
         waived: vec![],
         no_longer_wished: vec![],
+        never_applied: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
             .iter()
             .flat_map(|resource| (1..=3).map(move |i| format!("host/n{i}/{resource}").parse().unwrap()))

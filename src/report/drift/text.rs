@@ -9,11 +9,15 @@ use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::knowledge::waived;
 use crate::report::unread;
 use crate::report::value::{differ_unseen, reading};
-use crate::report::wrap::{labelled, rule};
+use crate::report::wrap::{COLUMNS, labelled, rule};
 use indexmap::IndexMap;
+use std::collections::BTreeSet;
 
 /// The most characters of a value in a row.
 const VALUE: usize = 44;
+
+/// More attributes than this of targets where nothing was applied yet are counted instead of listed.
+const LISTED: usize = 12;
 
 /// The whole screen.
 pub fn screen(report: &DriftReport) -> String {
@@ -21,13 +25,20 @@ pub fn screen(report: &DriftReport) -> String {
     let targets = counted(report.targets.len(), "target");
     let mut out = format!("drift {inventory}   {} on {targets}   {}\n", counted(report.resources, "resource"), report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
-    let (accepted, counting): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| finding.is_accepted());
+    let is_first = |finding: &&DriftFinding| finding.is_drift() && report.never_applied.contains(&finding.address.target);
+    let many = report.findings.iter().filter(is_first).count() > LISTED;
+    let (first, later): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| many && is_first(finding));
+    let (accepted, counting): (Vec<_>, Vec<_>) = later.into_iter().partition(|finding| finding.is_accepted());
     for finding in counting {
         groups.entry(finding.reason).or_default().push(finding);
     }
     for (reason, findings) in &groups {
         out.push_str(&rule(&title(*reason)));
         out.push_str(&entries(findings));
+    }
+    if !first.is_empty() {
+        out.push_str(&rule("NEVER APPLIED: all that an apply has yet to do; a plan shows it"));
+        out.push_str(&never_applied(&first));
     }
     if !accepted.is_empty() {
         out.push_str(&rule("ACCEPTED: known, and no drift until the day is over"));
@@ -56,6 +67,20 @@ pub fn screen(report: &DriftReport) -> String {
 
 fn title(reason: DriftReason) -> String {
     format!("{}: {}", named(reason).1.to_uppercase(), meaning(reason))
+}
+
+/// How much of which kind is other than wished on targets where nothing was applied: a line a kind, folded over them.
+fn never_applied(findings: &[&DriftFinding]) -> String {
+    let mut counts: IndexMap<String, IndexMap<&str, BTreeSet<&str>>> = IndexMap::new();
+    for finding in findings {
+        counts.entry(who(finding)).or_default().entry(finding.address.kind()).or_default().insert(finding.address.name());
+    }
+    let mut folded: IndexMap<String, Vec<String>> = IndexMap::new();
+    for (who, kinds) in counts {
+        let kinds: Vec<String> = kinds.into_iter().map(|(kind, names)| format!("{} ({})", clean_line(kind), names.len())).collect();
+        folded.entry(kinds.join(", ")).or_default().push(who);
+    }
+    folded.into_iter().map(|(kinds, who)| labelled(&format!(" + {:<14} ", nodeset::fold(&who)), &kinds, COLUMNS)).collect()
 }
 
 /// A target and its findings of one resource.

@@ -7,6 +7,7 @@ use crate::report::wrap;
 use crate::resource::Disruption;
 use crate::spec::window::Window;
 use std::collections::BTreeSet;
+use unicode_width::UnicodeWidthStr as _;
 
 /// What the words in brackets mean, where some stand above.
 pub fn planes(open: &[&Node], held: &[&Node]) -> String {
@@ -96,10 +97,11 @@ pub fn go_on(plan: &Plan, next: &Next) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     match &next.file {
         Some(file) => {
-            let example = plan.nodes.iter().flat_map(|node| node.members()).next().map_or("HOST KIND NAME".to_owned(), entry::named);
-            format!(
-                "digest   {digest}\nnext     railwright apply {file}\n         one resource in full: railwright show {file} {example}\n"
-            )
+            let command = |example: &str| format!("         one resource in full: railwright show {file} {example}\n");
+            let mut examples = plan.nodes.iter().flat_map(|node| node.members()).map(entry::named);
+            let short = examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
+            let example = command(&short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
+            format!("digest   {digest}\nnext     railwright apply {file}\n{example}")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
         None => format!(

@@ -1,10 +1,11 @@
 //! The plan's screen: worst disruption first, identical changes folded by node-set, a reason for each, what it
-//! interrupts, unknowns visible, unchanged things one line, the next command last.
+//! interrupts, unknowns visible, the order of time and unchanged things a line each, the next command last.
 
 mod closing;
 mod entry;
 mod fold;
 mod list;
+mod order;
 mod shape;
 mod waves;
 
@@ -68,6 +69,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&waived(&plan.waived));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));
+    out.push_str(&order::order(&open));
     out.push_str(&waves::waves(plan));
     out.push_str(&closing::rollout_rules(plan));
     out.push_str(&next.time);
@@ -109,7 +111,7 @@ fn header(plan: &Plan) -> String {
 
 fn title(class: Disruption) -> &'static str {
     match class {
-        Disruption::None => "LIVE: nobody notices",
+        Disruption::None => "LIVE: what runs goes on; new files and packages, values, first starts of services",
         Disruption::Reload => "RELOAD: a setting or service is read again",
         Disruption::Restart => "RESTART: a service restarts",
         Disruption::LinkBlip => "LINK: a link goes down for a moment",

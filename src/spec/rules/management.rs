@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const EFFECT: &str = "the host would be looked for on a netdev that cannot be there";
 
 fn wrong(message: impl Into<String>, fix: impl Into<String>) -> Diagnostic {
-    error("RW0128", message, EFFECT, fix)
+    error("RW0137", message, EFFECT, fix)
 }
 
 fn name_fix() -> String {

@@ -3,6 +3,7 @@
 use super::{Checker, error, shown};
 use crate::base::suggest::nearest;
 use crate::base::text::counted;
+use crate::base::{Diagnostic, Severity};
 use crate::spec::model::{Spec, Verify};
 use crate::spec::rollout::Budget;
 use crate::spec::window;
@@ -134,6 +135,28 @@ pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
             let finding = error("RW0116", message, part.zero, format!("write `1`, or at least `{least}%`"));
             checker.find(&part.path, "less than one host", finding);
         }
+    }
+}
+
+/// Waves that are larger than the budget: the budget holds, so they are not what they seem.
+pub fn check_waves(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
+    let rollout = &spec.rollout;
+    let budget = rollout.max_unavailable(hosts);
+    let said = if rollout.max_unavailable.is_some() { "" } else { ", as nothing else is said" };
+    let warn = |message: String, effect: &str| {
+        let fix = format!("write at most {budget}, or raise `max_unavailable`");
+        Diagnostic { severity: Severity::Warning, ..error("RW0129", message, effect, fix) }
+    };
+    if let Some(canary) = rollout.canary.filter(|canary| *canary as usize > budget && budget > 0) {
+        let message = format!("{canary} canary hosts, and {} may be out of service at the same time{said}", counted(budget, "host"));
+        let effect = "no more hosts than that go first: what breaks on the others of a class is seen in a later wave";
+        checker.find("rollout.canary", "more than `max_unavailable`", warn(message, effect));
+    }
+    for (index, value) in rollout.batches.iter().enumerate() {
+        let Some(batch) = Budget::read(value).map(|batch| batch.of(hosts)).filter(|batch| *batch > budget && budget > 0) else { continue };
+        let message = format!("a wave of {}, and {budget} may be out of service at the same time{said}", counted(batch, "host"));
+        let effect = "its hosts are taken in turn, so that the rollout takes as long as with smaller waves and has fewer gates";
+        checker.find(&format!("rollout.batches[{index}]"), "more than `max_unavailable`", warn(message, effect));
     }
 }
 

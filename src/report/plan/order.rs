@@ -1,0 +1,55 @@
+//! What comes after what: the groups above are sorted by what they interrupt, and this says the order of time.
+
+use super::entry::is_looked_again;
+use crate::base::nodeset;
+use crate::base::text::{clean_line, counted};
+use crate::plan::{Node, NodeKind};
+use crate::report::wrap::{COLUMNS, labelled};
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
+
+/// Hosts in so many different orders are told; of more their number is.
+const SHOWN: usize = 3;
+
+/// The kinds of steps of a host one after the other, folded over hosts that have the same; nothing for a single kind.
+pub fn order(open: &[&Node]) -> String {
+    let mut of_target: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in open {
+        let Some(target) = &node.target else { continue };
+        let steps = of_target.entry(target.name.to_string()).or_default();
+        if let Some(word) = word(node) {
+            add(steps, word);
+        }
+    }
+    let mut alike: IndexMap<Vec<String>, Vec<String>> = IndexMap::new();
+    of_target.into_iter().filter(|(_, steps)| steps.len() > 1).for_each(|(name, steps)| alike.entry(steps).or_default().push(name));
+    let whole = alike.len() == 1;
+    let line = |(number, (steps, names)): (usize, (&Vec<String>, &Vec<String>))| {
+        let who = if whole { "a host, one step at a time".to_owned() } else { nodeset::fold(names) };
+        labelled(if number == 0 { "order    " } else { "         " }, &format!("{who}: {}", steps.join(", ")), COLUMNS)
+    };
+    let mut out: String = alike.iter().take(SHOWN).enumerate().map(line).collect();
+    if alike.len() > SHOWN {
+        out.push_str(&format!("         and hosts in {}: --json has every step\n", counted(alike.len() - SHOWN, "other order")));
+    }
+    out
+}
+
+/// Kinds that follow each other over and over (each rail's in turn) are said once.
+fn add(steps: &mut Vec<String>, word: String) {
+    match steps.as_slice() {
+        [.., last] if *last == word => {}
+        [.., first, then, again] if first == again && *then == word => drop(steps.pop()),
+        _ => steps.push(word),
+    }
+}
+
+/// What a step is called here; nothing for one that only looks.
+fn word(node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => None,
+        NodeKind::Change { members, .. } => Some(clean_line(&members.first()?.wish.kind)),
+        NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Some(super::entry::kind_word(node).to_owned()),
+        NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => None,
+    }
+}
