@@ -20,7 +20,8 @@ fn name_fix() -> String {
 /// `management` of a group.
 pub fn check(checker: &mut Checker<'_>, at: &str, group: &NodeGroup) {
     let Some(management) = &group.management else { return };
-    if management.bond.is_none() && management.vlan.is_none() {
+    // a part that did not decode is not missing
+    if checker.complete && management.bond.is_none() && management.vlan.is_none() {
         return checker.find(
             at,
             "empty",

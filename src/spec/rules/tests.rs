@@ -245,8 +245,8 @@ fn management_and_vlans() {
         ("mode: 802.3ad, primary: eno1", &[("RW0137", "eno1")]),
         ("mode: active-backup, primary: eno3", &[("RW0137", "eno3")]),
         ("mode: 802.3ad, miimon: 0", &[("RW0137", "0")]),
-        ("mode: lacp", &[("RW0106", "lacp")]),
-        ("mode: 802.3ad, colour: 1", &[("RW0107", "colour")]),
+        ("mode: lacp", &[("RW0108", "lacp")]),
+        ("mode: 802.3ad, colour: 1", &[("RW0105", "colour")]),
     ] {
         check(&bond(keys), expected);
     }
@@ -256,7 +256,7 @@ fn management_and_vlans() {
         ("nics: { model: C, netdev: ens1, vlan: 4095 }".to_owned(), &[("RW0137", "4095")]),
         ("nics: { model: C, netdev: ens1.5, vlan: 6 }".to_owned(), &[("RW0123", "ens1.5")]),
         ("nics: { model: C, netdev: ens1f0np0abc, vlan: 100 }".to_owned(), &[("RW0123", "ens1f0np0abc")]),
-        ("management: {}".to_owned(), &[("RW0137", "{}")]),
+        ("management: {}".to_owned(), &[("RW0137", "management")]),
         ("management: { vlan: { id: 20 } }".to_owned(), &[("RW0137", "vlan")]),
         ("management: { vlan: { id: 0, parent: eno1 } }".to_owned(), &[("RW0137", "0")]),
         ("management: { vlan: { id: 20, parent: eno1, name: a-name-of-16-let } }".to_owned(), &[("RW0137", "a-name-of-16-let")]),
@@ -267,7 +267,7 @@ fn management_and_vlans() {
             "management: { bond: { name: b0, members: [eno1, eno1, b0], mode: 802.3ad } }".to_owned(),
             &[("RW0137", "eno1"), ("RW0137", "b0")],
         ),
-        ("management: { bond: { name: b0, members: [], mode: 802.3ad } }".to_owned(), &[("RW0137", "[]")]),
+        ("management: { bond: { name: b0, members: [], mode: 802.3ad } }".to_owned(), &[("RW0137", "members")]),
         ("management: { bond: { name: b0, members: [e1], mode: 802.3ad }, vlan: { id: 5, parent: e1 } }".to_owned(), &[("RW0137", "e1")]),
     ] {
         check(&group(&keys), expected);

@@ -282,10 +282,7 @@ impl Host {
                 self.links.set(netdev, *mtu, *up, add_addresses, remove_addresses)
             }
             Action::AddVlan { netdev, parent, id } => self.links.add_vlan(netdev, parent, *id),
-            Action::RemoveVlan { netdev } => {
-                self.links.remove_vlan(netdev);
-                Ok(())
-            }
+            Action::RemoveVlan { netdev } => self.links.remove_vlan(netdev),
             Action::ReloadLink { .. } => {
                 self.links.reload(&self.disk);
                 Ok(())

@@ -100,8 +100,9 @@ impl Links {
     }
 
     /// `ip link del dev NETDEV`.
-    pub fn remove_vlan(&mut self, netdev: &str) {
+    pub fn remove_vlan(&mut self, netdev: &str) -> Done {
         self.0.retain(|name, link| name != netdev || link.vlan.is_none());
+        Ok(())
     }
 
     /// networkd makes the VLANs that the file of a parent names, of which a file says what they are.
