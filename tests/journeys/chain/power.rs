@@ -25,12 +25,13 @@ pub struct Powered {
 }
 
 /// What a host has beside the tools of every fixture host, so that modules are loaded and found.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 8] = [
     ("insmod", "usr/sbin/insmod"),
     ("modprobe", "usr/sbin/modprobe"),
     ("modinfo", "usr/sbin/modinfo"),
     ("reboot", "usr/sbin/reboot"),
     ("gid-table", "usr/sbin/gid-table"),
+    ("mkdir", "usr/sbin/mkdir"),
     ("update-initramfs", "usr/sbin/update-initramfs"),
     ("update-initramfs", "usr/bin/dracut"),
 ];
