@@ -40,7 +40,7 @@ pub fn module(name: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("module.ko");
     let mut cc = Command::new("cc").args(["-c", "-x", "c", "-", "-o"]).arg(&out).stdin(Stdio::piped()).spawn().unwrap();
-    write!(cc.stdin.take().unwrap(), "__attribute__((section(\".modinfo\"), used)) static const char m[] = \"{text}\";\n").unwrap();
+    writeln!(cc.stdin.take().unwrap(), "__attribute__((section(\".modinfo\"), used)) static const char m[] = \"{text}\";").unwrap();
     assert!(cc.wait().unwrap().success());
     fs::read(out).unwrap()
 }
