@@ -8,9 +8,12 @@ use crate::template::names::Use;
 use std::collections::BTreeSet;
 
 impl OfHost<'_> {
-    /// Where the spec says the one thing that a part of a body was made from.
+    /// Where the spec says the one thing that a part of a body was made from. What an operator's own module makes of anything but its
+    /// parameters is for that module to answer for.
     pub(super) fn said_in_spec(&self, module: &Module, resource: &Resource, pointer: &str, text: &str) -> Option<Label> {
-        let uses = resource.body.snippet_at(pointer)?.uses.iter();
+        let is_shipped = module.document().source().name() == format!("modules/{}/module.yaml", module.name);
+        let is_parameter = |one: &&Use| one.path.first().is_some_and(|first| module.parameters.contains_key(first));
+        let uses = resource.body.snippet_at(pointer)?.uses.iter().filter(|one| is_shipped || is_parameter(one));
         let paths: BTreeSet<String> = uses.filter_map(|one| self.path_of(module, one, None)).collect();
         let mut labels = paths.iter().filter_map(|path| self.loaded.label(path, text));
         labels.next().filter(|_| labels.next().is_none())
