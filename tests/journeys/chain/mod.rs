@@ -61,10 +61,10 @@ repositories:
 rollout: { canary: 1, max_unavailable: 1, max_disruption: reboot }
 ";
 
-/// The host of an inventory with one rail.
+/// The host of an inventory with one rail, and with an IOMMU that its BIOS has switched on.
 fn model(inventory: &str) -> Model {
     let model = MODELS.iter().find(|model| model.inventory.0 == inventory).unwrap();
-    Model { nic: Nic { rails: 1, ..model.nic }, ..*model }
+    Model { nic: Nic { rails: 1, ..model.nic }, offers_iommu: true, ..*model }
 }
 
 fn start(story: &str, model: &Model, prepare: &str, spec: &str) -> Option<Powered> {
