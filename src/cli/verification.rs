@@ -25,6 +25,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
             .map(|rail| ExpectedRail {
                 rail: rail.rail,
                 netdev: rail.netdev.clone(),
+                port: rail.port.clone(),
                 address: rail.address.clone(),
                 mtu: spec.fabric.mtu,
                 mtu_max: catalog.nic.get(&rail.model).and_then(|row| row.mtu_max),

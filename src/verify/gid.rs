@@ -17,8 +17,8 @@ pub struct Endpoint {
     pub gid_index: u32,
     /// The rail's address.
     pub address: IpAddr,
-    /// The netdev.
-    pub netdev: String,
+    /// The netdev of the NIC's port.
+    pub port: String,
 }
 
 /// The address of a rail: the spec's, or the first global one that the netdev has.
@@ -38,7 +38,7 @@ pub fn endpoint(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> Option
         GidKind::RoceV2 => matching(port, rail, address)?.index,
         GidKind::Infiniband => port.gids.iter().find(|g| g.index == 0)?.index,
     };
-    Some(Endpoint { device: port.device.clone(), device_port: port.number, gid_index, address, netdev: rail.netdev.clone() })
+    Some(Endpoint { device: port.device.clone(), device_port: port.number, gid_index, address, port: rail.port.clone() })
 }
 
 fn matching<'a>(port: &'a Port, rail: &ExpectedRail, address: IpAddr) -> Option<&'a Gid> {
@@ -91,7 +91,15 @@ mod tests {
     use crate::verify::samples;
 
     fn rail(address: Option<&str>) -> ExpectedRail {
-        ExpectedRail { rail: 0, netdev: "ens1f0np0".into(), address: address.map(str::to_owned), mtu: None, mtu_max: None, driver: None }
+        ExpectedRail {
+            rail: 0,
+            netdev: "ens1f0np0".into(),
+            port: "ens1f0np0".into(),
+            address: address.map(str::to_owned),
+            mtu: None,
+            mtu_max: None,
+            driver: None,
+        }
     }
 
     #[test]

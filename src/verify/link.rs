@@ -90,6 +90,7 @@ mod tests {
         ExpectedRail {
             rail: 0,
             netdev: "ens1f0np0".into(),
+            port: "ens1f0np0".into(),
             address: Some("192.168.77.1/24".into()),
             mtu: Some(mtu),
             mtu_max: None,

@@ -35,7 +35,7 @@ pub(super) async fn examine(run: &Run<'_>, session: &mut Session<'_>, findings: 
     }
     for rail in &session.host.rails {
         // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by itself.
-        let Some(nic) = session.hardware.nics.get(&rail.netdev) else { continue };
+        let Some(nic) = session.hardware.nics.get(&rail.port) else { continue };
         let port = session.facts.port_of(&rail.netdev).filter(|port| !port.in_software);
         let judgement = pcie::judge_nic(nic, port.and_then(rate_gbps));
         run.judged(findings, judgement, &name, Some(rail.rail), Check::PcieLink);

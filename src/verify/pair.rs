@@ -75,7 +75,7 @@ impl<'a> Side<'a> {
     /// The GPU nearest to the rail's NIC, as an end of a run and as a place.
     fn gpu(&self) -> Option<(GpuBuffer, Place)> {
         let dmabuf = self.session.host.gpus.as_ref()?.dmabuf?;
-        let (gpu, nearness) = self.session.hardware.nearest_gpu(&self.endpoint.netdev)?;
+        let (gpu, nearness) = self.session.hardware.nearest_gpu(&self.endpoint.port)?;
         Some((GpuBuffer { bus_id: gpu.address.clone(), dmabuf }, Place { address: gpu.address.clone(), nearness }))
     }
 }
@@ -291,7 +291,7 @@ async fn gpu_to_gpu(
 /// Real traffic over rdma_cm, whose default mark is what the sender's configfs says, counted at the receiver.
 async fn count_marks(traffic: &Traffic<'_>, from: Side<'_>, to: Side<'_>, wanted: Marks) -> Judgement {
     let token = format!("{}m{}", traffic.token, traffic.count.fetch_add(1, Ordering::Relaxed));
-    let (sender, netdev) = (from.endpoint.address, to.endpoint.netdev.clone());
+    let (sender, netdev) = (from.endpoint.address, to.endpoint.port.clone());
     let lease_s = MARKS_SECONDS + 2 * TRAFFIC_SLACK_S;
     let before = match to.session.ask(&Probe::CountMarks { token: token.clone(), sender, netdev: netdev.clone(), lease_s }).await {
         Ok(said) => marks::parse(&said.out),

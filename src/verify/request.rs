@@ -50,6 +50,8 @@ pub struct ExpectedRail {
     pub rail: u32,
     /// The netdev.
     pub netdev: String,
+    /// The netdev of the NIC's port, which counts packets: the parent of a VLAN, or the same.
+    pub port: String,
     /// The address, with or without `/prefix`; `None` takes the first one that the netdev has.
     pub address: Option<String>,
     /// The MTU in bytes; `None`: not judged.

@@ -35,7 +35,8 @@ mod tests {
     use crate::verify::result::Verdict;
 
     fn judged(routes: &str) -> Judgement {
-        let rails = [ExpectedRail { rail: 0, netdev: "eth1".into(), address: None, mtu: None, mtu_max: None, driver: None }];
+        let rails =
+            [ExpectedRail { rail: 0, netdev: "eth1".into(), port: "eth1".into(), address: None, mtu: None, mtu_max: None, driver: None }];
         judge(&rails, &Hardware::parse(&format!("@routes\n[{routes}]\n")))
     }
 

@@ -196,7 +196,7 @@ async fn all_counters<'a>(sessions: &BTreeMap<&'a str, Session<'_>>) -> HostCoun
                 let ports = session.endpoints.values().map(|e| CounterPort {
                     device: e.device.clone(),
                     device_port: e.device_port,
-                    netdev: e.netdev.clone(),
+                    netdev: e.port.clone(),
                 });
                 let said = session.ask(&Probe::Counters { ports: ports.collect() }).await;
                 (*name, said.map(|said| counters::parse(&said.out)))

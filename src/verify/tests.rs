@@ -150,6 +150,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
         rails: vec![ExpectedRail {
             rail: 0,
             netdev: "ens1f0np0".into(),
+            port: "ens1f0np0".into(),
             address: Some(format!("192.168.77.{number}/24")),
             mtu: Some(9000),
             mtu_max: None,

@@ -24,7 +24,10 @@ pub(super) fn lines(body: &Body, is_there: bool, manager: Option<NetworkManagerK
             body.members.join(", ")
         ),
     };
-    format!("{why}: {how}")
+    format!(
+        "{why}: {how}. Addresses, routes and dhcp4 of the ports move to {0}, or to the VLAN on it, in the same step: a port of a bond has none",
+        body.netdev
+    )
 }
 
 fn options<'a>(body: &'a Body, words: [&'a str; 5], of: impl Fn(&str, &str) -> String) -> Vec<String> {
@@ -37,7 +40,9 @@ fn options<'a>(body: &'a Body, words: [&'a str; 5], of: impl Fn(&str, &str) -> S
 fn netplan(body: &Body) -> String {
     let words = ["mode", "mii-monitor-interval", "lacp-rate", "transmit-hash-policy", "primary"];
     let parameters = options(body, words, |word, value| format!("{word}: {value}")).join(", ");
-    format!("`bonds: {{ {}: {{ interfaces: [{}], parameters: {{ {parameters} }} }} }}`", body.netdev, body.members.join(", "))
+    let members = body.members.join(", ");
+    let ports = body.members.iter().map(|member| format!("{member}: {{}}")).collect::<Vec<_>>().join(", ");
+    format!("`ethernets: {{ {ports} }}` and `bonds: {{ {}: {{ interfaces: [{members}], parameters: {{ {parameters} }} }} }}`", body.netdev)
 }
 
 /// systemd.netdev(5); the primary is told in the file of that member.

@@ -41,6 +41,8 @@ fn differences(assessment: &Assessment) -> Vec<String> {
 fn a_bond_of_netplan_that_is_as_wished_is_met_in_both_planes() {
     let found = assess(body(), RUNNING, NETPLAN);
     assert!(found.is_met() && found.refusal.is_none(), "{:?}", differences(&found));
+    let found = assess(body(), RUNNING, &NETPLAN.replace("interval: 100", "interval: 100ms"));
+    assert!(found.is_met(), "a time with its unit: {:?}", differences(&found));
 }
 
 #[test]

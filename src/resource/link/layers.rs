@@ -262,6 +262,8 @@ fn of_netplan(netdev: &str, kind: &str, own: &[Section<'_>], below: &Below<'_>) 
         let text = found.and_then(|value| value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string())));
         let value = text.map(|text| match word {
             "primary" => json!(named(&text)),
+            // a bare number is milliseconds (netplan(5))
+            "miimon" if text.ends_with('s') => milliseconds(&text),
             _ => setting(word, &text),
         });
         all.extend(value.map(|value| (word.to_owned(), value)));

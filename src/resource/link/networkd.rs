@@ -1,6 +1,7 @@
 //! systemd-networkd: which file it applied to a netdev, the file with its drop-ins, and a drop-in of ours.
 
 use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use crate::base::text::one_line;
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::sections::{Section, find};
@@ -59,7 +60,38 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
     let own = parts.iter().find(|part| part.path() == path).map(|part| part.text());
     let merged = merge(parts.iter().copied());
     let others = merge(parts.iter().copied().filter(|part| part.path() != path));
-    Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted } })
+    let shared = (!adopted).then(|| shared_with(netdev, sections)).flatten();
+    Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted, shared } })
+}
+
+/// Why nothing may be added to the file that networkd applied: it is also for other netdevs, which would get it too.
+pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
+    let file = find(sections, "network-file")?;
+    let mut heading = "";
+    let mut matched: Vec<&str> = Vec::new();
+    for line in file.lines.iter().map(|line| line.trim()) {
+        match line.split_once('=') {
+            None if line.starts_with('[') => heading = line,
+            Some((key, value)) if heading == "[Match]" => {
+                let values: Vec<&str> = value.split_whitespace().collect();
+                let one = match key.trim() {
+                    "Name" => values == [netdev],
+                    "MACAddress" | "PermanentMACAddress" | "Path" => values.len() == 1 && !value.contains(['*', '?', '[']),
+                    _ => false,
+                };
+                if one {
+                    return None;
+                }
+                matched.push(line);
+            }
+            _ => {}
+        }
+    }
+    Some(format!(
+        "{} is also for other netdevs ([Match] {}), and what is added to it would reach them: give {netdev} a file of its own that sorts before it",
+        file.path(),
+        if matched.is_empty() { "has nothing".to_owned() } else { one_line(&matched.join(", "), 60) },
+    ))
 }
 
 /// True where the file that networkd applied finds its netdev under this name too: by something else, or by a pattern
@@ -206,6 +238,20 @@ mod tests {
         let view = view("ens1", &parse(&text)).unwrap();
         assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 2));
         assert!(view.own.is_some());
+    }
+
+    #[test]
+    fn a_file_for_several_netdevs_is_not_added_to() {
+        let with = |matched: &str| shared_with("ens1", &parse(&ANSWER.replace("|Name=ens1\n", matched)));
+        for own in ["|Name=ens1\n", "|MACAddress=02:00:00:00:00:01\n", "|Type=ether\n|Path=pci-0000:12:00.0\n"] {
+            assert_eq!(with(own), None, "{own}");
+        }
+        for (shared, said) in
+            [("|Name=ens*\n", "Name=ens*"), ("|Name=ens1 ens2\n", "Name=ens1 ens2"), ("|Type=ether\n", "Type=ether"), ("", "has nothing")]
+        {
+            let reason = with(shared).unwrap();
+            assert!(reason.contains(said) && reason.contains("give ens1 a file of its own"), "{reason}");
+        }
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Handle {
     /// The path of our file: a drop-in beside the file that networkd applied, or a file of its own.
-    Networkd { path: String, adopted: bool },
+    /// Or why that file may not be added to.
+    Networkd { path: String, adopted: bool, shared: Option<String> },
     /// The active connection.
     NetworkManager(network_manager::Connection),
     /// The name of the definition and its section (`ethernets`).
@@ -140,7 +141,8 @@ fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<View>, Stri
 /// What makes the next boot apply the intent. `Err` in words when it cannot be done without touching what is not ours.
 pub fn write(netdev: &str, view: &View, intent: &Intent) -> Result<Vec<Action>, String> {
     match &view.handle {
-        Handle::Networkd { path, adopted } => networkd::write(netdev, view, path, *adopted, intent),
+        Handle::Networkd { shared: Some(reason), .. } => Err(reason.clone()),
+        Handle::Networkd { path, adopted, .. } => networkd::write(netdev, view, path, *adopted, intent),
         Handle::NetworkManager(connection) => Ok(network_manager::write(connection, intent)),
         Handle::Netplan { id, section } => netplan::write(netdev, view, id, section, intent),
         Handle::Ifupdown(stanzas) => ifupdown::write(netdev, view, stanzas, intent),

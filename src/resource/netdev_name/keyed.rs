@@ -32,7 +32,7 @@ fn how(view: &View, old: &str, new: &str, sections: &[Section<'_>]) -> Option<St
                 "netplan's definition `{id}` finds it by the name {old}: give the definition `match: {{ macaddress: ... }}` without `set-name`"
             )),
         },
-        Handle::Networkd { path, adopted } => match *adopted || networkd::follows(new, sections) {
+        Handle::Networkd { path, adopted, .. } => match *adopted || networkd::follows(new, sections) {
             true => None,
             false => Some(format!(
                 "the file of systemd-networkd that {path} belongs to finds it by the name {old}: let its [Match] say MACAddress=, or add {new} to its Name="

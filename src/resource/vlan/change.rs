@@ -29,6 +29,11 @@ fn files(body: &Body, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, Str
     let Body { netdev, parent, id } = body;
     match on_disk.manager {
         Some(NetworkManagerKind::Networkd) => {
+            if let Owner::Managed(view) = &on_disk.below
+                && let Handle::Networkd { shared: Some(reason), .. } = &view.handle
+            {
+                return Err(reason.clone());
+            }
             let Some(file) = &on_disk.network_file else {
                 return Err(format!("systemd-networkd applies no file to {parent} that the VLAN could be added to"));
             };

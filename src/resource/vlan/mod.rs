@@ -144,7 +144,8 @@ fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, 
     if let Some(running) = running.filter(|_| now) {
         return assessment.refusal = Some(in_the_way(body, running));
     }
-    if disk && !on_disk.settings.is_empty() {
+    let wanted = body.wanted();
+    if disk && on_disk.settings.iter().any(|(word, value)| wanted.get(word).is_some_and(|wanted| wanted != value)) {
         return assessment.refusal = Some(format!(
             "{} is on disk as {}, and {} is wanted; change it there, because what goes by it (addresses, routes) would go along",
             body.netdev,

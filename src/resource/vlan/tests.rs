@@ -94,6 +94,24 @@ fn what_means_something_else_is_never_torn_down() {
     assert!(assess("\n== netdev 0\n|kind=bond\n", NETWORKD).refusal.unwrap().contains("is there as a bond"));
 }
 
+/// Only one of the two files is there: nothing is in the way of the other.
+#[test]
+fn what_was_written_by_half_is_finished() {
+    let found = assess(NETDEV_FILE, NETWORKD);
+    assert_eq!(
+        found.actions.iter().map(Action::word).collect::<Vec<_>>(),
+        ["write_file", "write_file", "reload_link"],
+        "{:?}",
+        found.refusal
+    );
+}
+
+#[test]
+fn a_file_of_several_netdevs_is_not_added_to() {
+    let found = assess("", &NETWORKD.replace("|Name=ens1\n", "|Name=ens*\n"));
+    assert!(found.actions.is_empty() && found.refusal.unwrap().contains("is also for other netdevs ([Match] Name=ens*)"));
+}
+
 #[test]
 fn without_details_of_ip_it_is_unknown_and_not_absent() {
     let found = assess(&format!("{}{NETDEV_FILE}", RUNNING.replace("|id=100\n", "")), &joined(NETWORKD));

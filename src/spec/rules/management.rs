@@ -7,7 +7,7 @@ use crate::spec::hosts::rail_netdevs;
 use crate::spec::model::{BondMode, ManagementBond, NodeGroup};
 use std::collections::BTreeSet;
 
-const EFFECT: &str = "the host would be looked for on a netdev that cannot be there";
+const EFFECT: &str = "the kernel refuses such a netdev, or makes it without what was meant";
 
 fn wrong(message: impl Into<String>, fix: impl Into<String>) -> Diagnostic {
     error("RW0137", message, EFFECT, fix)
@@ -34,6 +34,9 @@ pub fn check(checker: &mut Checker<'_>, at: &str, group: &NodeGroup) {
     let (Some(said), Some(vlan)) = (&management.vlan, management.resolved().vlan) else { return };
     let path = format!("{at}.vlan");
     check_id(checker, &format!("{path}.id"), said.id);
+    if !checker.complete && management.bond.is_none() {
+        return;
+    }
     let (Some(parent), Some(name)) = (vlan.parent, vlan.name) else {
         return checker.find(&path, "on nothing", wrong("the VLAN has no netdev to sit on", "write `parent: eno1`, or a `bond` beside it"));
     };
