@@ -16,8 +16,12 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
-/// file or the new one, and after a power cut it is one of the two.
+/// file or the new one, and after a power cut it is one of the two. What is no file (`/dev/null`, a pipe) is written to and stays:
+/// for root a rename would put a file in its place.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
     let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
@@ -139,4 +143,27 @@ pub fn temporary_folder(prefix: &str) -> io::Result<std::path::PathBuf> {
 /// Whether a device or file can be opened for reading and writing.
 pub fn opens_for_writing(path: &Path) -> bool {
     OpenOptions::new().read(true).write(true).open(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileTypeExt as _;
+
+    /// A pipe, and no device of this machine: the test is root where a rename would work.
+    #[test]
+    fn what_is_no_file_is_written_to_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write_atomic(&pipe, b"one", 0o600).unwrap();
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        assert_eq!(reader.join().unwrap(), "one");
+        write_atomic(&folder.path().join("file"), b"two", 0o600).unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"two");
+    }
 }
