@@ -3,6 +3,8 @@
 set -uo pipefail
 cargo=${CARGO:-cargo}
 export RAILWRIGHT_TEST_LAB_CACHE=${RAILWRIGHT_TEST_LAB_CACHE:-$PWD/target/rigs/lab}
+# Most tests wait for servers and machines: two at a time for each core. The lab counts cores itself.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
 export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
 export RAILWRIGHT_TEST_LAB_TIMES=$log.lab
