@@ -18,7 +18,7 @@ const CLASS: &str = "module: story
 summary: a lossless class on one rail
 resources:
   - id: class
-    link_qos: { netdev: ens0f0np0, pause: false, pfc: [3], dscp: { 26: 3, 48: 6 } }
+    link_qos: { netdev: ens0f0np0, pause: false, pfc: [3], dscp: { 26: 3, 48: 6 }, cable_length_m: 40 }
 ";
 
 /// A host with its server and an inventory of it.

@@ -49,6 +49,7 @@ pub fn decode(sections: &[Section<'_>]) -> Settings {
         ets: json("ets").as_ref().and_then(ets),
         dscp: json("app").as_ref().and_then(dscp),
         pause: pause(sections),
+        cable_length_m: json("pfc").as_ref().and_then(cable_length),
     }
 }
 
@@ -56,6 +57,11 @@ pub fn decode(sections: &[Section<'_>]) -> Settings {
 fn pfc(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
     let flags = value.get("prio_pfc")?.as_array()?;
     Some((0u8..8).zip(flags).filter(|(_, flag)| flag.as_bool() == Some(true)).map(|(priority, _)| priority).collect())
+}
+
+/// `{"delay":7,...}`: mlx5 tells and takes the metres of cable there, whatever dcb-pfc(8) calls it; another driver's number is none.
+fn cable_length(value: &Value) -> Option<u16> {
+    value.get("delay")?.as_u64().and_then(|metres| u16::try_from(metres).ok())
 }
 
 /// `{"tc_bw":[50,...],"tc_tsa":["ets",...],"prio_tc":[0,...]}`.
@@ -140,6 +146,9 @@ pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<Stri
         let on = pfc.iter().map(|priority| format!("{priority}:on"));
         add("pfc", "set", ["prio-pfc".to_owned(), "all:off".to_owned()].into_iter().chain(on).collect());
     }
+    if let Some(metres) = wanted.cable_length_m.filter(|metres| now.cable_length_m != Some(*metres)) {
+        add("pfc", "set", vec!["delay".to_owned(), metres.to_string()]);
+    }
     all
 }
 
@@ -173,6 +182,9 @@ pub fn decode_script(text: &str) -> Settings {
             rest.map_while(|word| word.split_once(':')).filter_map(|(key, value)| Some((key.parse().ok()?, value))).collect()
         };
         match words.get(..3) {
+            Some(["dcb", "pfc", "set"]) if words.contains(&"delay") => {
+                all.cable_length_m = words.last().and_then(|metres| metres.parse().ok())
+            }
             Some(["dcb", "pfc", "set"]) => {
                 all.pfc = Some(pairs("prio-pfc").into_iter().filter(|(_, on)| *on == "on").map(|(priority, _)| priority).collect())
             }

@@ -19,6 +19,7 @@ pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
     for line in section.lines.iter().map(|line| line.trim()) {
         let mut words = line.split_whitespace();
         match words.next().unwrap_or_default() {
+            "Cable" => settings.cable_length_m = words.last().and_then(|metres| metres.parse().ok()),
             "Priority" => trusts_dscp = line.ends_with("dscp"),
             "enabled" => settings.pfc = Some((0u8..8).zip(words).filter(|(_, flag)| *flag == "1").map(|(priority, _)| priority).collect()),
             "tc:" => {
@@ -71,8 +72,16 @@ pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<Stri
             add(&["--dscp2prio", &format!("set,{code},{priority}")]);
         }
     }
-    if let Some(pfc) = wanted.pfc.as_ref().filter(|pfc| now.pfc.as_ref() != Some(pfc)) {
-        add(&["--pfc", &join(&mut (0..8).map(|priority| u8::from(pfc.contains(&priority)).to_string()))]);
+    // The length alone would switch PFC off; PFC alone sends a length of 0, which the driver takes for none said.
+    let cable = wanted.cable_length_m.filter(|metres| now.cable_length_m != Some(*metres));
+    let pfc =
+        wanted.pfc.as_ref().filter(|pfc| now.pfc.as_ref() != Some(pfc) || cable.is_some()).or(now.pfc.as_ref().filter(|_| cable.is_some()));
+    if let Some(pfc) = pfc {
+        let list = join(&mut (0..8).map(|priority| u8::from(pfc.contains(&priority)).to_string()));
+        match cable {
+            Some(metres) => add(&["--pfc", &list, "--cable_len", &metres.to_string()]),
+            None => add(&["--pfc", &list]),
+        }
     }
     all
 }
@@ -92,6 +101,9 @@ pub fn decode_script(text: &str) -> Settings {
         let numbers = |flag: &str| behind(flag)?.split(',').map(|v| v.parse().ok()).collect::<Option<Vec<u8>>>()?.try_into().ok();
         if let Some(list) = behind("--pfc") {
             all.pfc = Some((0u8..8).zip(list.split(',')).filter(|(_, on)| *on == "1").map(|(priority, _)| priority).collect());
+        }
+        if let Some(metres) = behind("--cable_len") {
+            all.cable_length_m = metres.parse().ok();
         }
         if let Some([code, priority]) =
             behind("--dscp2prio").and_then(|list| list.strip_prefix("set,")).and_then(|pair| pair.split_once(',')).map(|(a, b)| [a, b])

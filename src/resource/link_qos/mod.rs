@@ -1,4 +1,4 @@
-//! `link_qos`: PFC, traffic classes, DSCP map and global pause of a netdev, through `dcb` (or `mlnx_qos` where there is no
+//! `link_qos`: PFC, traffic classes, DSCP map, global pause and cable length of a netdev, through `dcb` (or `mlnx_qos` where there is no
 //! `dcb`). Its name is the netdev's. The kernel forgets all of it at a reboot, a driver reload and a firmware reset, so
 //! a unit of ours keeps it. Trust has no setting of its own: it follows from the DSCP map, as mlx5 does it.
 
@@ -55,13 +55,13 @@ impl Kind for LinkQos {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "pfc", "ets", "dscp", "pause", "optional", "known_after"]);
+        let mut fields = Fields::of(body, &["netdev", "pfc", "ets", "dscp", "pause", "cable_length_m", "optional", "known_after"]);
         fields.netdev(true);
         settings::check(&mut fields);
         fields.flag("optional");
         fields.resource("known_after");
-        if ["pfc", "ets", "dscp", "pause"].iter().all(|field| fields.get(field).is_none()) {
-            fields.error("", "nothing is wished for", Some("name at least one of pfc, ets, dscp, pause".to_owned()));
+        if ["pfc", "ets", "dscp", "pause", "cable_length_m"].iter().all(|field| fields.get(field).is_none()) {
+            fields.error("", "nothing is wished for", Some("name at least one of pfc, ets, dscp, pause, cable_length_m".to_owned()));
         }
         fields.finish()
     }
@@ -96,7 +96,7 @@ impl Kind for LinkQos {
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
-        &["pfc", "ets", "dscp", "pause"]
+        &["pfc", "ets", "dscp", "pause", "cable_length_m"]
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -282,6 +282,12 @@ fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Ass
     }
     let is_mapped = |settings: &Settings| settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty());
     assessment.disruption = Disruption::Reload;
+    // The Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c, `mlx5e_dcbnl_ieee_setpfc` toggles the port's link.
+    if wanted.pfc.is_some() && wanted.pfc != now.pfc {
+        assessment.disruption = Disruption::LinkBlip;
+        assessment.interrupts_netdevs = vec![netdev.to_owned()];
+        assessment.interrupts.push(format!("the link of {netdev} goes down and comes back, because mlx5 takes it down to change PFC"));
+    }
     if wanted.dscp.is_some() && is_mapped(wanted) != is_mapped(now) {
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts_netdevs = vec![netdev.to_owned()];
@@ -308,6 +314,7 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         ets: old.ets.filter(|_| judged.ets.is_some()),
         dscp: old.dscp.filter(|_| judged.dscp.is_some()),
         pause: old.pause.filter(|_| judged.pause.is_some()),
+        cable_length_m: old.cable_length_m.filter(|_| judged.cable_length_m.is_some()),
     };
     for (name, value) in then.values() {
         let found = now.values().remove(name).map_or(Reading::Absent, Reading::Is);

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// mlx5 takes no longer one, and none of no length (the Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c,
+/// `MLX5E_MAX_CABLE_LENGTH`).
+pub const CABLE_LENGTH_MAX_M: u64 = 999;
+
 /// Enhanced transmission selection: eight traffic classes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ets {
@@ -28,6 +32,8 @@ pub struct Settings {
     pub dscp: Option<BTreeMap<u8, u8>>,
     /// Global pause, in any direction.
     pub pause: Option<bool>,
+    /// Metres of cable, by which mlx5 sizes the buffers of the lossless priorities.
+    pub cable_length_m: Option<u16>,
 }
 
 impl Settings {
@@ -38,7 +44,8 @@ impl Settings {
         let pause = body.get("pause").and_then(Value::as_bool).or(any.then_some(false));
         let dscp = body.get("dscp").and_then(Value::as_object);
         let dscp = dscp.map(|map| map.iter().filter_map(|(code, priority)| Some((code.parse().ok()?, small(priority)?))).collect());
-        Settings { pfc, ets: body.get("ets").filter(|ets| ets.is_object()).and_then(|ets| ets_of(ets).ok()), dscp, pause }
+        let cable_length_m = body.get("cable_length_m").and_then(Value::as_u64).and_then(|metres| u16::try_from(metres).ok());
+        Settings { cable_length_m, pfc, ets: body.get("ets").filter(|ets| ets.is_object()).and_then(|ets| ets_of(ets).ok()), dscp, pause }
     }
 
     /// Each setting that is there, by the name of its attribute.
@@ -52,6 +59,7 @@ impl Settings {
                 .map(|dscp| ("dscp", dscp.iter().map(|(code, priority)| (code.to_string(), Value::from(*priority))).collect())),
         );
         values.extend(self.pause.map(|pause| ("pause", Value::from(pause))));
+        values.extend(self.cable_length_m.map(|metres| ("cable_length_m", Value::from(metres))));
         values
     }
 }
@@ -134,6 +142,7 @@ pub fn check(fields: &mut Fields<'_>) {
         }
     }
     fields.flag("pause");
+    fields.number("cable_length_m", 1..=CABLE_LENGTH_MAX_M);
     let any_pfc = pfc.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if any_pfc && fields.get("pause") == Some(&Value::Bool(true)) {
         fields.error("/pause", "PFC and global pause exclude each other", Some("leave `pause` out: PFC switches it off".to_owned()));

@@ -140,3 +140,37 @@ proptest! {
         LinkQos.assess(&wish, &answers(&wish, 0, &out));
     }
 }
+
+/// `mlnx_qos` with a length alone would switch PFC off (python/mlnx_qos: `pfc_en = 0` before the list is read).
+#[test]
+fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
+    let wish = wish(json!({ "netdev": "ens1", "cable_length_m": 40 }));
+    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    assert_eq!(running(&found), ["pfc set dev ens1 delay 40"]);
+    assert_eq!(found.disruption, Disruption::Reload, "no priority is switched");
+    let by_mlnx = running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX)));
+    let [set] = by_mlnx.as_slice() else { panic!("{by_mlnx:?}") };
+    assert!(set.starts_with("-i ens1 --pfc ") && set.ends_with(" --cable_len 40"), "{set}");
+    for (script, decoded) in [
+        ("dcb 'pfc' 'set' 'dev' 'ens1' 'delay' '40'\n", dcb::decode_script as fn(&str) -> Settings),
+        ("mlnx_qos '-i' 'ens1' '--pfc' '0,0,0,1,0,0,0,0' '--cable_len' '40'\n", mlnx::decode_script),
+    ] {
+        assert_eq!(decoded(script).cable_length_m, Some(40), "{script}");
+    }
+    let both = Settings { pfc: Some([3].into()), cable_length_m: Some(7), ..Settings::default() };
+    assert_eq!(
+        mlnx::commands("ens1", &both, &Settings { pfc: both.pfc.clone(), ..Settings::default() }),
+        [["-i", "ens1", "--pfc", "0,0,0,1,0,0,0,0", "--cable_len", "7"]]
+    );
+    for metres in [0, 1000] {
+        assert_eq!(LinkQos.check(&json!({ "netdev": "ens1", "cable_length_m": metres }))[0].pointer, "/cable_length_m");
+    }
+}
+
+/// The driver takes the port down for it, however small the change.
+#[test]
+fn a_change_of_pfc_takes_the_link_down() {
+    let wish = wish(json!({ "netdev": "ens1", "pfc": [3, 4] }));
+    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    assert_eq!((found.disruption, found.interrupts_netdevs), (Disruption::LinkBlip, vec!["ens1".to_owned()]));
+}

@@ -72,6 +72,10 @@ pub struct Lossless {
     /// By what the priority is told; `dscp` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
+    /// The longest cable between a host and its switch, in metres, 1 to 999; where it is not said, NICs keep the length that their
+    /// driver assumes (7 with mlx5). It sizes the buffer that a paused priority needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cable_length_m: Option<u16>,
 }
 
 /// Congestion notification packets: their priority is strict.

@@ -34,6 +34,11 @@ fn check_lossless(checker: &mut Checker<'_>, lossless: &Lossless) {
             error("RW0113", format!("a share of {percent} % is out of range"), effect, "write a number from 1 to 99; 50 is common");
         checker.find("fabric.lossless.bandwidth_percent", "1 to 99 is possible", finding);
     }
+    if let Some(metres) = lossless.cable_length_m.filter(|metres| !(1..=999).contains(metres)) {
+        let effect = "the NIC keeps the length that it assumes, and a longer cable loses packets of the lossless class while it is paused";
+        let finding = error("RW0113", format!("{metres} m is no cable that a NIC takes"), effect, "write metres, 1 to 999");
+        checker.find("fabric.lossless.cable_length_m", "1 to 999 is possible", finding);
+    }
     let Some(cnp) = &lossless.cnp else { return };
     priority(checker, "fabric.lossless.cnp.priority", cnp.priority);
     dscp(checker, "fabric.lossless.cnp.dscp", cnp.dscp);

@@ -29,6 +29,8 @@ fn fabric() {
     check("fabric: { kind: infiniband, lossless: { priority: 3, dscp: 26 } }", &[("RW0113", "lossless")]);
     check("fabric: { kind: rocev2, lossless: { priority: 8, dscp: 64 } }", &[("RW0113", "8"), ("RW0113", "64")]);
     check("fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, bandwidth_percent: 100 } }", &[("RW0113", "100")]);
+    check("fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, cable_length_m: 40 } }", &[]);
+    check("fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, cable_length_m: 1000 } }", &[("RW0113", "1000")]);
     check(
         "fabric: { kind: rocev2, lossless: { priority: 3, dscp: 26, cnp: { priority: 3, dscp: 26 } } }",
         &[("RW0113", "3"), ("RW0113", "26")],
