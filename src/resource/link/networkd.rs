@@ -15,6 +15,7 @@ pub const READ: &str = r#"st="$R/run/systemd/netif"; w=
 if [ -f "$st/state" ]; then text networkd-state "$st/state"; text networkd "$st/links/$i"
 { while IFS= read -r l; do case $l in NETWORK_FILE=*) w=${l#*=};; esac; done <"$st/links/$i"; } 2>/dev/null
 if [ -n "$w" ]; then text network-file "$R$w"; b=${w##*/}
+printf '\n== physical\n'; for o in "$R"/sys/class/net/*; do [ ! -e "$o/device" ] || printf '|%s\n' "${o##*/}"; done
 z=; for D in /etc /run /usr/local/lib /usr/lib /lib; do [ ! -d "$R$D/systemd/network/$b.d" ] || z=1; done
 [ -z "$z" ] || for D in /etc /run /usr/local/lib /usr/lib /lib; do ls "$R$D/systemd/network/$b.d" 2>/dev/null; done | grep '\.conf$' | sort -u | while IFS= read -r k; do
 for D in /etc /run /usr/local/lib /usr/lib /lib; do p="$R$D/systemd/network/$b.d/$k"; [ -e "$p" ] || [ -L "$p" ] || continue; text network-drop-in "$p"; break; done
@@ -64,33 +65,29 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
     Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted, shared } })
 }
 
-/// Why nothing may be added to the file that networkd applied: it is also for other netdevs, which would get it too.
+/// Why nothing may be added to the file that networkd applied: other NICs of this host match it, and would get it too.
 pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     let file = find(sections, "network-file")?;
     let mut heading = "";
-    let mut matched: Vec<&str> = Vec::new();
     for line in file.lines.iter().map(|line| line.trim()) {
         match line.split_once('=') {
             None if line.starts_with('[') => heading = line,
-            Some((key, value)) if heading == "[Match]" => {
-                let values: Vec<&str> = value.split_whitespace().collect();
-                let one = match key.trim() {
-                    "Name" => values == [netdev],
-                    "MACAddress" | "PermanentMACAddress" | "Path" => values.len() == 1 && !value.contains(['*', '?', '[']),
-                    _ => false,
-                };
-                if one {
+            Some(("MACAddress" | "PermanentMACAddress" | "Path", value)) if heading == "[Match]" => {
+                if value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']) {
                     return None;
                 }
-                matched.push(line);
             }
             _ => {}
         }
     }
+    let physical = find(sections, "physical")?;
+    let others: Vec<&str> = physical.lines.iter().copied().filter(|other| *other != netdev && follows(other, sections)).collect();
+    let first = others.first()?;
+    let more = if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
     Some(format!(
-        "{} is also for other netdevs ([Match] {}), and what is added to it would reach them: give {netdev} a file of its own that sorts before it",
+        "{} is also for {}{more}, and what is added to it would reach them: give {netdev} a file of its own that sorts before it",
         file.path(),
-        if matched.is_empty() { "has nothing".to_owned() } else { one_line(&matched.join(", "), 60) },
+        one_line(first, 40),
     ))
 }
 
@@ -242,16 +239,19 @@ mod tests {
 
     #[test]
     fn a_file_for_several_netdevs_is_not_added_to() {
-        let with = |matched: &str| shared_with("ens1", &parse(&ANSWER.replace("|Name=ens1\n", matched)));
-        for own in ["|Name=ens1\n", "|MACAddress=02:00:00:00:00:01\n", "|Type=ether\n|Path=pci-0000:12:00.0\n"] {
-            assert_eq!(with(own), None, "{own}");
+        let with = |matched: &str, physical: &str| {
+            let text = format!("{}\n== physical\n{physical}", ANSWER.replace("|Name=ens1\n", matched));
+            shared_with("ens1", &parse(&text))
+        };
+        let both = "|ens1\n|ens2\n";
+        for own in ["|Name=ens1\n", "|Name=ens1 rail0\n", "|MACAddress=02:00:00:00:00:01\n", "|Type=ether\n|Path=pci-0000:12:00.0\n"] {
+            assert_eq!(with(own, both), None, "{own}");
         }
-        for (shared, said) in
-            [("|Name=ens*\n", "Name=ens*"), ("|Name=ens1 ens2\n", "Name=ens1 ens2"), ("|Type=ether\n", "Type=ether"), ("", "has nothing")]
-        {
-            let reason = with(shared).unwrap();
-            assert!(reason.contains(said) && reason.contains("give ens1 a file of its own"), "{reason}");
+        for shared in ["|Name=ens*\n", "|Name=ens1 ens2\n", "|Type=ether\n", ""] {
+            assert!(with(shared, both).unwrap().contains(" is also for ens2, and what is added"), "{shared}");
+            assert_eq!(with(shared, "|ens1\n"), None, "{shared}: nobody else is there");
         }
+        assert!(with("|Name=e*\n", "|ens1\n|ens2\n|eno1\n").unwrap().contains("ens2 and 1 more"));
     }
 
     #[test]

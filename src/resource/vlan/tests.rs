@@ -108,8 +108,8 @@ fn what_was_written_by_half_is_finished() {
 
 #[test]
 fn a_file_of_several_netdevs_is_not_added_to() {
-    let found = assess("", &NETWORKD.replace("|Name=ens1\n", "|Name=ens*\n"));
-    assert!(found.actions.is_empty() && found.refusal.unwrap().contains("is also for other netdevs ([Match] Name=ens*)"));
+    let found = assess("", &(NETWORKD.replace("|Name=ens1\n", "|Name=ens*\n") + "\n== physical\n|ens1\n|ens2\n"));
+    assert!(found.actions.is_empty() && found.refusal.unwrap().contains("is also for ens2, and what is added"));
 }
 
 #[test]
