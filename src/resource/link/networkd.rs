@@ -68,15 +68,12 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
 /// Why nothing may be added to the file that networkd applied: other NICs of this host match it, and would get it too.
 pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     let file = find(sections, "network-file")?;
+    let is_one = |value: &str| value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']);
     let mut heading = "";
     for line in file.lines.iter().map(|line| line.trim()) {
         match line.split_once('=') {
             None if line.starts_with('[') => heading = line,
-            Some(("MACAddress" | "PermanentMACAddress" | "Path", value)) if heading == "[Match]" => {
-                if value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']) {
-                    return None;
-                }
-            }
+            Some(("MACAddress" | "PermanentMACAddress" | "Path", value)) if heading == "[Match]" && is_one(value) => return None,
             _ => {}
         }
     }
