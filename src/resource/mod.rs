@@ -40,6 +40,7 @@ pub mod probe;
 mod probe_machine;
 mod probe_script;
 pub mod program;
+mod program_answers;
 pub mod rdma_link;
 pub mod read;
 pub mod reboot;

@@ -3,58 +3,49 @@
 //! long way) asks for itself.
 
 use super::{Read, file, link, package, sysctl};
+use std::collections::BTreeMap;
 
 /// The first line of a script that may run in the shell of the quick reads itself, without a process of its own: it
 /// neither ends the shell nor changes its folder, its arguments or its options.
 pub const HERE: &str = ": here";
 
+/// What several reads may want of a host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Topic {
+    Files,
+    Sysctls,
+    Links,
+    Packages,
+    Managers,
+}
+
 /// The script that asks for what more than one of these reads wants. It prints nothing.
 pub fn script(reads: &[&Read]) -> String {
-    let of = |wanted: fn(&Read) -> Vec<&str>| -> Option<Vec<&str>> {
-        let all: Vec<&str> = reads.iter().flat_map(|read| wanted(read)).collect();
-        (all.len() > 1).then_some(all)
+    let mut wanted: BTreeMap<Topic, Vec<&str>> = BTreeMap::new();
+    for (topic, names) in reads.iter().filter_map(|read| topic(read)) {
+        wanted.entry(topic).or_default().extend(names);
+    }
+    let several = wanted.into_iter().filter(|(_, names)| names.len() > 1);
+    let script = |(topic, names): (Topic, Vec<&str>)| match topic {
+        Topic::Files => file::script::shared_script(&names),
+        Topic::Sysctls => sysctl::script::shared_script(&names),
+        Topic::Links => link::state::SHARED.to_owned(),
+        Topic::Packages => package::script::shared_script(&names),
+        Topic::Managers => link::owner::shared_script(&names),
     };
-    let sysctls = of(sysctl_key).map(|keys| sysctl::script::shared_script(&keys));
-    let links = of(link_netdev).map(|_| link::state::SHARED.to_owned());
-    let packages = of(packages).map(|names| package::script::shared_script(&names));
-    let managers = of(managed_netdev).map(|netdevs| link::owner::shared_script(&netdevs));
-    let files = of(file_path).map(|paths| file::script::shared_script(&paths));
-    [files, sysctls, links, packages, managers].into_iter().flatten().collect()
+    several.map(script).collect()
 }
 
-fn file_path(read: &Read) -> Vec<&str> {
-    match read {
-        Read::File { path } | Read::SealedFile { path } => vec![path],
-        _ => Vec::new(),
-    }
-}
-
-fn sysctl_key(read: &Read) -> Vec<&str> {
-    match read {
-        Read::Sysctl { key } => vec![key],
-        _ => Vec::new(),
-    }
-}
-
-fn link_netdev(read: &Read) -> Vec<&str> {
-    match read {
-        Read::Link { netdev } => vec![netdev],
-        _ => Vec::new(),
-    }
-}
-
-fn managed_netdev(read: &Read) -> Vec<&str> {
-    match read {
-        Read::LinkManager { netdev } => vec![netdev],
-        _ => Vec::new(),
-    }
-}
-
-fn packages(read: &Read) -> Vec<&str> {
-    match read {
-        Read::Packages { names } => names.iter().map(String::as_str).collect(),
-        _ => Vec::new(),
-    }
+/// What a read is about, and the names that it asks of that.
+fn topic(read: &Read) -> Option<(Topic, Vec<&str>)> {
+    Some(match read {
+        Read::File { path } | Read::SealedFile { path } => (Topic::Files, vec![path]),
+        Read::Sysctl { key } => (Topic::Sysctls, vec![key]),
+        Read::Link { netdev } => (Topic::Links, vec![netdev]),
+        Read::Packages { names } => (Topic::Packages, names.iter().map(String::as_str).collect()),
+        Read::LinkManager { netdev } => (Topic::Managers, vec![netdev]),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

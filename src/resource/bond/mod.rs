@@ -9,7 +9,7 @@ mod by_hand;
 
 use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, MODES, OnDisk, Running, Settings};
-use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::base::units::Milliseconds;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ impl Kind for Bond {
             .and_then(|running| Ok((running, layers::on_disk(answers, &body.netdev, "bond", &body.members)?)));
         let mut assessment = match found {
             Ok((running, on_disk)) => judge(&body, running.as_ref(), &on_disk),
-            Err(reason) => compare(&body, |_, _| Reading::Unknown(reason.clone())),
+            Err(reason) => layers::compare(&body.wanted(), |_, _| Reading::Unknown(reason.clone())),
         };
         if assessment.refusal.is_some() && wish.text("known_after").is_some_and(|_| assessment.is_absent()) {
             assessment.refusal = None;
@@ -124,23 +124,9 @@ impl Kind for Bond {
     }
 }
 
-fn compare(body: &Body, found: impl Fn(&str, Plane) -> Reading) -> Assessment {
-    let mut assessment = Assessment::default();
-    for (word, value) in body.wanted() {
-        let wanted = Reading::Is(value);
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found(&word, Plane::Persisted)).and(
-            Plane::Running,
-            wanted,
-            found(&word, Plane::Running),
-        );
-        assessment.attributes.insert(word, attribute);
-    }
-    assessment
-}
-
 fn judge(body: &Body, running: Option<&Running>, on_disk: &OnDisk) -> Assessment {
     let is_bond = running.is_none_or(|running| running.kind.as_deref() == Some("bond"));
-    let mut assessment = compare(body, |word, plane| {
+    let mut assessment = layers::compare(&body.wanted(), |word, plane| {
         let settings = match plane {
             Plane::Persisted => Some(&on_disk.settings),
             _ => running.map(|running| &running.settings),

@@ -1,7 +1,7 @@
 //! ifupdown: stanzas of `/etc/network/interfaces` and the files it reads; several stanzas of one netdev add up, and of
 //! an option that stands in several the last one counts.
 
-use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
 use crate::base::quote::sh;
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
@@ -149,7 +149,7 @@ fn changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<
 }
 
 fn own_stanza(netdev: &str, view: &View, intent: &Intent, mtu_elsewhere: bool) -> String {
-    let mut out = "# Written by railwright; changes made here are overwritten.\n".to_owned();
+    let mut out = HEAD.to_owned();
     if intent.up == Some(true) && view.others.up == Some(false) {
         out.push_str(&format!("auto {netdev}\n"));
     }

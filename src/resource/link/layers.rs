@@ -1,13 +1,14 @@
 //! What a netdev is made of: the members of a bond, the parent of a VLAN. As the kernel has it, and as the manager that
 //! owns the netdev or one below it will make it at the next boot.
 
+use super::netplan;
+use super::networkd::{self, is_network_file, values};
 use super::owner::{Owner, owner_in};
-use super::{netplan, networkd};
 use crate::base::quote::sh;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::rights::Need;
 use crate::resource::sections::{self, SHELL, Section, find};
-use crate::resource::{Answers, Read};
+use crate::resource::{Answers, Assessment, Attribute, Plane, Read, Reading};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -173,23 +174,22 @@ pub fn on_disk(answers: &Answers, netdev: &str, kind: &str, lower: &[String]) ->
     Ok(OnDisk { manager, below: first_owner, settings, netplan_id: networkd::rendered_by_netplan(parts), network_file })
 }
 
-type Below<'a> = [(&'a str, Vec<Section<'a>>)];
-
-/// The values of a key below a heading of a file in the form of systemd's.
-fn values<'a>(parts: impl IntoIterator<Item = &'a Section<'a>>, heading: &str, key: &str) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    for part in parts {
-        let mut here = "";
-        for line in part.lines.iter().map(|line| line.trim()) {
-            match line.split_once('=') {
-                None if line.starts_with('[') => here = line,
-                Some((name, value)) if here == heading && name.trim() == key => found.push(value.trim()),
-                _ => {}
-            }
-        }
+/// Each setting that is wanted beside what was found of it in both planes.
+pub fn compare(wanted: &Settings, found: impl Fn(&str, Plane) -> Reading) -> Assessment {
+    let mut assessment = Assessment::default();
+    for (word, value) in wanted {
+        let wanted = Reading::Is(value.clone());
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found(word, Plane::Persisted)).and(
+            Plane::Running,
+            wanted,
+            found(word, Plane::Running),
+        );
+        assessment.attributes.insert(word.clone(), attribute);
     }
-    found
+    assessment
 }
+
+type Below<'a> = [(&'a str, Vec<Section<'a>>)];
 
 /// systemd.netdev(5) says what it is, and the files of those below which of them belong to it (systemd.network(5)).
 fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'_>) -> Settings {
@@ -200,7 +200,7 @@ fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'
         return all;
     }
     let files = |parts: &'_ [Section<'_>], key: &str| {
-        let network = parts.iter().filter(|part| matches!(part.word, "network-file" | "network-drop-in"));
+        let network = parts.iter().filter(|part| is_network_file(part));
         values(network, "[Network]", key).iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
     };
     let joined = |key: &str| {

@@ -1,7 +1,7 @@
 //! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the definition.
 
 use super::networkd;
-use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::sections::{Section, find};
@@ -105,8 +105,7 @@ pub fn write(netdev: &str, view: &View, id: &str, section: &str, intent: &Intent
     if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
         return Err("a file in /etc/netplan gives it an activation-mode, which no later file can take back; remove it there".to_owned());
     }
-    let mut lines =
-        format!("# Written by railwright; changes made here are overwritten.\nnetwork:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
+    let mut lines = format!("{HEAD}network:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
     if let Some(mtu) = intent.mtu {
         lines.push_str(&format!("      mtu: {mtu}\n"));
     }

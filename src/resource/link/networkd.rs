@@ -1,6 +1,6 @@
 //! systemd-networkd: which file it applied to a netdev, the file with its drop-ins, and a drop-in of ours.
 
-use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
 use crate::base::text::one_line;
 use crate::resource::Action;
 use crate::resource::action::NetworkManagerKind;
@@ -57,7 +57,7 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
         true => file.to_owned(),
         false => format!("/etc/systemd/network/{}.d/{OWN_DROP_IN}", file.rsplit('/').next().unwrap_or(file)),
     };
-    let parts: Vec<_> = sections.iter().filter(|s| matches!(s.word, "network-file" | "network-drop-in")).collect();
+    let parts: Vec<_> = sections.iter().filter(|part| is_network_file(part)).collect();
     let own = parts.iter().find(|part| part.path() == path).map(|part| part.text());
     let merged = merge(parts.iter().copied());
     let others = merge(parts.iter().copied().filter(|part| part.path() != path));
@@ -69,13 +69,9 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
 pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     let file = find(sections, "network-file")?;
     let is_one = |value: &str| value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']);
-    let mut heading = "";
-    for line in file.lines.iter().map(|line| line.trim()) {
-        match line.split_once('=') {
-            None if line.starts_with('[') => heading = line,
-            Some(("MACAddress" | "PermanentMACAddress" | "Path", value)) if heading == "[Match]" && is_one(value) => return None,
-            _ => {}
-        }
+    let is_for_one = |key: &str| values([file], "[Match]", key).into_iter().any(is_one);
+    if ["MACAddress", "PermanentMACAddress", "Path"].into_iter().any(is_for_one) {
+        return None;
     }
     let physical = find(sections, "physical")?;
     let others: Vec<&str> = physical.lines.iter().copied().filter(|other| *other != netdev && follows(other, sections)).collect();
@@ -88,21 +84,35 @@ pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     ))
 }
 
+/// The file that networkd applied, or one that adds to it.
+pub fn is_network_file(section: &Section<'_>) -> bool {
+    matches!(section.word, "network-file" | "network-drop-in")
+}
+
+/// The values of a key below a heading of a file in the form of systemd's.
+pub fn values<'a>(parts: impl IntoIterator<Item = &'a Section<'a>>, heading: &str, key: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for part in parts {
+        let mut here = "";
+        for line in part.lines.iter().map(|line| line.trim()) {
+            match line.split_once('=') {
+                None if line.starts_with('[') => here = line,
+                Some((name, value)) if here == heading && name.trim() == key => found.push(value.trim()),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
 /// True where the file that networkd applied finds its netdev under this name too: by something else, or by a pattern
 /// that fits (systemd.network(5), section [Match]).
 pub fn follows(name: &str, sections: &[Section<'_>]) -> bool {
-    let mut heading = "";
-    let mut patterns: Option<Vec<&str>> = None;
-    for line in sections.iter().filter(|s| matches!(s.word, "network-file" | "network-drop-in")).flat_map(|s| &s.lines) {
-        match line.trim().split_once('=') {
-            None if line.trim().starts_with('[') => heading = line.trim(),
-            Some((key, value)) if heading == "[Match]" && key.trim() == "Name" => {
-                patterns.get_or_insert_default().extend(value.split_whitespace())
-            }
-            _ => {}
-        }
+    let named = values(sections.iter().filter(|part| is_network_file(part)), "[Match]", "Name");
+    if named.is_empty() {
+        return true;
     }
-    let Some(patterns) = patterns else { return true };
+    let patterns: Vec<&str> = named.iter().flat_map(|value| value.split_whitespace()).collect();
     let without = patterns.iter().filter(|pattern| pattern.starts_with('!')).count();
     let fits = patterns.iter().any(|pattern| matches(pattern.trim_start_matches('!'), name));
     // of a list with both, releases of systemd make different things
@@ -176,8 +186,6 @@ pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Inte
     }
     Ok(vec![owner::own_file(path, "0644", content)])
 }
-
-const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
 
 fn settings(intent: &Intent, addresses: &[IpNet]) -> String {
     let mut out = String::new();

@@ -10,6 +10,9 @@ use crate::resource::{Action, Answers, Read};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+/// The first line of every file that we write for a manager.
+pub const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
+
 /// What is written to disk about a netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -4,12 +4,10 @@ use super::{ANNOUNCED, Before, Body};
 use crate::base::quote::sh;
 use crate::resource::action::NetworkManagerKind;
 use crate::resource::link::layers::{OnDisk, Running};
-use crate::resource::link::owner::{Handle, own_file};
+use crate::resource::link::owner::{HEAD, Handle, own_file};
 use crate::resource::link::{Owner, link_state};
 use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::Value;
-
-const HEAD: &str = "# Written by railwright; changes made here are overwritten.\n";
 
 /// What there is not yet comes with the wish for it, or never.
 pub(super) fn wait_for_parent(body: &Body, wish: &Wish, assessment: &mut Assessment, reason: impl FnOnce() -> String) {

@@ -8,7 +8,7 @@ pub mod change;
 
 use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, OnDisk, Running, Settings};
-use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::resource::link::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -105,28 +105,17 @@ fn found(body: &Body, answers: &Answers) -> Result<(Option<Running>, OnDisk), St
 }
 
 fn unknown(body: &Body, reason: String) -> Assessment {
-    let reading = Reading::Unknown(reason);
-    let attribute = |value: Value| {
-        let wanted = Reading::Is(value);
-        Attribute::in_plane(Plane::Persisted, wanted.clone(), reading.clone()).and(Plane::Running, wanted, reading.clone())
-    };
-    let attributes = body.wanted().into_iter().map(|(word, value)| (word, attribute(value))).collect();
-    Assessment { attributes, ..Assessment::default() }
+    layers::compare(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
 }
 
 fn judge(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, on_disk: &OnDisk) -> Assessment {
-    let mut assessment = Assessment::default();
-    for (word, value) in body.wanted() {
-        let now = match running {
-            Some(running) if !running.is_told => Reading::Unknown("`ip -d` gave no details of it".to_owned()),
-            Some(running) => running.settings.get(&word).cloned().map_or(Reading::Absent, Reading::Is),
-            None => Reading::Absent,
-        };
-        let disk = on_disk.settings.get(&word).cloned().map_or(Reading::Absent, Reading::Is);
-        let wanted = Reading::Is(value);
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(Plane::Running, wanted, now);
-        assessment.attributes.insert(word, attribute);
-    }
+    let read = |settings: &Settings, word: &str| settings.get(word).cloned().map_or(Reading::Absent, Reading::Is);
+    let mut assessment = layers::compare(&body.wanted(), |word, plane| match (plane, running) {
+        (Plane::Persisted, _) => read(&on_disk.settings, word),
+        (_, Some(running)) if !running.is_told => Reading::Unknown("`ip -d` gave no details of it".to_owned()),
+        (_, Some(running)) => read(&running.settings, word),
+        (_, None) => Reading::Absent,
+    });
     let before = Before { running: running.is_some(), persisted: !on_disk.settings.is_empty() };
     assessment.before = serde_json::to_value(before).unwrap_or_default();
     if !assessment.is_met() && !assessment.has_unknown() {
@@ -150,7 +139,7 @@ fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, 
             "{} is on disk as {}, and {} is wanted; change it there, because what goes by it (addresses, routes) would go along",
             body.netdev,
             shown(&on_disk.settings),
-            shown(&body.wanted())
+            shown(&wanted)
         ));
     }
     match super::link::link_state(answers, &body.parent) {

@@ -1,6 +1,7 @@
 //! The fabric: its MTU and the numbers of the lossless class.
 
 use super::{Checker, error};
+use crate::resource::link_qos::settings::CABLE_LENGTH_MAX_M;
 use crate::spec::model::{Fabric, FabricKind, Lossless};
 
 /// The smallest MTU of IPv4 (RFC 791) and the largest of current Ethernet NICs (mlx5: 9978).
@@ -34,7 +35,7 @@ fn check_lossless(checker: &mut Checker<'_>, lossless: &Lossless) {
             error("RW0113", format!("a share of {percent} % is out of range"), effect, "write a number from 1 to 99; 50 is common");
         checker.find("fabric.lossless.bandwidth_percent", "1 to 99 is possible", finding);
     }
-    if let Some(metres) = lossless.cable_length_m.filter(|metres| !(1..=999).contains(metres)) {
+    if let Some(metres) = lossless.cable_length_m.filter(|metres| !(1..=CABLE_LENGTH_MAX_M).contains(&u64::from(*metres))) {
         let effect = "the NIC keeps the length that it assumes, and a longer cable loses packets of the lossless class while it is paused";
         let finding = error("RW0113", format!("{metres} m is no cable that a NIC takes"), effect, "write metres, 1 to 999");
         checker.find("fabric.lossless.cable_length_m", "1 to 999 is possible", finding);
