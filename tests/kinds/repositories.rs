@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 /// The repositories and the public key that signs them.
 pub struct Repositories {
-    _folder: tempfile::TempDir,
     /// A repository of apt: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, and `rw-broken`, whose configuration can fail.
     pub deb: PathBuf,
     /// A repository of dnf: `rw-alpha` 1.0 and 2.0.
@@ -26,16 +25,19 @@ pub fn repositories() -> &'static Repositories {
 }
 
 fn make() -> Repositories {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("gnupg");
-    fs::create_dir(&home).unwrap();
-    must(Command::new("chmod").arg("700").arg(&home));
-    let key = new_key(&home, "lab@example.org");
-    let other_key = new_key(&home, "other@example.org");
-    let deb = make_deb(folder.path(), &home);
-    let rpm = make_rpm(folder.path(), &home);
-    must(Command::new("gpgconf").env("GNUPGHOME", &home).args(["--kill", "all"]));
-    Repositories { _folder: folder, deb, rpm, key, other_key }
+    // What lives as long as the process is dropped by nobody: a run takes the place of the one before it.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("repositories-of-kinds");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let keyring = tempfile::tempdir().unwrap();
+    let home = keyring.path();
+    must(Command::new("chmod").arg("700").arg(home));
+    let key = new_key(home, "lab@example.org");
+    let other_key = new_key(home, "other@example.org");
+    let deb = make_deb(&folder, home);
+    let rpm = make_rpm(&folder, home);
+    must(Command::new("gpgconf").env("GNUPGHOME", home).args(["--kill", "all"]));
+    Repositories { deb, rpm, key, other_key }
 }
 
 /// `gpg` with a home of its own.

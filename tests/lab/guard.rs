@@ -121,7 +121,9 @@ pub fn a_wrong_mtu_is_put_back_for_a_dead_run(rig: &Rig, machine: &Machine) {
     killed_once(rig, || drop(machine.sh("timeout 200 sh -c 'until [ $(cat /sys/class/net/eth0/mtu) = 68 ]; do sleep 0.1; done'")));
     wait_until(rig, true);
     machine.sh("timeout 200 sh -c 'until [ $(cat /sys/class/net/eth0/mtu) = 1500 ]; do sleep 0.5; done'");
-    machine.sh("while systemctl is-active -q 'railwright-guard-*.service'; do sleep 0.5; done; :");
+    // Its service is `activating` until it has ended, which `is-active` does not count.
+    machine
+        .sh("while systemctl list-units --all --plain --no-legend 'railwright-guard-*.service' | grep -qw activating; do sleep 0.5; done");
     assert_eq!(shot(machine), before);
     wishes(rig, 180, &link("mtu: 1400"));
     let (_, err) = rig.told(0, &["apply", INVENTORY, "--yes"]);

@@ -23,7 +23,7 @@ box() {
     export root kind self
     exec unshare -n -m -p -u --fork --kill-child sh -ec '
         mount --make-rprivate /
-        w=$(mktemp -d); mount -t tmpfs box "$w"; mkdir "$w/u" "$w/w" "$w/m"
+        w=${root%/*}/box; mkdir -p "$w"; mount -t tmpfs box "$w"; mkdir "$w/u" "$w/w" "$w/m"
         mount -t overlay -o "lowerdir=$root,upperdir=$w/u,workdir=$w/w" box "$w/m"
         cd "$w/m"; mount -t proc proc proc; mount -t sysfs -o ro sysfs sys; mount --bind /dev dev; mount -t tmpfs run run
         mkdir -p run/dbus run/network run/udev run/systemd/netif; cp "$self" tmp/managers.sh

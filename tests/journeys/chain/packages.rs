@@ -7,7 +7,7 @@ use crate::rig::must;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -183,7 +183,7 @@ fn mlnx_ofed() -> Vec<Package> {
 /// Repositories in folders of this machine.
 pub struct Repositories {
     /// A folder for each.
-    pub folder: tempfile::TempDir,
+    pub folder: PathBuf,
     keys: Vec<(&'static str, String)>,
 }
 
@@ -202,30 +202,33 @@ pub fn repositories(is_debian: bool) -> &'static Repositories {
     static APT: OnceLock<Repositories> = OnceLock::new();
     static DNF: OnceLock<Repositories> = OnceLock::new();
     match is_debian {
-        true => APT.get_or_init(|| make(&[("archive", archive()), ("doca", doca()), ("cuda", cuda())], deb, sign_index)),
+        true => APT.get_or_init(|| make("apt", &[("archive", archive()), ("doca", doca()), ("cuda", cuda())], deb, sign_index)),
         false => DNF.get_or_init(|| {
             let epel = vec![package("dkms", "3.0.12-1", &[])];
-            make(&[("base", base_os()), ("mlnx-ofed", mlnx_ofed()), ("epel", epel)], rpm, sign_packages)
+            make("dnf", &[("base", base_os()), ("mlnx-ofed", mlnx_ofed()), ("epel", epel)], rpm, sign_packages)
         }),
     }
 }
 
-fn make(all: &[(&'static str, Vec<Package>)], build: fn(&Package, &Path), finish: Finish) -> Repositories {
-    let (folder, keyring) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+fn make(sort: &str, all: &[(&'static str, Vec<Package>)], build: fn(&Package, &Path), finish: Finish) -> Repositories {
+    // What lives as long as the process is dropped by nobody: a run takes the place of the one before it.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repositories-of-{sort}"));
+    let _ = fs::remove_dir_all(&folder);
+    let keyring = tempfile::tempdir().unwrap();
     let home = keyring.path();
     fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();
     let mut keys = Vec::new();
     for (name, packages) in all {
         let who = format!("{name}@example.org");
         keys.push((*name, new_key(home, &who)));
-        let at = folder.path().join(name);
+        let at = folder.join(name);
         fs::create_dir_all(&at).unwrap();
         packages.iter().for_each(|package| build(package, &at));
         finish(&at, home, &who);
         fs::write(at.join("key.asc"), &keys[keys.len() - 1].1).unwrap();
     }
     must(Command::new("gpgconf").env("GNUPGHOME", home).args(["--kill", "all"]));
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     Repositories { folder, keys }
 }
 

@@ -45,7 +45,7 @@ impl Powered {
         let tools = TOOLS.iter().map(|(tool, at)| (repository("tests/stand-ins").join(tool), *at));
         let mut besides: Vec<(PathBuf, &str)> = tools.collect();
         besides.push((folder.path().join("kernel"), &modules));
-        besides.push((repositories(model.is_debian()).folder.path().to_owned(), "srv"));
+        besides.push((repositories(model.is_debian()).folder.clone(), "srv"));
         let fixture = Fixture::start_with(story, model, &besides)?;
         fixture.0.must(&format!(
             "mkdir -p /usr/lib/stand-ins; ln -s /usr/bin/kmod /usr/lib/stand-ins/modinfo; depmod -a {kernel}; rm -f {other}\n\
