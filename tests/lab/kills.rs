@@ -35,6 +35,8 @@ const OURS: &str = "systemctl list-units --all --plain --no-legend 'railwright-*
 pub struct Undisturbed {
     shot: String,
     records: u64,
+    /// How many steps ended done.
+    done: usize,
     took: Duration,
 }
 
@@ -48,7 +50,11 @@ pub fn nobody_disturbs_it(night: &Night) -> Undisturbed {
     night.is_true();
     let shot = night.said(SHOT);
     assert!(shot.contains("null_blk") && shot.contains("iommu=pt") && shot.contains("/etc/once"), "{shot}");
-    Undisturbed { shot, records: u64::try_from(night.journal().len()).unwrap(), took }
+    Undisturbed { shot, records: u64::try_from(night.journal().len()).unwrap(), done: steps_done(night), took }
+}
+
+fn steps_done(night: &Night) -> usize {
+    night.records("node_finished", r#""outcome":"done""#)
 }
 
 /// Numbers that look like chance and are the same for the same seed (SplitMix64).
@@ -111,7 +117,8 @@ fn one(night: &Night, undisturbed: &Undisturbed, moment: &Moment) {
         // It had not begun to change anything, so there is nothing to resume.
         assert_eq!(night.journal().len(), earlier);
         night.told(0, &["apply", INV, "--yes"]);
-    } else if over || night.records("run_finished", "done") == 1 {
+    } else if over || steps_done(night) == undisturbed.done {
+        // Also where it died before it wrote down its own end.
         assert!(night.told(4, &["resume", INV]).contains("RW0623"));
     } else {
         night.told(0, &["resume", INV]);
