@@ -1,0 +1,124 @@
+//! Kubernetes as it is: a real control plane (rig `control plane`), on which only the kubelets are played, by kwok. Without it
+//! the tests say that they are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
+
+mod rig;
+
+use rig::ControlPlane;
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
+
+const GIVES: [(&str, &str); 2] = [("nvidia.com/gpu", "8"), ("rdma/rdma_shared_device_a", "63")];
+
+#[test]
+fn the_control_plane_is_true() {
+    let Some(mut plane) = ControlPlane::start() else { return };
+    nodes_give_what_they_were_told(&plane);
+    a_daemon_set_runs_on_every_node(&plane);
+    identities_may_what_they_may(&plane);
+    clients_trust_its_own_authority_alone(&plane);
+    the_server_restarts_and_knows_everything(&mut plane);
+    nothing_is_left_of_it(plane);
+}
+
+/// Nor one in which something has died by itself.
+#[test]
+fn a_test_that_fails_leaves_nothing_behind() {
+    let Some(plane) = ControlPlane::start() else { return };
+    let (processes, work) = (plane.processes(), plane.work().to_owned());
+    assert_eq!(running(&processes), 5);
+    let store = std::fs::read_to_string(work.join("etcd.pid")).unwrap();
+    assert!(Command::new("kill").args(["-9", store.trim()]).status().unwrap().success());
+    let failed = catch_unwind(AssertUnwindSafe(move || {
+        let _held = plane;
+        std::panic::resume_unwind(Box::new("the test failed"));
+    }));
+    assert!(failed.is_err());
+    assert_eq!((running(&processes), work.exists()), (0, false));
+}
+
+fn nodes_give_what_they_were_told(plane: &ControlPlane) {
+    plane.nodes(&["gpu01", "gpu02", "gpu03"], &GIVES);
+    let nodes: serde_json::Value = serde_json::from_str(&plane.kubectl(&["get", "nodes", "-o", "json"])).unwrap();
+    let nodes = nodes["items"].as_array().unwrap();
+    assert_eq!(nodes.len(), 3);
+    for node in nodes {
+        let gives = &node["status"]["allocatable"];
+        assert_eq!((&gives["nvidia.com/gpu"], &gives["rdma/rdma_shared_device_a"]), (&json!("8"), &json!("63")), "{gives}");
+        let ready = node["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Ready");
+        assert_eq!(ready.unwrap()["status"], "True");
+    }
+}
+
+/// Privileged, as every device plugin is.
+fn a_daemon_set_runs_on_every_node(plane: &ControlPlane) {
+    let container = json!({ "name": "plugin", "image": "example.invalid/plugin:1", "securityContext": { "privileged": true },
+                            "resources": { "limits": { "nvidia.com/gpu": "1", "rdma/rdma_shared_device_a": "1" } } });
+    let template = json!({ "metadata": { "labels": { "app": "plugin" } }, "spec": { "containers": [container] } });
+    let daemon_set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "plugin", "namespace": "default" },
+                             "spec": { "selector": { "matchLabels": { "app": "plugin" } }, "template": template } });
+    plane.apply(&daemon_set.to_string());
+    plane.kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=120s"]);
+    assert_eq!(running_pods(plane), "3/3");
+}
+
+fn running_pods(plane: &ControlPlane) -> String {
+    plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.status.numberReady}/{.status.desiredNumberScheduled}"])
+}
+
+fn identities_may_what_they_may(plane: &ControlPlane) {
+    let create = ["create", "configmap", "mine", "--from-literal=a=b"];
+    for (identity, words, wanted) in [
+        ("reader", &["get", "nodes", "-o", "name"][..], Ok("node/gpu01\nnode/gpu02\nnode/gpu03\n")),
+        ("reader", &create, Err("cannot create resource \"configmaps\"")),
+        ("nobody", &["get", "nodes"], Err("User \"nobody\" cannot list resource \"nodes\"")),
+    ] {
+        let output = plane.kubectl_as(identity, words, "");
+        let (out, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        match wanted {
+            Ok(wanted) => assert_eq!((out.as_str(), said.as_str()), (wanted, ""), "{identity} {words:?}"),
+            Err(wanted) => assert!(!output.status.success() && said.contains(wanted), "{identity} {words:?}: {said}"),
+        }
+        let mode = std::fs::metadata(plane.kubeconfig(identity)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "the kubeconfig of {identity}");
+    }
+}
+
+/// A kubeconfig with the authority taken out is refused by the client, not by the server.
+fn clients_trust_its_own_authority_alone(plane: &ControlPlane) {
+    let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
+    let (start, end) = (own.find(", certificate-authority-data").unwrap(), own.find("}}]\nusers").unwrap());
+    std::fs::write(plane.kubeconfig("stranger"), [&own[..start], &own[end..]].concat()).unwrap();
+    let output = plane.kubectl_as("stranger", &["get", "nodes"], "");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("certificate signed by unknown authority"), "{said}");
+}
+
+fn the_server_restarts_and_knows_everything(plane: &mut ControlPlane) {
+    let before = plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.metadata.uid}"]);
+    plane.stop_api_server();
+    let output = plane.kubectl_as("admin", &["get", "nodes"], "");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("refused"), "{said}");
+    plane.start_api_server();
+    assert_eq!(plane.kubectl(&["get", "daemonset", "plugin", "-o", "jsonpath={.metadata.uid}"]), before);
+    assert_eq!(running_pods(plane), "3/3");
+    plane.nodes(&["gpu04"], &GIVES);
+    plane.kubectl(&["wait", "daemonset/plugin", "--for=jsonpath={.status.numberReady}=4", "--timeout=120s"]);
+}
+
+fn nothing_is_left_of_it(plane: ControlPlane) {
+    let (processes, work) = (plane.processes(), plane.work().to_owned());
+    assert_eq!(running(&processes), 5);
+    drop(plane);
+    assert_eq!((running(&processes), work.exists()), (0, false));
+}
+
+/// How many of these processes there are.
+fn running(processes: &[u32]) -> usize {
+    processes.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count()
+}
