@@ -28,6 +28,7 @@ step() {
 if [ "$(id -u)" = 0 ]; then
   step "root file system of the network managers" sh tests/links/managers.sh build target/rigs/managers/root
 fi
+step "control plane" sh tests/kubernetes/controlplane.sh build target/rigs/controlplane
 step "format" "$cargo" fmt --check
 step "lints" "$cargo" clippy --quiet --all-targets -- -D warnings
 echo "== tests"
