@@ -39,8 +39,8 @@ build() {
     for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
         linked $program || kubernetes="$kubernetes k8s.io/kubernetes/cmd/$program"
     done
-    # shellcheck disable=SC2086 # a list of packages
-    compile kubernetes "$part/" $kubernetes
+    # shellcheck disable=SC2086 # a list of packages, or nothing where all are linked
+    [ -z "$kubernetes" ] || compile kubernetes "$part/" $kubernetes
     compile kwok "$part/kwok" sigs.k8s.io/kwok/cmd/kwok
     stages=$(cd "$modules/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
     install -m 644 "$stages/node/fast/node-initialize.yaml" "$stages/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml" \
