@@ -12,9 +12,14 @@ pub fn columns_of_stderr() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
 }
 
+/// Somebody may type something.
+pub fn is_stdin() -> bool {
+    io::stdin().is_terminal()
+}
+
 /// Asks, and is true for the whole word `yes` alone. Where there is no terminal nobody is asked, and it is false.
 pub fn confirm(question: &str) -> bool {
-    if !io::stdin().is_terminal() {
+    if !is_stdin() {
         return false;
     }
     let mut stderr = io::stderr().lock();

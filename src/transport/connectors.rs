@@ -1,13 +1,15 @@
-//! The connector that the product uses: SSH, or this machine where the inventory says `address: local`.
+//! The connector that the product uses: SSH, this machine where the inventory says `address: local`, or an API server where it
+//! is no host at all.
 
-use super::{BoxFuture, Connector, HostAccess, HostLink, LocalConnector, SshConnector, TransportError};
+use super::{BoxFuture, Connector, HostAccess, HostLink, KubernetesConnector, LocalConnector, SshConnector, TransportError};
 use std::sync::Arc;
 
-/// Both ways to reach a host.
+/// Every way to reach a target.
 #[derive(Default)]
 pub struct Connectors {
     ssh: SshConnector,
     local: LocalConnector,
+    kubernetes: KubernetesConnector,
 }
 
 /// The product's connector: one for a run, since jump connections and `ssh -G` answers are shared within it.
@@ -17,6 +19,10 @@ pub fn connector() -> Arc<dyn Connector> {
 
 impl Connector for Connectors {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        if access.local { self.local.connect(access) } else { self.ssh.connect(access) }
+        match access {
+            HostAccess { cluster: Some(_), .. } => self.kubernetes.connect(access),
+            HostAccess { local: true, .. } => self.local.connect(access),
+            _ => self.ssh.connect(access),
+        }
     }
 }

@@ -6,8 +6,8 @@ use crate::base::text::one_line;
 use crate::resource::Trouble;
 
 impl TransportError {
-    /// The host that it is about; None for a trouble on this side.
-    pub fn host(&self) -> Option<&str> {
+    /// The target that it is about, as addresses name it; None for a trouble on this side.
+    fn target(&self) -> Option<String> {
         match self {
             TransportError::Unreachable { host, .. }
             | TransportError::HostKeyUnknown { host, .. }
@@ -18,7 +18,10 @@ impl TransportError {
             | TransportError::SudoRefused { host, .. }
             | TransportError::ReadOnly { host, .. }
             | TransportError::Lost { host, .. }
-            | TransportError::TimedOut { host, .. } => Some(host),
+            | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
+            TransportError::ServerUnreachable { cluster, .. }
+            | TransportError::ServerNotTrusted { cluster, .. }
+            | TransportError::IdentityRefused { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
             TransportError::Local { .. } => None,
         }
     }
@@ -41,6 +44,9 @@ impl TransportError {
             TransportError::ReadOnly { user, .. } => format!("{} may only read", one_line(user, 40)),
             TransportError::Lost { reason, .. } => format!("the connection ended: {}", one_line(reason, 120)),
             TransportError::TimedOut { limit_s, .. } => format!("no answer within {limit_s} s"),
+            TransportError::ServerUnreachable { reason, .. } => format!("the API server is not reachable: {}", one_line(reason, 120)),
+            TransportError::ServerNotTrusted { reason, .. } => format!("the API server is not trusted: {}", one_line(reason, 120)),
+            TransportError::IdentityRefused { reason, .. } => format!("the API server does not accept {}", one_line(reason, 120)),
             TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
@@ -59,8 +65,8 @@ impl TransportError {
         if let TransportError::Unreachable { host, .. } = self {
             diagnostic = diagnostic.next(format!("or leave it out of a plan: --exclude host/{}", one_line(host, 80)));
         }
-        match self.host() {
-            Some(host) => diagnostic.on(format!("host/{}", one_line(host, 80))),
+        match self.target() {
+            Some(target) => diagnostic.on(target),
             None => diagnostic,
         }
     }
@@ -96,6 +102,16 @@ impl TransportError {
             TransportError::TimedOut { .. } => error("RW0409")
                 .effect("something on the host hangs: a dead network file system, a driver that waits, no memory")
                 .next("look at the host (uptime, dmesg)"),
+            TransportError::ServerUnreachable { .. } => error("RW0413")
+                .effect("the cluster's objects are unknown, and nothing can be changed there")
+                .next("see what another client says: kubectl version (with the same kubeconfig and context)")
+                .next("check the address in the kubeconfig, a VPN, and HTTPS_PROXY and NO_PROXY"),
+            TransportError::ServerNotTrusted { .. } => error("RW0414")
+                .effect("whoever answers there could be anyone, so it was told nothing")
+                .next("take a fresh kubeconfig from the cluster's administrator or console: its certificate-authority-data must be the cluster's own"),
+            TransportError::IdentityRefused { .. } => error("RW0415")
+                .effect("the server lets us neither read nor change anything")
+                .next("log in again, or take a fresh kubeconfig; then see who you are: kubectl auth whoami"),
             TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }
@@ -163,6 +179,9 @@ mod tests {
             TransportError::ReadOnly { host: text(), user: text() },
             TransportError::Lost { host: text(), reason: "\u{1b}[2Jgone".to_owned() },
             TransportError::TimedOut { host: text(), limit_s: 30 },
+            TransportError::ServerUnreachable { cluster: text(), address: text(), reason: text() },
+            TransportError::ServerNotTrusted { cluster: text(), address: text(), reason: text() },
+            TransportError::IdentityRefused { cluster: text(), address: text(), reason: text() },
             TransportError::Local { reason: "no such file".to_owned() },
         ]
     }

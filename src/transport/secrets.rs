@@ -89,6 +89,9 @@ impl Secrets {
         match error {
             TransportError::Unreachable { host, address, reason } => TransportError::Unreachable { host, address, reason: redact(reason) },
             TransportError::Lost { host, reason } => TransportError::Lost { host, reason: redact(reason) },
+            TransportError::ServerUnreachable { cluster, address, reason } => {
+                TransportError::ServerUnreachable { cluster, address, reason: redact(reason) }
+            }
             TransportError::Local { reason } => TransportError::Local { reason: redact(reason) },
             other => other,
         }

@@ -1,0 +1,149 @@
+//! The two actions for an API server: apply a whole wish, and delete an object. Exit 0 is necessary, never sufficient: the
+//! object is read again.
+
+use super::answer;
+use super::kinds::{self, NotKnown, Resource};
+use super::read::{APPLY, apply_path, no_kind};
+use super::server::{Call, Reply};
+use super::{KubernetesLink, NOT_HERE, ended};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::request::ObjectName;
+use crate::resource::{Action, AnswerStatus};
+use crate::system::clock::{self, Deadline};
+use crate::transport::{Performed, TransportError};
+use http::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How often an apply that met another one is tried, all in all.
+const TRIES: u32 = 5;
+/// A kind that was defined a moment ago is served after about a second.
+const KIND_LIMIT: Duration = Duration::from_secs(15);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Ended before the object was asked about, or on the way.
+enum Stop {
+    Ended(Performed),
+    Failed(TransportError),
+}
+
+impl KubernetesLink {
+    pub(super) async fn act(&self, action: &Action) -> Result<Performed, TransportError> {
+        let limit = Duration::from_secs(action.limit_s().into());
+        let done = match action {
+            Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
+            Action::DeleteObject { object, uid } => self.delete(object, uid, limit).await,
+            _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
+        };
+        match done {
+            Ok(performed) | Err(Stop::Ended(performed)) => Ok(performed),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn apply(&self, object: &ObjectName, manifest: &Value) -> Result<Performed, Stop> {
+        let deadline = Deadline::after(KIND_LIMIT);
+        let resource = loop {
+            match self.resource(object).await? {
+                Some(resource) => break resource,
+                None if deadline.left().is_zero() => return Err(failed(&no_kind(object))),
+                None => clock::pause(LOOK).await,
+            }
+        };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let call = Call::with(Method::PATCH, apply_path(&path), APPLY, manifest.to_string());
+        let mut reply = self.change(&call).await?;
+        for _ in 1..TRIES {
+            if reply.status != 409 {
+                break;
+            }
+            clock::pause(LOOK).await;
+            reply = self.change(&call).await?;
+        }
+        match reply.status {
+            200 | 201 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            _ => Err(refused(object, &resource, &reply)),
+        }
+    }
+
+    /// Deletes the object of this UID, and waits until it is gone: its dependants go first.
+    async fn delete(&self, object: &ObjectName, uid: &str, limit: Duration) -> Result<Performed, Stop> {
+        let deadline = Deadline::after(limit);
+        // Where the kind is gone, so are its objects.
+        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let options =
+            json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid }, "propagationPolicy": "Foreground" });
+        let reply = self.change(&Call::with(Method::DELETE, path.clone(), "application/json", options.to_string())).await?;
+        match reply.status {
+            404 => return Ok(ended(0, "", "")),
+            200 | 202 => (),
+            409 => {
+                return Err(failed(
+                    "another object of this name stands there now, and is left alone: delete it by hand if it is not wanted",
+                ));
+            }
+            _ => return Err(refused(object, &resource, &reply)),
+        }
+        loop {
+            let now = self.server.ask(&Call::get(path.clone())).await;
+            // That it goes was taken; whether it is gone is read again in any case.
+            let Ok(now) = now else { return Ok(ended(0, &reply.warnings.join("\n"), "")) };
+            let meta = now.json().and_then(|now| now.get("metadata").cloned()).unwrap_or_default();
+            if now.status != 200 || meta.get("uid").and_then(Value::as_str) != Some(uid) {
+                return Ok(ended(0, &reply.warnings.join("\n"), ""));
+            }
+            if deadline.left().is_zero() {
+                return Err(failed(&held(object, &meta, limit)));
+            }
+            clock::pause(LOOK).await;
+        }
+    }
+
+    async fn resource(&self, object: &ObjectName) -> Result<Option<Resource>, Stop> {
+        let mut groups = self.kinds.of(&self.server, std::iter::once(object)).await;
+        match groups.remove(&object.api_version) {
+            Some(Ok(group)) => Ok(group.get(&object.kind).cloned()),
+            Some(Err(NotKnown::Trouble(trouble))) => Err(Stop::Failed(trouble.error(&self.server))),
+            Some(Err(NotKnown::Said(answer))) if answer.status == AnswerStatus::Denied => {
+                Err(failed(&format!("nothing was changed; a rule is missing: {}", answer.out.trim())))
+            }
+            Some(Err(NotKnown::Said(answer))) => Err(failed(&answer.out)),
+            None => Ok(None),
+        }
+    }
+
+    /// A request that changes something. A server that gave up half way does not say whether it did.
+    async fn change(&self, call: &Call) -> Result<Reply, Stop> {
+        match self.server.ask(call).await {
+            Ok(reply) if reply.status == 504 => Err(Stop::Ended(Performed::Unknown { reason: reply.message() })),
+            Ok(reply) => Ok(reply),
+            Err(trouble) => Err(trouble.performed().map_or_else(Stop::Failed, Stop::Ended)),
+        }
+    }
+}
+
+/// The last line of stderr, behind the mark by which it is found.
+fn complaint(sentence: &str) -> String {
+    format!("railwright: {}", one_line(sentence, 2000))
+}
+
+fn failed(sentence: &str) -> Stop {
+    Stop::Ended(ended(1, "", &complaint(sentence)))
+}
+
+fn refused(object: &ObjectName, resource: &Resource, reply: &Reply) -> Stop {
+    match answer::lacking(reply) {
+        Some(verb) => {
+            failed(&format!("a rule is missing in the roles of this identity: {}", answer::rule(object, &verb, &resource.plural)))
+        }
+        None => failed(&reply.message()),
+    }
+}
+
+fn held(object: &ObjectName, meta: &Value, limit: Duration) -> String {
+    let finalizers = meta.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let finalizers = finalizers.collect::<Vec<_>>().join(", ");
+    format!("{object} is still being deleted after {} s, held by its finalizers: {finalizers}", limit.as_secs())
+}

@@ -1,0 +1,59 @@
+//! What a reply means for the read that asked: an exit status as `resource::kubernetes_object::request` has them.
+
+use super::server::Reply;
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use crate::resource::{Answer, AnswerStatus};
+
+/// An answer that ended with this status.
+pub fn exit(code: i32, out: impl Into<String>) -> Answer {
+    Answer { status: AnswerStatus::Exit(code), out: out.into() }
+}
+
+/// The reply to a read of an object or to a preview.
+pub fn of(read: &KubernetesRead, plural: &str, reply: &Reply) -> Answer {
+    let previews = matches!(read, KubernetesRead::Preview { .. });
+    match reply.status {
+        200 | 201 if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::from_utf8_lossy(&reply.body).into_owned() },
+        200 | 201 => match reply.json() {
+            Some(object) => exit(0, object.to_string()),
+            None => exit(NOT_SAID, "what came is no object"),
+        },
+        404 if previews => exit(NO_KIND, reply.message()),
+        404 => exit(ABSENT, ""),
+        403 if lacking(reply).is_some() => denied(read.object(), &lacking(reply).unwrap_or_default(), plural),
+        400 if reply.message().contains("does not support dry run") => exit(NOT_SAID, reply.message()),
+        400..=428 | 430..=499 if previews => exit(REFUSED, reply.message()),
+        500 if previews && reply.is_about_schema() => exit(REFUSED, reply.message()),
+        _ => exit(NOT_SAID, reply.message()),
+    }
+}
+
+/// A group that cannot be listed.
+pub fn of_kinds(api_version: &str, reply: &Reply) -> Answer {
+    let place = one_line(api_version, 80);
+    match reply.status {
+        403 => Answer { status: AnswerStatus::Denied, out: format!("get on the kinds of {place} (a role with nonResourceURLs: /api*)\n") },
+        _ => exit(NOT_SAID, format!("the kinds of {place}: {}", reply.message())),
+    }
+}
+
+/// The verb that no role allows, as every authorizer's refusal has it (`User "ann" cannot patch resource ...`): the apply of an
+/// object that is not there needs `create` besides. Admission refuses with the same status what was allowed.
+pub fn lacking(reply: &Reply) -> Option<String> {
+    let message = reply.message();
+    let (_, rest) = message.split_once("User \"").filter(|_| reply.status == 403)?;
+    let verb = rest.split_once("\" cannot ")?.1.split_whitespace().next()?;
+    Some(verb.to_owned())
+}
+
+fn denied(object: &ObjectName, verb: &str, plural: &str) -> Answer {
+    Answer { status: AnswerStatus::Denied, out: rule(object, verb, plural) + "\n" }
+}
+
+/// What a role lacks, so that it can be added.
+pub fn rule(object: &ObjectName, verb: &str, plural: &str) -> String {
+    let group = if object.group().is_empty() { "\"\"" } else { object.group() };
+    let place = object.namespace.as_ref().map_or_else(|| "the whole cluster".to_owned(), |namespace| format!("namespace {namespace}"));
+    one_line(&format!("verb {verb}, resource {plural}, API group {group}, {place}"), 300)
+}

@@ -1,0 +1,113 @@
+//! Why a request has no answer, and whether the server may have taken it. What a kubeconfig or a plugin holds back never
+//! becomes part of a message.
+
+use super::identity::Words;
+use super::server::Server;
+use crate::base::text::one_line;
+use crate::transport::{Performed, TransportError};
+use hyper_util::client::legacy::Error as ClientError;
+use kube::client::AuthError;
+use std::error::Error;
+
+/// No answer.
+#[derive(Debug, Clone)]
+pub enum Trouble {
+    /// The server has certainly not taken the request.
+    NotSent(TransportError),
+    /// The connection ended before the answer.
+    Lost(String),
+    /// No answer in time.
+    TimedOut { limit_s: u64 },
+}
+
+impl Trouble {
+    /// For a request that changes nothing.
+    pub fn error(self, server: &Server) -> TransportError {
+        match self {
+            Trouble::NotSent(error) => error,
+            Trouble::Lost(_) | Trouble::TimedOut { .. } => server.unreachable(self.reason()),
+        }
+    }
+
+    /// For a request that may have changed something.
+    pub fn performed(self) -> Result<Performed, TransportError> {
+        match self {
+            Trouble::NotSent(error) => Err(error),
+            Trouble::Lost(_) | Trouble::TimedOut { .. } => Ok(Performed::Unknown { reason: self.reason() }),
+        }
+    }
+
+    fn reason(&self) -> String {
+        match self {
+            Trouble::NotSent(error) => error.one_line(),
+            Trouble::Lost(reason) => format!("the connection ended: {reason}"),
+            Trouble::TimedOut { limit_s } => format!("no answer within {limit_s} s"),
+        }
+    }
+}
+
+/// What the client says of a request without an answer.
+pub fn of_request(error: &kube::Error, server: &Server) -> Trouble {
+    if let Some(error) = links(error).find_map(|link| link.downcast_ref::<AuthError>()) {
+        return Trouble::NotSent(TransportError::Local { reason: auth(error, &server.words) });
+    }
+    let reason = root(error);
+    let never_sent = links(error).filter_map(|link| link.downcast_ref::<ClientError>()).any(ClientError::is_connect);
+    if !never_sent {
+        return Trouble::Lost(reason);
+    }
+    // As rustls words it; its own type comes wrapped in an `io::Error`, which hides it.
+    match reason.split_once("invalid peer certificate: ") {
+        Some((_, what)) => {
+            let (cluster, address) = (server.cluster.clone(), server.address.clone());
+            Trouble::NotSent(TransportError::ServerNotTrusted { cluster, address, reason: certificate(what) })
+        }
+        None => Trouble::NotSent(server.unreachable(reason)),
+    }
+}
+
+/// The innermost cause, in one line.
+pub fn root(error: &(dyn Error + 'static)) -> String {
+    let said = links(error).map(ToString::to_string).filter(|text| !text.is_empty()).last();
+    one_line(&said.unwrap_or_default(), 200)
+}
+
+fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |link: &&'e (dyn Error + 'static)| (**link).source()).take(20)
+}
+
+fn certificate(what: &str) -> String {
+    match what {
+        "UnknownIssuer" => "its certificate is of an authority that the kubeconfig does not name".to_owned(),
+        what if what.starts_with("Expired") || what.contains("expired") => "its certificate has expired".to_owned(),
+        what if what.starts_with("NotValidForName") || what.contains("not valid for name") => {
+            format!("its certificate is for another name: {what}")
+        }
+        what => format!("its certificate is refused: {what}"),
+    }
+}
+
+/// What is wrong with how we prove who we are. Of what a plugin prints only the end of its complaint is told.
+pub fn auth(error: &AuthError, words: &Words) -> String {
+    let plugin = &words.plugin;
+    match error {
+        AuthError::AuthExecStart(error) => format!("the exec plugin {plugin} does not start: {error}"),
+        AuthError::AuthExecRun { out, .. } => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+            format!("the exec plugin {plugin} failed ({}): {}", out.status, one_line(&words.redaction.apply(last), 300))
+        }
+        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed => {
+            format!("the exec plugin {plugin} printed no ExecCredential with a status")
+        }
+        AuthError::MalformedTokenExpirationDate(_) => format!("the exec plugin {plugin} says in no known way when its token expires"),
+        AuthError::UnrefreshableTokenResponse => format!("the exec plugin {plugin} gave no new token for one that expires"),
+        AuthError::MissingCommand => "the kubeconfig names an exec plugin without a command".to_owned(),
+        AuthError::ReadTokenFile(error, path) => format!("the token file {}: {error}", path.display()),
+        AuthError::InvalidBearerToken(_) | AuthError::InvalidBasicAuth(_) => {
+            "the token or password holds characters that cannot be sent".to_owned()
+        }
+        AuthError::AuthExec(what) => one_line(&words.redaction.apply(what), 300),
+        _ => "what the kubeconfig says of the user cannot be used".to_owned(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Where the API server is and how we prove who we are: from a kubeconfig, with its tokens, certificates and plugins, or as
+//! the pod that we run in.
+
+use super::fault;
+use super::proxy;
+use super::server::Server;
+use crate::base::Redaction;
+use crate::base::text::one_line;
+use crate::resource::file::base64;
+use crate::system::{clock, environment, terminal};
+use crate::transport::{ClusterAccess, HostAccess, TransportError};
+use kube::client::ClientBuilder;
+use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A plugin may wait for somebody who logs in with a browser.
+const PLUGIN_LIMIT: Duration = Duration::from_secs(180);
+
+/// How messages speak of the identity, without its secrets.
+pub struct Words {
+    /// `the token of ~/.kube/config (context prod)`.
+    pub identity: String,
+    /// The plugin's program.
+    pub plugin: String,
+    /// What the kubeconfig hands to the plugin.
+    pub redaction: Redaction,
+}
+
+/// A kubeconfig as it is used.
+struct Chosen {
+    config: Config,
+    /// The file and its context, for messages.
+    place: String,
+}
+
+/// A client; nothing was asked yet but a plugin.
+pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
+    let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
+    let cluster = access.cluster.clone().unwrap_or_default();
+    let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
+    let name = access.name.clone();
+    // Files are read and plugins waited for in a thread of its own, which does not hold up the end of the program either.
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || {
+        let _inside = runtime.enter();
+        let _ = sender.send(prepare(name, &cluster, timeout));
+    });
+    match clock::within(PLUGIN_LIMIT, receiver).await {
+        Some(Ok(Ok(server))) => Ok(server),
+        Some(Ok(Err(reason))) => Err(local(reason)),
+        Some(Err(_)) => Err(local("the kubeconfig could not be read".to_owned())),
+        None => Err(local(format!("the exec plugin of the kubeconfig did not end within {} s", PLUGIN_LIMIT.as_secs()))),
+    }
+}
+
+fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration) -> Result<Server, String> {
+    let Chosen { mut config, place } = choose(cluster)?;
+    config.connect_timeout = Some(timeout);
+    // Tries are counted where it is known what is asked.
+    config.default_retry = false;
+    if let Some(exec) = &mut config.auth_info.exec
+        && exec.interactive_mode != Some(ExecInteractiveMode::Always)
+        && !terminal::is_stdin()
+    {
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
+    let host = config.cluster_url.host().unwrap_or_default();
+    let https = config.cluster_url.scheme_str() != Some("http");
+    let address = format!("{host}:{}", config.cluster_url.port_u16().unwrap_or(if https { 443 } else { 80 }));
+    let words = words(&config.auth_info, &place);
+    let client = ClientBuilder::try_from(config).map_err(|error| unusable(&error, &words, &place))?.build();
+    Ok(Server::new(name, address, words, client))
+}
+
+fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
+    let Some((read, file)) = kubeconfig(cluster) else { return within_cluster(cluster) };
+    let kubeconfig = read.map_err(|error| misread(&error, &file))?;
+    let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
+    let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
+    let context = kubeconfig.contexts.iter().find(|named| named.name == *name).and_then(|named| named.context.as_ref());
+    let shown = one_line(name, 60);
+    let context = context.ok_or_else(|| format!("{file} has no context {shown}; it has: {}", known()))?;
+    let found = kubeconfig.clusters.iter().find(|named| named.name == context.cluster).and_then(|named| named.cluster.as_ref());
+    let found = found.ok_or_else(|| format!("{file} does not say where the cluster {} is", one_line(&context.cluster, 60)))?;
+    let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let mut config = reached(found, &file)?;
+    config.auth_info = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
+    if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
+        exec.cluster = Some(found.try_into().map_err(|error| misread(&error, &file))?);
+    }
+    Ok(Chosen { config, place: format!("{file} (context {shown})") })
+}
+
+/// How the server is reached and known. The library would take this from the file as well, but with proxies of its own mind, and
+/// not at all where NO_PROXY ends in a comma.
+fn reached(cluster: &Cluster, file: &str) -> Result<Config, String> {
+    let url = cluster.server.as_deref().and_then(|server| server.parse::<http::Uri>().ok());
+    let url = url.filter(|url| url.host().is_some()).ok_or_else(|| format!("{file} has no address of the API server"))?;
+    let environment = proxy::Environment { proxy: variable("HTTPS_PROXY"), without: variable("NO_PROXY") };
+    let proxy = proxy::of(cluster.proxy_url.as_deref(), &environment, url.host().unwrap_or_default(), url.port_u16().unwrap_or(443));
+    let mut config = Config::new(url);
+    config.proxy_url = match proxy.map(|proxy| proxy.parse()) {
+        Some(Err(_)) => return Err("the address of the proxy cannot be read: see HTTPS_PROXY, and proxy-url in the kubeconfig".to_owned()),
+        Some(Ok(proxy)) => Some(proxy),
+        None => None,
+    };
+    config.root_cert = authority(cluster).map_err(|reason| format!("the certificate authority that {file} names: {reason}"))?;
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.tls_server_name = cluster.tls_server_name.clone();
+    Ok(config)
+}
+
+/// The certificates that the server's must be of; those of this machine when the kubeconfig names none.
+fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
+    let stated = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let pem = match (stated(&cluster.certificate_authority_data), stated(&cluster.certificate_authority)) {
+        (Some(data), _) => base64::decode(&data).ok_or("it is no base64")?,
+        (None, Some(path)) => std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?,
+        (None, None) => return Ok(None),
+    };
+    let pem = String::from_utf8_lossy(&pem);
+    let one = |text: &str| base64::decode(text.split_once("-----END CERTIFICATE-----")?.0);
+    let all: Option<Vec<Vec<u8>>> = pem.split("-----BEGIN CERTIFICATE-----").skip(1).map(one).collect();
+    all.filter(|all| !all.is_empty()).map(Some).ok_or_else(|| "it holds no certificate in PEM".to_owned())
+}
+
+/// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
+fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, KubeconfigError>, String)> {
+    if let Some(path) = &cluster.kubeconfig {
+        return Some((Kubeconfig::read_from(path), path.clone()));
+    }
+    if let Some(paths) = environment::variable("KUBECONFIG") {
+        return Some((Kubeconfig::read(), paths));
+    }
+    let usual = environment::home()?.join(".kube/config");
+    usual.exists().then(|| (Kubeconfig::read_from(&usual), usual.display().to_string()))
+}
+
+/// As a pod of the cluster itself.
+fn within_cluster(cluster: &ClusterAccess) -> Result<Chosen, String> {
+    let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set KUBECONFIG, or write ~/.kube/config";
+    if cluster.context.is_some() || environment::variable("KUBERNETES_SERVICE_HOST").is_none() {
+        return Err(nowhere.to_owned());
+    }
+    let config = Config::incluster().map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;
+    Ok(Chosen { config, place: "the service account of this pod".to_owned() })
+}
+
+fn variable(name: &str) -> Option<String> {
+    environment::variable(name).or_else(|| environment::variable(&name.to_lowercase()))
+}
+
+/// Never with the library's own words where those may quote the file.
+fn misread(error: &KubeconfigError, file: &str) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => format!("{}: {error}", path.display()),
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(at) => format!("{file} is no kubeconfig: line {} is not as it must be", at.line()),
+            None => format!("{file} is no kubeconfig"),
+        },
+        KubeconfigError::LoadClientCertificate(_) => format!("the client certificate that {file} names cannot be read"),
+        KubeconfigError::LoadClientKey(_) => format!("the client key that {file} names cannot be read"),
+        _ => format!("{file} cannot be used: its parts do not go together"),
+    }
+}
+
+fn unusable(error: &kube::Error, words: &Words, place: &str) -> String {
+    match error {
+        kube::Error::Auth(error) => fault::auth(error, words),
+        kube::Error::InferKubeconfig(error) => misread(error, place),
+        kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
+            "the proxy speaks a protocol that is not known: write http://, https:// or socks5://".to_owned()
+        }
+        kube::Error::RustlsTls(_) => format!("certificate or key of {place} cannot be used"),
+        _ => format!("{place} cannot be used"),
+    }
+}
+
+fn words(auth: &AuthInfo, place: &str) -> Words {
+    let plugin = auth.exec.as_ref().and_then(|exec| exec.command.as_deref());
+    let what = match auth {
+        _ if plugin.is_some() => "what its exec plugin gave",
+        AuthInfo { token: Some(_), .. } => "the token",
+        AuthInfo { token_file: Some(_), .. } => "the token of its file",
+        AuthInfo { client_certificate: Some(_), .. } | AuthInfo { client_certificate_data: Some(_), .. } => "the client certificate",
+        AuthInfo { username: Some(_), .. } => "the password",
+        AuthInfo { auth_provider: Some(_), .. } => "what its provider gave",
+        _ => "no token and no certificate",
+    };
+    let handed = auth.exec.iter().flat_map(|exec| exec.env.iter().flatten());
+    let secrets = handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
+    let plugin = plugin.map_or_else(|| "(none)".to_owned(), |path| one_line(&file_name(path), 60));
+    Words { identity: format!("{what} of {place}"), plugin, redaction: Redaction::of(&secrets) }
+}
+
+fn file_name(path: &str) -> String {
+    PathBuf::from(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,148 @@
+//! What the server calls the objects of a kind, and whether they are in a namespace: asked once for a connection, and again
+//! when a kind is missing, because an apply may bring it.
+
+use super::answer;
+use super::fault::Trouble;
+use super::server::{Call, Server};
+use crate::base::text::one_line;
+use crate::resource::Answer;
+use crate::resource::kubernetes_object::request::ObjectName;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A group with many kinds lists all of them at once.
+const LIST_LIMIT_BYTES: usize = 4 << 20;
+
+/// One kind as the server has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// `daemonsets`.
+    pub plural: String,
+    pub namespaced: bool,
+}
+
+/// The kinds of one group and version, by name.
+pub type Group = Arc<BTreeMap<String, Resource>>;
+
+/// Why the kinds of a group are not known.
+#[derive(Debug, Clone)]
+pub enum NotKnown {
+    /// No answer.
+    Trouble(Trouble),
+    /// An answer that holds for every object of the group.
+    Said(Answer),
+}
+
+/// What is known by now.
+#[derive(Default)]
+pub struct Kinds {
+    known: Mutex<BTreeMap<String, Group>>,
+}
+
+impl Kinds {
+    /// The groups of these objects, each asked at most once.
+    pub async fn of(&self, server: &Server, objects: impl Iterator<Item = &ObjectName>) -> BTreeMap<String, Result<Group, NotKnown>> {
+        let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for object in objects {
+            wanted.entry(&object.api_version).or_default().insert(&object.kind);
+        }
+        let mut found = BTreeMap::new();
+        for (api_version, kinds) in wanted {
+            let known = self.known().get(api_version).cloned().filter(|known| kinds.iter().all(|kind| known.contains_key(*kind)));
+            let group = match known {
+                Some(known) => Ok(known),
+                None => self.asked(server, api_version).await,
+            };
+            found.insert(api_version.to_owned(), group);
+        }
+        found
+    }
+
+    async fn asked(&self, server: &Server, api_version: &str) -> Result<Group, NotKnown> {
+        let Some(path) = root(api_version) else { return Ok(Group::default()) };
+        let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path) };
+        let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
+        let group = match reply.status {
+            200 => Arc::new(reply.json().as_ref().map(resources).unwrap_or_default()),
+            404 => Group::default(),
+            _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
+        };
+        self.known().insert(api_version.to_owned(), group.clone());
+        Ok(group)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Group>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Subresources (`pods/log`) are left out: they have kinds of other things.
+fn resources(list: &Value) -> BTreeMap<String, Resource> {
+    let one = |entry: &Value| {
+        let (name, kind) = (entry.get("name")?.as_str()?, entry.get("kind")?.as_str()?);
+        let namespaced = entry.get("namespaced")?.as_bool()?;
+        let plural = segment(name)?;
+        Some((kind.to_owned(), Resource { plural, namespaced }))
+    };
+    list.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(one).collect()
+}
+
+/// Where a group's objects are: `/api/v1`, `/apis/apps/v1`.
+fn root(api_version: &str) -> Option<String> {
+    match api_version.split_once('/') {
+        None => Some(format!("/api/{}", segment(api_version)?)),
+        Some((group, version)) => Some(format!("/apis/{}/{}", segment(group)?, segment(version)?)),
+    }
+}
+
+/// The path of one object, or why it has none.
+pub fn path(object: &ObjectName, resource: &Resource) -> Result<String, String> {
+    let named = |text: &str| segment(text).ok_or_else(|| format!("{} is no name of an object", one_line(&format!("{text:?}"), 80)));
+    let root = root(&object.api_version).ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
+    let (name, plural) = (named(&object.name)?, &resource.plural);
+    match (&object.namespace, resource.namespaced) {
+        (Some(namespace), true) => Ok(format!("{root}/namespaces/{}/{plural}/{name}", named(namespace)?)),
+        (None, true) => Err(format!("objects of the kind {} are in a namespace, and none is named", object.kind)),
+        (_, false) => Ok(format!("{root}/{plural}/{name}")),
+    }
+}
+
+/// What stands between two slashes: no name can lead to another object than it says.
+fn segment(text: &str) -> Option<String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
+    if text.is_empty()
+        || text.len() > 253
+        || text == "."
+        || text == ".."
+        || text.contains(['/', '%', '\\'])
+        || text.contains(char::is_control)
+    {
+        return None;
+    }
+    Some(text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_its_own_object_and_to_no_other() {
+        let object = |name: &str, namespace: Option<&str>| ObjectName {
+            api_version: "apps/v1".to_owned(),
+            kind: "DaemonSet".to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        let resource = |namespaced| Resource { plural: "daemonsets".to_owned(), namespaced };
+        let of = |name: &str, namespace| path(&object(name, namespace), &resource(true));
+        assert_eq!(of("a", Some("n")).unwrap(), "/apis/apps/v1/namespaces/n/daemonsets/a");
+        assert_eq!(path(&object("system:a", Some("n")), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
+        assert!(of("a?x b", Some("n")).unwrap().ends_with("/a%3Fx%20b"));
+        for name in ["", ".", "..", "a/b", "a%2fb", "a\nb", "../../secrets/x"] {
+            assert!(of(name, Some("n")).is_err() && of("a", Some(name)).is_err(), "{name}");
+        }
+        assert!(of("a", None).unwrap_err().contains("namespace"));
+    }
+}

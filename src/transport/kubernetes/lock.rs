@@ -1,0 +1,235 @@
+//! The cluster's lock: a Lease, written back only where its resource version is the one that was read, so that of two at once
+//! one has it. What `Upkeep` promises of a host's lock holds here by the letter; signs of life are dated by the server's clock.
+//!
+//! The Lease stays when the lock is let go, without a holder: the highest fencing number must outlive it.
+
+use super::answer;
+use super::server::{Call, Reply};
+use super::{KubernetesLink, NAME, NAMESPACE, NOT_KEPT, ended};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::request::ObjectName;
+use crate::system::clock;
+use crate::transport::{Performed, TransportError};
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+const HOLDER: &str = "railwright.io/holder";
+const FENCE: &str = "railwright.io/fence";
+const NOTE: &str = "railwright.io/note";
+/// As often a write that met another one is begun again.
+const TRIES: u32 = 16;
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// The lock as it was read.
+struct Lease {
+    /// The whole object, to be written back with what others keep in it; nothing when it is not there yet.
+    object: Option<Value>,
+    /// The server's clock.
+    now: Timestamp,
+}
+
+/// What is to be in it.
+#[derive(Default)]
+struct Wish {
+    holder: Option<String>,
+    note: Option<String>,
+    fence: Option<u64>,
+}
+
+/// What a look at the lock leads to.
+enum Step {
+    Ended { code: i32, stdout: String },
+    Write(Wish),
+}
+
+impl KubernetesLink {
+    pub(super) async fn lock(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
+        let holder = flat(holder);
+        self.decided(|lease| match (lease.holder(), lease.fence()) {
+            (Some(other), _) if other != holder => held(other),
+            (_, Some(high)) if fence < high => Step::Ended { code: 76, stdout: high.to_string() },
+            (Some(_), Some(high)) if fence == high => done(0),
+            (own, _) => Step::Write(Wish { note: own.and(lease.note()), holder: Some(holder.clone()), fence: Some(fence) }),
+        })
+        .await
+    }
+
+    pub(super) async fn unlock(&self, holder: &str) -> Result<Performed, TransportError> {
+        let holder = flat(holder);
+        self.decided(|lease| match lease.holder() {
+            None => done(0),
+            Some(other) if other != holder => held(other),
+            Some(_) => Step::Write(Wish { fence: lease.fence(), ..Wish::default() }),
+        })
+        .await
+    }
+
+    pub(super) async fn beat(&self, holder: &str, note: &str) -> Result<Performed, TransportError> {
+        let (holder, note) = (flat(holder), flat(note));
+        self.decided(|lease| match lease.holder() {
+            None => done(1),
+            Some(other) if other != holder => held(other),
+            Some(_) => Step::Write(Wish { holder: Some(holder.clone()), note: Some(note.clone()), fence: lease.fence() }),
+        })
+        .await
+    }
+
+    pub(super) async fn steal(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
+        let holder = flat(holder);
+        self.decided(|lease| match lease.holder() {
+            None => done(1),
+            Some(other) if other != holder => held(other),
+            Some(_) => Step::Write(Wish { fence: lease.fence().max(Some(fence)), ..Wish::default() }),
+        })
+        .await
+    }
+
+    pub(super) async fn lock_now(&self) -> Result<Performed, TransportError> {
+        let lease = match self.lease().await? {
+            Ok(lease) => lease,
+            Err(refused) => return Ok(refused),
+        };
+        let Some(holder) = lease.holder() else { return Ok(ended(1, "", "")) };
+        let fence = lease.fence().map(|fence| fence.to_string()).unwrap_or_default();
+        let text = format!("{}\n{}\n{}\n{fence}\n", flat(holder), lease.note().unwrap_or_default(), lease.age_s());
+        Ok(ended(0, &text, ""))
+    }
+
+    /// Reads, decides and writes back, and again where somebody else wrote in between.
+    async fn decided(&self, decide: impl Fn(&Lease) -> Step + Send) -> Result<Performed, TransportError> {
+        for n in 0..TRIES {
+            let lease = match self.lease().await? {
+                Ok(lease) => lease,
+                Err(refused) => return Ok(refused),
+            };
+            let wish = match decide(&lease) {
+                Step::Ended { code, stdout } => return Ok(ended(code, &stdout, "")),
+                Step::Write(wish) => wish,
+            };
+            let (method, path) = match &lease.object {
+                Some(_) => (Method::PUT, path()),
+                None => (Method::POST, format!("{}?fieldManager={}", leases(), super::FIELD_MANAGER)),
+            };
+            let call = Call::with(method, path, "application/json", lease.with(&wish).to_string());
+            match self.server.ask(&call).await {
+                Err(trouble) => return trouble.performed(),
+                Ok(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
+                Ok(reply) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
+                Ok(reply) => return Ok(refused(&reply)),
+            }
+        }
+        Ok(ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"))
+    }
+
+    async fn lease(&self) -> Result<Result<Lease, Performed>, TransportError> {
+        let reply = self.server.ask(&Call::get(path())).await.map_err(|trouble| trouble.error(&self.server))?;
+        Ok(match (reply.status, reply.json()) {
+            (404, _) => Ok(Lease { object: None, now: reply.now }),
+            (200, Some(object)) if object.is_object() => Ok(Lease { object: Some(object), now: reply.now }),
+            _ => Err(refused(&reply)),
+        })
+    }
+}
+
+impl Lease {
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.object.as_ref()?.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    }
+
+    fn holder(&self) -> Option<&str> {
+        self.annotation(HOLDER).filter(|holder| !holder.is_empty())
+    }
+
+    fn fence(&self) -> Option<u64> {
+        self.annotation(FENCE)?.parse().ok()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.annotation(NOTE).map(flat)
+    }
+
+    /// Seconds since the latest sign of life. One without a date is as old as can be.
+    fn age_s(&self) -> i64 {
+        let renewed = || self.object.as_ref()?.get("spec")?.get("renewTime")?.as_str()?.parse::<Timestamp>().ok();
+        renewed().map_or(i64::from(u32::MAX), |at| self.now.as_second().saturating_sub(at.as_second()).max(0))
+    }
+
+    /// The same object with this in it.
+    fn with(&self, wish: &Wish) -> Value {
+        let fresh =
+            || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": NAME, "namespace": NAMESPACE } });
+        let mut object = self.object.clone().unwrap_or_else(fresh);
+        let fence = wish.fence.map(|fence| fence.to_string());
+        let annotations = map_in(map_in(&mut object, "metadata"), "annotations");
+        for (name, value) in [(HOLDER, &wish.holder), (NOTE, &wish.note), (FENCE, &fence)] {
+            set(annotations, name, value.clone());
+        }
+        let now = self.now.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+        let spec = map_in(&mut object, "spec");
+        set(spec, "holderIdentity", wish.holder.as_deref().map(short));
+        set(spec, "renewTime", wish.holder.as_ref().map(|_| now));
+        object
+    }
+}
+
+/// The mapping under this key; made where there is none.
+fn map_in<'v>(value: &'v mut Value, key: &str) -> &'v mut Value {
+    if !value.get(key).is_some_and(Value::is_object) {
+        value[key] = Value::Object(Map::new());
+    }
+    &mut value[key]
+}
+
+fn set(map: &mut Value, key: &str, value: Option<String>) {
+    match (map.as_object_mut(), value) {
+        (Some(map), Some(value)) => drop(map.insert(key.to_owned(), value.into())),
+        (Some(map), None) => drop(map.remove(key)),
+        (None, _) => (),
+    }
+}
+
+fn done(code: i32) -> Step {
+    Step::Ended { code, stdout: String::new() }
+}
+
+fn held(other: &str) -> Step {
+    Step::Ended { code: 75, stdout: flat(other) }
+}
+
+/// A holder is one line; what is not, is made one.
+fn flat(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What other tools show of a holder.
+fn short(holder: &str) -> String {
+    let known = || {
+        let holder: Value = serde_json::from_str(holder).ok()?;
+        Some(format!("{}@{}", holder.get("who")?.as_str()?, holder.get("machine")?.as_str()?))
+    };
+    one_line(&known().unwrap_or_else(|| holder.to_owned()), 120)
+}
+
+fn leases() -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")
+}
+
+fn path() -> String {
+    format!("{}/{NAME}", leases())
+}
+
+fn refused(reply: &Reply) -> Performed {
+    let lease = ObjectName {
+        api_version: "coordination.k8s.io/v1".to_owned(),
+        kind: "Lease".to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: NAME.to_owned(),
+    };
+    let why = match answer::lacking(reply) {
+        Some(verb) => format!("the cluster's lock: a rule is missing: {}", answer::rule(&lease, &verb, "leases")),
+        None => format!("the cluster's lock: {}", reply.message()),
+    };
+    ended(NOT_KEPT, "", &why)
+}

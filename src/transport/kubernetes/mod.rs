@@ -1,0 +1,98 @@
+//! The API server of a Kubernetes cluster, behind the same traits as a host: objects are read and previewed in requests that
+//! change nothing, applied as the field manager `railwright`, and the cluster keeps lock and record in its own objects.
+
+mod act;
+mod answer;
+mod fault;
+mod identity;
+mod kinds;
+mod lock;
+mod proxy;
+mod read;
+mod record;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answers, Read};
+use kinds::Kinds;
+use server::Server;
+use std::sync::Arc;
+
+/// Who owns the fields that we set.
+const FIELD_MANAGER: &str = "railwright";
+/// Where lock and record of a cluster are.
+const NAMESPACE: &str = "kube-system";
+/// The name of both.
+const NAME: &str = "railwright";
+/// As of a script that is fed to a host which cannot do what is asked.
+const NOT_HERE: i32 = 70;
+/// As of a script that could not write.
+const NOT_KEPT: i32 = 74;
+
+/// Opens connections to API servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KubernetesConnector;
+
+impl Connector for KubernetesConnector {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(async move {
+            let server = identity::open(access).await?;
+            server.greet().await?;
+            Ok(Arc::new(KubernetesLink::new(server)) as Arc<dyn HostLink>)
+        })
+    }
+}
+
+/// A connection to one API server. What it may do is what the roles of its identity allow.
+struct KubernetesLink {
+    server: Server,
+    kinds: Kinds,
+}
+
+impl KubernetesLink {
+    fn new(server: Server) -> Self {
+        KubernetesLink { server, kinds: Kinds::default() }
+    }
+
+    async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
+        match upkeep {
+            Upkeep::ReadLock => self.lock_now().await,
+            Upkeep::ReadRecord => self.record_now().await,
+            Upkeep::WriteRecord { json } => self.write_record(json).await,
+            Upkeep::Lock { holder, fence } => self.lock(holder, *fence).await,
+            Upkeep::Unlock { holder } => self.unlock(holder).await,
+            Upkeep::Beat { holder, note } => self.beat(holder, note).await,
+            Upkeep::Steal { holder, fence } => self.steal(holder, *fence).await,
+            // Requests have no life of their own: none goes on when we are gone, and there is nothing to arm.
+            Upkeep::Arm { .. } => Ok(ended(69, "", "an API server has no guard that puts things back")),
+            Upkeep::Disarm { .. } | Upkeep::Fire { .. } | Upkeep::Guard { .. } => Ok(ended(1, "", "")),
+            Upkeep::Idle { .. } | Upkeep::ServerReads => Ok(ended(0, "", "")),
+        }
+    }
+}
+
+impl HostLink for KubernetesLink {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(self.read_all(reads))
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, _token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.act(action))
+    }
+
+    fn probe<'a>(&'a self, _probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async { Ok(ended(NOT_HERE, "", "an API server carries no test traffic")) })
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.keep(upkeep))
+    }
+}
+
+fn ended(code: i32, stdout: &str, stderr: &str) -> Performed {
+    let line = |text: &str| if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    Performed::Ended { code, stdout: line(stdout), stderr: line(stderr) }
+}

@@ -1,0 +1,101 @@
+//! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
+
+use super::answer::{self, exit};
+use super::fault::Trouble;
+use super::kinds::{self, Group, NotKnown};
+use super::server::{AT_ONCE, Call};
+use super::{FIELD_MANAGER, KubernetesLink};
+use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use crate::resource::{Answer, AnswerStatus, Answers, Read};
+use crate::transport::{TransportError, upkeep};
+use futures_util::{StreamExt as _, stream};
+use http::Method;
+use std::collections::BTreeMap;
+
+/// The document of a server-side apply: JSON is YAML.
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+type Groups = BTreeMap<String, Result<Group, NotKnown>>;
+
+impl KubernetesLink {
+    /// Every read with its answer; an error when the server answered none of them.
+    pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
+        let objects = reads.iter().filter_map(|read| match read {
+            Read::Kubernetes(read) => Some(read.object()),
+            _ => None,
+        });
+        let groups = self.kinds.of(&self.server, objects).await;
+        // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
+        let asked: Vec<_> = reads.iter().map(|read| self.answer(read, &groups)).collect();
+        let answered: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let mut answers = Answers::default();
+        let (mut first, mut told) = (None, false);
+        for (read, answer) in reads.iter().zip(answered) {
+            told |= answer.is_ok() && asks_server(read);
+            let answer = answer.unwrap_or_else(|trouble| {
+                let status = if matches!(trouble, Trouble::TimedOut { .. }) { AnswerStatus::TimedOut } else { AnswerStatus::CutOff };
+                first.get_or_insert(trouble);
+                Answer { status, out: String::new() }
+            });
+            answers.insert(read.key(), answer);
+        }
+        match first {
+            Some(trouble) if !told => Err(trouble.error(&self.server)),
+            _ => Ok(answers),
+        }
+    }
+
+    async fn answer(&self, read: &Read, groups: &Groups) -> Result<Answer, Trouble> {
+        match read {
+            Read::Host => Ok(exit(0, "")),
+            Read::File { path } if is_record(path) => self.record_as_file().await,
+            Read::Kubernetes(read) => self.object(read, groups).await,
+            _ => Ok(exit(127, "")),
+        }
+    }
+
+    async fn object(&self, read: &KubernetesRead, groups: &Groups) -> Result<Answer, Trouble> {
+        let object = read.object();
+        let group = match groups.get(&object.api_version) {
+            Some(Ok(group)) => group,
+            Some(Err(NotKnown::Trouble(trouble))) => return Err(trouble.clone()),
+            Some(Err(NotKnown::Said(answer))) => return Ok(answer.clone()),
+            None => return Ok(exit(NOT_SAID, "its kind was not asked for")),
+        };
+        let Some(resource) = group.get(&object.kind) else { return Ok(exit(NO_KIND, no_kind(object))) };
+        let refused = if matches!(read, KubernetesRead::Preview { .. }) { REFUSED } else { NOT_SAID };
+        let path = match kinds::path(object, resource) {
+            Ok(path) => path,
+            Err(reason) => return Ok(exit(refused, reason)),
+        };
+        let call = match read {
+            KubernetesRead::Object(_) => Call::get(path),
+            KubernetesRead::Preview { manifest, .. } => {
+                Call::with(Method::PATCH, format!("{}&dryRun=All", apply_path(&path)), APPLY, manifest.clone())
+            }
+        };
+        Ok(answer::of(read, &resource.plural, &self.server.ask(&call).await?))
+    }
+}
+
+/// Where an object is applied: with force, because the whole wish is ours, and with every unknown field refused.
+pub fn apply_path(path: &str) -> String {
+    format!("{path}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict")
+}
+
+/// The server has no such kind.
+pub fn no_kind(object: &ObjectName) -> String {
+    format!("the server does not know the kind {} of {}", object.kind, object.api_version)
+}
+
+fn asks_server(read: &Read) -> bool {
+    match read {
+        Read::Kubernetes(_) => true,
+        Read::File { path } => is_record(path),
+        _ => false,
+    }
+}
+
+fn is_record(path: &str) -> bool {
+    path.strip_prefix(upkeep::FOLDER) == Some("/record.json")
+}

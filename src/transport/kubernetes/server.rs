@@ -1,0 +1,210 @@
+//! Requests to one API server, each bounded in time and size, and tried again where the server is busy.
+
+use super::fault::{self, Trouble};
+use super::identity::Words;
+use crate::base::text::one_line;
+use crate::system::clock;
+use crate::transport::TransportError;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use kube::client::Body;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Requests under way at a time, at most.
+pub const AT_ONCE: usize = 16;
+/// What is taken of the answer about one object.
+pub const OBJECT_LIMIT_BYTES: usize = 1 << 20;
+/// A request that has no whole answer by then is given up.
+const REQUEST_LIMIT: Duration = Duration::from_secs(60);
+/// How often a busy server is asked, all in all.
+const TRIES: u32 = 4;
+/// Before the second try; doubled with each. A server that names a time of its own is believed up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A server that refuses says why in far less.
+const SAID_LIMIT: usize = 2000;
+
+/// One API server, and us as it knows us.
+pub struct Server {
+    /// The cluster's name in the spec.
+    pub cluster: String,
+    /// Host and port, for messages.
+    pub address: String,
+    /// How messages speak of the identity.
+    pub words: Words,
+    client: kube::Client,
+}
+
+/// A request.
+pub struct Call {
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// The content type, and the document.
+    pub body: Option<(&'static str, String)>,
+    /// Bytes of the answer that are kept.
+    pub limit: usize,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// The document, up to the limit.
+    pub body: Vec<u8>,
+    /// There was more.
+    pub cut: bool,
+    /// The server's clock.
+    pub now: Timestamp,
+    /// What it warns of.
+    pub warnings: Vec<String>,
+    retry_after: Option<Duration>,
+}
+
+impl Call {
+    /// A request without a document.
+    pub fn get(path: String) -> Self {
+        Call { method: Method::GET, path, body: None, limit: OBJECT_LIMIT_BYTES }
+    }
+
+    /// One with a JSON document.
+    pub fn with(method: Method, path: String, content_type: &'static str, body: String) -> Self {
+        Call { method, path, body: Some((content_type, body)), limit: OBJECT_LIMIT_BYTES }
+    }
+
+    fn request(&self) -> Result<Request<Body>, String> {
+        let mut builder = Request::builder().method(&self.method).uri(&self.path).header("accept", "application/json");
+        if let Some((content_type, _)) = &self.body {
+            builder = builder.header("content-type", *content_type);
+        }
+        let body = self.body.as_ref().map_or_else(Body::empty, |(_, text)| Body::from(text.clone().into_bytes()));
+        builder.body(body).map_err(|error| format!("{}: {error}", one_line(&self.path, 200)))
+    }
+}
+
+impl Server {
+    /// A server behind this client.
+    pub fn new(cluster: String, address: String, words: Words, client: kube::Client) -> Self {
+        Server { cluster, address, words, client }
+    }
+
+    /// Asks who answers there: whether it can be reached, trusted, and takes us.
+    pub async fn greet(&self) -> Result<(), TransportError> {
+        let reply = self.ask(&Call::get("/version".to_owned())).await.map_err(|trouble| trouble.error(self))?;
+        match reply.status {
+            // A hardened server keeps its version to itself, from somebody whom it knows.
+            200 | 403 => Ok(()),
+            status if status >= 500 => Err(self.unreachable(format!("it answers {status}: {}", reply.message()))),
+            status => Err(self.unreachable(format!("what answers there is no API server (status {status} for /version)"))),
+        }
+    }
+
+    /// One request, and again while the server is too busy for it or has a trouble of its own.
+    pub async fn ask(&self, call: &Call) -> Result<Reply, Trouble> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            let reply = self.once(call).await?;
+            if !reply.is_busy() {
+                return self.known(reply);
+            }
+            clock::pause(reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE)).await;
+            pause *= 2;
+        }
+        self.known(self.once(call).await?)
+    }
+
+    /// A server that does not know us did nothing.
+    fn known(&self, reply: Reply) -> Result<Reply, Trouble> {
+        if reply.status != 401 {
+            return Ok(reply);
+        }
+        let reason = self.words.identity.clone();
+        Err(Trouble::NotSent(TransportError::IdentityRefused { cluster: self.cluster.clone(), address: self.address.clone(), reason }))
+    }
+
+    async fn once(&self, call: &Call) -> Result<Reply, Trouble> {
+        let request = call.request().map_err(|reason| Trouble::NotSent(TransportError::Local { reason }))?;
+        let asked = async {
+            let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
+            let (head, body) = response.into_parts();
+            let (body, cut) = taken(body, call.limit).await.map_err(Trouble::Lost)?;
+            Ok(Reply {
+                status: head.status.as_u16(),
+                body,
+                cut,
+                now: date(&head.headers),
+                warnings: warnings(&head.headers),
+                retry_after: header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
+            })
+        };
+        clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }))
+    }
+
+    /// It could not be asked.
+    pub fn unreachable(&self, reason: String) -> TransportError {
+        TransportError::ServerUnreachable { cluster: self.cluster.clone(), address: self.address.clone(), reason }
+    }
+}
+
+impl Reply {
+    /// The document.
+    pub fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What the server says of a request that it did not do, in one line.
+    pub fn message(&self) -> String {
+        let said = self.json().and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
+        let said = said.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
+        match one_line(&said, SAID_LIMIT) {
+            said if said.is_empty() => format!("status {}, and nothing said", self.status),
+            said => said,
+        }
+    }
+
+    /// An object that does not fit its schema is called an error of the server's own.
+    pub fn is_about_schema(&self) -> bool {
+        self.status == 500 && self.message().starts_with("failed to create typed patch object")
+    }
+
+    fn is_busy(&self) -> bool {
+        self.status == 429 || (self.status >= 500 && !self.is_about_schema())
+    }
+}
+
+/// The body up to a limit, and whether there was more.
+async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| format!("the answer broke off: {}", fault::root(&error)))?;
+        let Some(data) = frame.data_ref() else { continue };
+        let room = limit - bytes.len();
+        bytes.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return Ok((bytes, true));
+        }
+    }
+    Ok((bytes, false))
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// RFC 9110, section 6.6.1; without it our own clock has to do.
+fn date(headers: &HeaderMap) -> Timestamp {
+    let said = header(headers, "date").and_then(|text| jiff::fmt::rfc2822::parse(text).ok()).map(|at| at.timestamp());
+    said.unwrap_or_else(|| Timestamp::from_second(clock::unix_seconds()).unwrap_or(Timestamp::UNIX_EPOCH))
+}
+
+/// `299 - "text"` each (RFC 7234, section 5.5).
+fn warnings(headers: &HeaderMap) -> Vec<String> {
+    let all = headers.get_all("warning").iter().take(20).filter_map(|value| value.to_str().ok());
+    let text = |value: &str| {
+        let quoted = value.find('"').zip(value.rfind('"')).filter(|(from, to)| from < to);
+        quoted.map_or(value, |(from, to)| &value[from + 1..to]).replace("\\\"", "\"")
+    };
+    all.map(|value| one_line(&text(value), 300)).collect()
+}

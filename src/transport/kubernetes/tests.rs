@@ -1,0 +1,454 @@
+//! How the answers of an API server become exit statuses, on a server that is a function.
+
+use super::identity::Words;
+use super::{KubernetesLink, NAME, NAMESPACE};
+use crate::base::Redaction;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use crate::resource::{Action, Answer, AnswerStatus, Read};
+use crate::transport::{HostLink, Performed, TransportError, Upkeep};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+type Reply = (u16, Vec<(&'static str, String)>, String);
+
+/// What it was asked: method, path with query, document.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<(Method, String, String)>>>);
+
+impl Asked {
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|(method, path, _)| format!("{method} {path}")).collect()
+    }
+}
+
+fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static) -> (KubernetesLink, Asked) {
+    let asked = Asked::default();
+    let seen = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (answer, seen) = (answer.clone(), seen.clone());
+        async move {
+            let (head, body) = request.into_parts();
+            let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+            let path = head.uri.path_and_query().unwrap().to_string();
+            seen.0.lock().unwrap().push((head.method.clone(), path.clone(), body.clone()));
+            let (status, headers, text) = answer(&head.method, &path, &body);
+            let builder = headers.iter().fold(Response::builder().status(status), |builder, (name, value)| builder.header(*name, value));
+            Ok::<_, Infallible>(builder.body(Full::new(text.into_bytes().into())).unwrap())
+        }
+    });
+    (over(kube::Client::new(service, "default")), asked)
+}
+
+fn over(client: kube::Client) -> KubernetesLink {
+    let words = Words { identity: "the token".to_owned(), plugin: "p".to_owned(), redaction: Redaction::of(&BTreeMap::new()) };
+    KubernetesLink::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client))
+}
+
+fn says(status: u16, message: &str) -> Reply {
+    (status, Vec::new(), json!({ "kind": "Status", "message": message }).to_string())
+}
+
+fn kinds() -> Reply {
+    let resources = json!([
+        { "name": "daemonsets", "kind": "DaemonSet", "namespaced": true },
+        { "name": "daemonsets/status", "kind": "DaemonSet", "namespaced": true },
+    ]);
+    (200, Vec::new(), json!({ "resources": resources }).to_string())
+}
+
+fn daemon_set() -> ObjectName {
+    ObjectName { api_version: "apps/v1".into(), kind: "DaemonSet".into(), namespace: Some("n".into()), name: "a".into() }
+}
+
+fn object() -> Read {
+    Read::Kubernetes(KubernetesRead::Object(daemon_set()))
+}
+
+fn preview() -> Read {
+    Read::Kubernetes(KubernetesRead::Preview { object: daemon_set(), manifest: "{}".to_owned() })
+}
+
+/// The answer to one read where everything but the list of kinds is answered like this.
+async fn answer(read: Read, reply: Reply) -> Answer {
+    let (link, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
+    link.read(std::slice::from_ref(&read)).await.unwrap().get(&read).unwrap().clone()
+}
+
+fn exit(code: i32, out: &str) -> Answer {
+    super::answer::exit(code, out)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_an_exit_status_and_what_the_server_says() {
+    let lacking = |verb: &str| says(403, &format!(r#"daemonsets.apps "a" is forbidden: User "u" cannot {verb} resource "daemonsets""#));
+    let violates = r#"pods "a" is forbidden: violates PodSecurity "baseline:latest""#;
+    let typed = "failed to create typed patch object (n/a; apps/v1, Kind=DaemonSet): .spec.x: field not declared in schema";
+    let denied = |verb: &str| Answer {
+        status: AnswerStatus::Denied,
+        out: format!("verb {verb}, resource daemonsets, API group apps, namespace n\n"),
+    };
+    let whole = (200, Vec::new(), r#"{"b": 1, "a": {"managedFields": [], "c": ""}}"#.to_owned());
+    for (reply, of_object, of_preview) in [
+        (whole, exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#), exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#)),
+        (says(404, "namespaces \"n\" not found"), exit(ABSENT, ""), exit(NO_KIND, "namespaces \"n\" not found")),
+        (lacking("get"), denied("get"), denied("get")),
+        (lacking("create"), denied("create"), denied("create")),
+        (says(403, "hook: you cannot"), exit(NOT_SAID, "hook: you cannot"), exit(REFUSED, "hook: you cannot")),
+        (says(403, violates), exit(NOT_SAID, violates), exit(REFUSED, violates)),
+        (says(422, "is invalid"), exit(NOT_SAID, "is invalid"), exit(REFUSED, "is invalid")),
+        (says(409, "is immutable"), exit(NOT_SAID, "is immutable"), exit(REFUSED, "is immutable")),
+        (says(500, typed), exit(NOT_SAID, typed), exit(REFUSED, typed)),
+        (
+            says(400, "webhook \"w\" does not support dry run"),
+            exit(NOT_SAID, "webhook \"w\" does not support dry run"),
+            exit(NOT_SAID, "webhook \"w\" does not support dry run"),
+        ),
+        (says(503, "etc\u{1b}[31md"), exit(NOT_SAID, "etc\u{fffd}[31md"), exit(NOT_SAID, "etc\u{fffd}[31md")),
+        ((200, Vec::new(), "<html>".to_owned()), exit(NOT_SAID, "what came is no object"), exit(NOT_SAID, "what came is no object")),
+        ((502, Vec::new(), String::new()), exit(NOT_SAID, "status 502, and nothing said"), exit(NOT_SAID, "status 502, and nothing said")),
+    ] {
+        assert_eq!(answer(object(), reply.clone()).await, of_object, "{reply:?}");
+        assert_eq!(answer(preview(), reply.clone()).await, of_preview, "{reply:?}");
+    }
+    let long = answer(object(), (200, Vec::new(), format!("\"{}\"", "x".repeat(2 << 20)))).await;
+    assert_eq!((long.status, long.out.len()), (AnswerStatus::TooLong, 1 << 20));
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_host_has_no_answer_here() {
+    let (link, asked) = link(|_, _, _| says(404, ""));
+    let read = |path: &str| Read::File { path: path.to_owned() };
+    let reads = [Read::Host, Read::Hardware, read("/etc/hosts"), read("/var/lib/railwright/record.json")];
+    let answers = link.read(&reads).await.unwrap();
+    let codes: Vec<_> = reads.iter().map(|read| answers.get(read).unwrap().clone()).collect();
+    assert_eq!(codes, [exit(0, ""), exit(127, ""), exit(127, ""), exit(1, "")]);
+    assert_eq!(asked.lines(), ["GET /api/v1/namespaces/kube-system/secrets/railwright"]);
+    assert!(matches!(link.perform(&Action::Reboot, "t").await, Ok(Performed::Ended { code: 70, .. })));
+}
+
+/// A CRD comes in the middle of an apply.
+#[tokio::test]
+async fn a_kind_is_asked_for_once_and_again_when_it_is_missing() {
+    let (link, asked) = link(|_, path, _| if path == "/apis/apps/v1" { kinds() } else { says(404, "") });
+    let other = Read::Kubernetes(KubernetesRead::Object(ObjectName { name: "b".into(), ..daemon_set() }));
+    let strange = ObjectName { kind: "Strange".into(), ..daemon_set() };
+    let unknown = Read::Kubernetes(KubernetesRead::Object(strange.clone()));
+    link.read(&[object(), other.clone(), preview()]).await.unwrap();
+    link.read(&[object()]).await.unwrap();
+    let lists = |asked: &Asked| asked.lines().iter().filter(|line| *line == "GET /apis/apps/v1").count();
+    assert_eq!(lists(&asked), 1);
+    let answers = link.read(&[unknown.clone(), object()]).await.unwrap();
+    assert_eq!(answers.get(&unknown), Some(&exit(NO_KIND, "the server does not know the kind Strange of apps/v1")));
+    assert_eq!(lists(&asked), 2);
+    assert!(asked.lines().iter().any(|line| {
+        line == "PATCH /apis/apps/v1/namespaces/n/daemonsets/a?fieldManager=railwright&force=true&fieldValidation=Strict&dryRun=All"
+    }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let tries = Arc::new(Mutex::new(0));
+    let counted = tries.clone();
+    let begun = tokio::time::Instant::now();
+    let (link, _) = link(move |_, path, _| {
+        if path == "/apis/apps/v1" {
+            return kinds();
+        }
+        let mut tries = counted.lock().unwrap();
+        *tries += 1;
+        match *tries {
+            1 => (429, vec![("retry-after", "3".to_owned())], String::new()),
+            2 => (503, vec![("retry-after", "9999".to_owned())], String::new()),
+            _ => (200, Vec::new(), "{}".to_owned()),
+        }
+    });
+    assert_eq!(link.read(&[object()]).await.unwrap().get(&object()), Some(&exit(0, "{}")));
+    assert_eq!((*tries.lock().unwrap(), begun.elapsed().as_secs()), (3, 13));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_us_did_nothing() {
+    let (link, _) = link(|_, _, _| says(401, "Unauthorized"));
+    let refused =
+        |error| matches!(error, TransportError::IdentityRefused { cluster, reason, .. } if cluster == "prod" && reason == "the token");
+    assert!(refused(link.read(&[Read::Host, object()]).await.unwrap_err()));
+    assert!(refused(link.perform(&apply(), "t").await.unwrap_err()));
+    assert!(refused(link.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
+    assert!(refused(link.server.greet().await.unwrap_err()));
+}
+
+fn apply() -> Action {
+    Action::ApplyObject { object: daemon_set(), manifest: json!({ "kind": "DaemonSet" }) }
+}
+
+fn told(performed: Performed) -> (i32, String, String) {
+    match performed {
+        Performed::Ended { code, stdout, stderr } => (code, stdout, stderr),
+        Performed::Unknown { reason } => (-1, String::new(), reason),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_says_what_came_of_it() {
+    let forbidden =
+        r#"daemonsets.apps "a" is forbidden: User "u" cannot patch resource "daemonsets" in API group "apps" in the namespace "n""#;
+    let rule =
+        "railwright: a rule is missing in the roles of this identity: verb patch, resource daemonsets, API group apps, namespace n\n";
+    for (reply, wanted) in [
+        ((201, vec![("warning", "299 - \"old \\\"kind\\\"\"".to_owned())], "{}".to_owned()), (0, "old \"kind\"\n", "")),
+        (says(422, "spec.x: Required"), (1, "", "railwright: spec.x: Required\n")),
+        (says(403, forbidden), (1, "", rule)),
+        (says(504, "Timeout"), (-1, "", "Timeout")),
+    ] {
+        let (link, asked) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
+        let (code, stdout, stderr) = told(link.perform(&apply(), "t").await.unwrap());
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), wanted);
+        let (_, path, body) = asked.0.lock().unwrap().last().unwrap().clone();
+        assert!(!path.contains("dryRun") && path.contains("force=true"), "{path}");
+        assert_eq!(body, r#"{"kind":"DaemonSet"}"#);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
+    let left = Arc::new(Mutex::new(3));
+    let server = move |method: &Method, path: &str, _: &str| -> Reply {
+        let mut left = left.lock().unwrap();
+        match *method {
+            _ if path == "/apis/apps/v1" => kinds(),
+            Method::DELETE => (202, Vec::new(), "{}".to_owned()),
+            _ if *left == 0 => says(404, ""),
+            _ => {
+                *left -= 1;
+                (200, Vec::new(), json!({ "metadata": { "uid": "u1", "finalizers": ["foregroundDeletion"] } }).to_string())
+            }
+        }
+    };
+    let delete = Action::DeleteObject { object: daemon_set(), uid: "u1".to_owned() };
+    let (gone, asked) = link(server);
+    assert_eq!(told(gone.perform(&delete, "t").await.unwrap()).0, 0);
+    let (_, _, options) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::DELETE).unwrap().clone();
+    let options: Value = serde_json::from_str(&options).unwrap();
+    assert_eq!((&options["preconditions"]["uid"], &options["propagationPolicy"]), (&json!("u1"), &json!("Foreground")));
+    for (status, code) in [(404, 0), (409, 1)] {
+        let (link, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { says(status, "") });
+        assert_eq!(told(link.perform(&delete, "t").await.unwrap()).0, code);
+    }
+    let (stays, _) = link(|method, path, _| match *method {
+        _ if path == "/apis/apps/v1" => kinds(),
+        Method::DELETE => (202, Vec::new(), "{}".to_owned()),
+        _ => (200, Vec::new(), json!({ "metadata": { "uid": "u1", "finalizers": ["x.y/z"] } }).to_string()),
+    });
+    let (code, _, stderr) = told(stays.perform(&delete, "t").await.unwrap());
+    assert!(code == 1 && stderr.contains("held by its finalizers: x.y/z"), "{stderr}");
+}
+
+/// A server whose answers never come, or break off.
+#[tokio::test(start_paused = true)]
+async fn no_answer_is_no_failure() {
+    for hangs in [true, false] {
+        let service = tower::service_fn(move |request: Request<Body>| async move {
+            if request.uri().path() == "/apis/apps/v1" {
+                return Ok(Response::new(Full::from(kinds().2)));
+            }
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Err(std::io::Error::other("reset by peer"))
+        });
+        let link = over(kube::Client::new(service, "default"));
+        let wanted = if hangs { "no answer within 60 s" } else { "the connection ended: reset by peer" };
+        let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted);
+        assert!(unreachable(link.read(&[Read::Host, object()]).await.unwrap_err()));
+        assert!(unreachable(link.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
+        assert_eq!(link.perform(&apply(), "t").await.unwrap(), Performed::Unknown { reason: wanted.to_owned() });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_are_asked_at_a_time_and_no_more() {
+    let now = Arc::new(Mutex::new((0, 0)));
+    let seen = now.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let now = now.clone();
+        async move {
+            now.lock().unwrap().0 += 1;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            let mut now = now.lock().unwrap();
+            *now = (now.0 - 1, now.1.max(now.0));
+            let list = request.uri().path() == "/apis/apps/v1";
+            Ok::<_, Infallible>(Response::new(Full::from(if list { kinds().2 } else { "{}".to_owned() })))
+        }
+    });
+    let link = over(kube::Client::new(service, "default"));
+    let read = |n: u32| Read::Kubernetes(KubernetesRead::Object(ObjectName { name: format!("a{n}"), ..daemon_set() }));
+    link.read(&(0..100).map(read).collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(seen.lock().unwrap().1, 16);
+}
+
+fn hostile() -> Vec<String> {
+    let lease = |annotations: Value| json!({ "metadata": { "annotations": annotations }, "spec": 1 }).to_string();
+    vec![
+        "null".to_owned(),
+        "[]".to_owned(),
+        "\"x\"".to_owned(),
+        "[".repeat(10_000),
+        "{\"a\":".repeat(10_000),
+        json!({ "metadata": 1, "spec": [], "data": "x", "resources": {} }).to_string(),
+        json!({ "metadata": { "annotations": [], "uid": 7 }, "data": { "record.json": "AAAA" } }).to_string(),
+        json!({ "resources": [1, { "name": "../x", "kind": "DaemonSet", "namespaced": true }, { "name": 1 }] }).to_string(),
+        json!({ "data": { "record.json": "H4sI" }, "message": { "a": 1 } }).to_string(),
+        lease(json!({ "railwright.io/holder": "a", "railwright.io/fence": 7 })),
+        lease(json!({ "railwright.io/holder": "a", "railwright.io/fence": "-1" })),
+        lease(json!({ "railwright.io/holder": "a", "railwright.io/fence": "99999999999999999999999" })),
+        lease(json!({ "railwright.io/holder": "h\n".repeat(10_000), "railwright.io/note": "\u{1b}\n" })),
+        "\u{1b}[2J\u{0}\u{fffd}".to_owned(),
+    ]
+}
+
+/// Whatever comes, everything that is asked ends in a status.
+#[tokio::test(start_paused = true)]
+async fn hostile_answers_end_in_a_status() {
+    let holder = || "a".to_owned();
+    for (body, status) in hostile().iter().flat_map(|body| [200, 201, 400, 403, 404, 409, 422].map(|status| (body.clone(), status))) {
+        let headers = vec![("date", "yesterday".to_owned()), ("warning", "\"".to_owned()), ("retry-after", "-1".to_owned())];
+        let reply = (status, headers, body);
+        let listed = reply.clone();
+        let (every, _) = link(move |_, _, _| listed.clone());
+        let (listing, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
+        for link in [every, listing] {
+            let record = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
+            let answers = link.read(&[object(), preview(), record]).await.unwrap();
+            assert!(answers.iter().all(|(_, answer)| answer.out.len() <= 1 << 20));
+            for upkeep in [
+                Upkeep::ReadLock,
+                Upkeep::ReadRecord,
+                Upkeep::WriteRecord { json: "{}".to_owned() },
+                Upkeep::Lock { holder: holder(), fence: 3 },
+                Upkeep::Unlock { holder: holder() },
+                Upkeep::Beat { holder: holder(), note: holder() },
+                Upkeep::Steal { holder: holder(), fence: 3 },
+            ] {
+                let (code, stdout, _) = told(link.upkeep(&upkeep).await.unwrap());
+                assert!(code != 75 || stdout.lines().count() == 1, "{stdout}");
+            }
+            let delete = Action::DeleteObject { object: daemon_set(), uid: "u".to_owned() };
+            for action in [apply(), delete] {
+                link.perform(&action, "t").await.unwrap();
+            }
+        }
+    }
+}
+
+/// One object that is kept as an API server keeps it: by resource version.
+fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static {
+    let kept: Arc<Mutex<Option<Value>>> = Arc::default();
+    move |method, _, body| {
+        let mut kept = kept.lock().unwrap();
+        let head = vec![("date", date.lock().unwrap().clone())];
+        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or("0").parse::<u64>().unwrap();
+        let mut sent: Value = serde_json::from_str(body).unwrap_or_default();
+        match (method, &*kept) {
+            (&Method::GET, None) => (404, head, json!({ "message": "not found" }).to_string()),
+            (&Method::GET, Some(object)) => (200, head, object.to_string()),
+            (&Method::POST, Some(_)) => (409, head, json!({ "message": "already exists" }).to_string()),
+            (&Method::PUT, Some(object)) if version(object) != version(&sent) => (409, head, json!({ "message": "conflict" }).to_string()),
+            (_, before) => {
+                sent["metadata"]["resourceVersion"] = json!((before.as_ref().map_or(0, version) + 1).to_string());
+                *kept = Some(sent);
+                (200, head, "{}".to_owned())
+            }
+        }
+    }
+}
+
+fn clock(second: u32) -> String {
+    format!("Mon, 23 Nov 2026 01:00:{second:02} GMT")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
+    let date = Arc::new(Mutex::new(clock(0)));
+    let (link, _) = link(store(date.clone()));
+    let keep = async |upkeep: Upkeep| {
+        let (code, stdout, _) = told(link.upkeep(&upkeep).await.unwrap());
+        (code, stdout)
+    };
+    let (a, b) = (r#"{"who":"ann","machine":"m"}"#.to_owned(), "b".to_owned());
+    let lock = |holder: &String, fence| Upkeep::Lock { holder: holder.clone(), fence };
+    let beat = |holder: &String| Upkeep::Beat { holder: holder.clone(), note: "run r1\nx".to_owned() };
+    let steal = |holder: &String, fence| Upkeep::Steal { holder: holder.clone(), fence };
+    let fine = (0, String::new());
+    assert_eq!((keep(Upkeep::ReadLock).await.0, keep(beat(&a)).await.0, keep(steal(&a, 9)).await.0), (1, 1, 1), "nobody has it");
+    assert_eq!(keep(lock(&a, 5)).await, fine);
+    assert_eq!(keep(lock(&a, 5)).await, fine, "the same holder may ask again");
+    assert_eq!(keep(lock(&b, 6)).await, (75, format!("{a}\n")));
+    *date.lock().unwrap() = clock(40);
+    assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\n\n40\n5\n")));
+    assert_eq!((keep(beat(&b)).await, keep(beat(&a)).await), ((75, format!("{a}\n")), fine.clone()), "only the holder lives");
+    assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\nrun r1 x\n0\n5\n")));
+    let unlock = |holder: &String| Upkeep::Unlock { holder: holder.clone() };
+    assert_eq!(keep(unlock(&b)).await.0, 75);
+    assert_eq!((keep(unlock(&a)).await, keep(unlock(&a)).await), (fine.clone(), fine.clone()));
+    assert_eq!(keep(Upkeep::ReadLock).await, (1, String::new()));
+    assert_eq!(keep(lock(&b, 4)).await, (76, "5\n".to_owned()), "the number stays");
+    assert_eq!(keep(lock(&b, 6)).await, fine);
+    assert_eq!(keep(Upkeep::ReadLock).await.1.lines().nth(1), Some(""), "an earlier holder's note is gone");
+    assert_eq!(keep(steal(&a, 8)).await, (75, "b\n".to_owned()), "another one than was looked at");
+    assert_eq!(keep(steal(&b, 8)).await, fine);
+    assert_eq!((keep(beat(&b)).await.0, keep(lock(&b, 7)).await), (1, (76, "8\n".to_owned())));
+    assert_eq!(keep(lock(&a, 8)).await, fine);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_at_once_one_gets_the_lock() {
+    let (link, _) = link(store(Arc::new(Mutex::new(clock(0)))));
+    let upkeeps: Vec<_> = (0..10).map(|n| Upkeep::Lock { holder: format!("h{n}"), fence: 1 }).collect();
+    let all = futures_util::future::join_all(upkeeps.iter().map(|upkeep| link.upkeep(upkeep))).await;
+    let codes: Vec<i32> = all.into_iter().map(|performed| told(performed.unwrap()).0).collect();
+    assert_eq!((codes.iter().filter(|code| **code == 0).count(), codes.iter().filter(|code| **code == 75).count()), (1, 9), "{codes:?}");
+}
+
+#[tokio::test]
+async fn the_record_is_packed_and_read_again() {
+    let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
+    assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 1);
+    let json = format!("{{\"a\":\"{}ä\"}}", "x".repeat(2 << 20));
+    assert_eq!(told(link.upkeep(&Upkeep::WriteRecord { json: json.clone() }).await.unwrap()).0, 0);
+    assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()), (0, format!("{json}\n"), String::new()));
+    let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
+    let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+    assert_eq!(answers.get(&read).unwrap().out, format!("600 root root {} regular file\n{json}", json.len()));
+    let path = format!("PATCH /api/v1/namespaces/{NAMESPACE}/secrets/{NAME}?fieldManager=railwright&force=true&fieldValidation=Strict");
+    assert!(asked.lines().contains(&path), "{:?}", asked.lines());
+    let mut random = 1u64;
+    let noise = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b' ' + (random >> 58) as u8)
+    });
+    let large = Upkeep::WriteRecord { json: noise.take(1_400_000).collect() };
+    let (code, _, stderr) = told(link.upkeep(&large).await.unwrap());
+    assert!(code == 74 && stderr.contains("a Secret takes 900 KiB"), "{stderr}");
+}
+
+#[tokio::test]
+async fn what_only_a_host_has_is_said_so() {
+    let (link, asked) = link(|_, _, _| says(500, "never asked"));
+    let token = || "t".to_owned();
+    for (upkeep, code) in [
+        (Upkeep::Idle { attempt: None }, 0),
+        (Upkeep::ServerReads, 0),
+        (Upkeep::Arm { token: token(), guard: crate::resource::guard::Guard::default(), seconds: 9 }, 69),
+        (Upkeep::Disarm { token: token() }, 1),
+        (Upkeep::Fire { token: token() }, 1),
+        (Upkeep::Guard { token: token() }, 1),
+    ] {
+        assert_eq!(told(link.upkeep(&upkeep).await.unwrap()).0, code, "{upkeep:?}");
+    }
+    assert!(asked.lines().is_empty());
+}
