@@ -6,7 +6,7 @@
 //! inventories/*.yaml ─► spec ─► module ─► desired resources (wishes) ─┐
 //!            catalog ──────┴────► rules ─► findings, waivers ──────────┤
 //!                                                                      ├─► plan ─► apply ─► journal, state
-//! hosts ─► transport ─► observe ─► observation (answers) ──────────────┘             │
+//! hosts, Kubernetes ─► transport ─► observe ─► observation (answers) ──┘             │
 //!                                           last applied (state) ──┘                 ▼
 //!                                                                         verify, drift, report
 //! ```
@@ -34,7 +34,7 @@
 //! - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
-//! - `transport`: SSH and this machine, behind `Reader`, `Prober` and `Writer`.
+//! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and `Writer`.
 //! - `observe`: one read per target.
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.

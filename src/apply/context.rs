@@ -1,7 +1,7 @@
 //! What a run needs besides its plan, and what it tells while it goes on.
 
 use super::gate::{GateResult, Gatekeeper};
-use crate::base::Digest;
+use crate::base::{Digest, Target};
 use crate::plan::RolloutPolicy;
 use crate::resource::Wish;
 use crate::state::lock::HEARTBEAT_S;
@@ -88,6 +88,13 @@ pub struct Context {
     pub clock: Clock,
     /// How many times the user has asked to stop.
     pub interrupts: watch::Receiver<u32>,
+}
+
+impl Context {
+    /// The target of this name.
+    pub fn target(&self, name: &str) -> Target {
+        self.hosts.get(name).map_or_else(|| Target::host(name), HostAccess::target)
+    }
 }
 
 /// What happens, as it happens.

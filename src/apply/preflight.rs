@@ -5,7 +5,7 @@ use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, nodeset};
+use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::observe::crowd;
 use crate::plan::{NodeKind, Plan};
 use crate::resource::guard::Guard;
@@ -128,7 +128,7 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
                 true => after_reboot(&host, context, &lock.holder, (fence, run), sink).await,
                 false => one_host(&host, context, &lock.holder, (fence, run), sink).await,
             };
-            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), host, one, sink);
+            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context.target(&host), one, sink);
         })
     };
     crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
@@ -144,17 +144,18 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     found
 }
 
-fn take(found: &mut Preflight, host: String, one: One, sink: &EventSink) {
+fn take(found: &mut Preflight, target: Target, one: One, sink: &EventSink) {
     match one {
         One::Ready(ready) => {
             let Ready { now, record, warning } = *ready;
+            let host = target.name.to_string();
             sink(Event::HostReady { host: host.clone() });
             found.records.extend(record);
             found.warnings.extend(warning);
             found.ready.insert(host, now);
         }
         One::Unready(unready) => {
-            found.unready.insert(Target::host(host), unready);
+            found.unready.insert(target, unready);
         }
         One::Refused(diagnostic) => found.refusals.push(*diagnostic),
     }
@@ -236,7 +237,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, (fence, run): 
     match reach(host, context).await {
         Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
-            let now = match host_now(host, &answers) {
+            let now = match host_now(&context.target(host), &answers) {
                 Ok(now) => now,
                 Err(unready) => return One::Unready(unready),
             };
@@ -270,7 +271,11 @@ async fn reach(host: &str, context: &Context) -> Result<(Writer, Answers, Option
 
 /// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
 /// down for a reboot is no host that cannot be worked on.
-pub fn host_now(host: &str, answers: &Answers) -> Result<HostNow, Unready> {
+pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> {
+    if target.kind != TargetKind::Host {
+        return Ok(HostNow::default());
+    }
+    let host = &*target.name;
     let facts = facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
         Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
         _ => Unready::Unfit(format!("who it is could not be read: {reason}")),

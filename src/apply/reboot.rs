@@ -6,7 +6,7 @@ use super::precondition::{Seen, reads, see};
 use super::preflight::{Unready, host_now};
 use super::shared::Shared;
 use super::trouble;
-use crate::base::Digest;
+use crate::base::{Digest, Target};
 use crate::plan::Member;
 use crate::resource::{Action, Answers, Read};
 use crate::state::journal_writer::JournalError;
@@ -208,7 +208,7 @@ pub(super) async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, Stri
         Ok::<_, TransportError>((writer, answers))
     };
     let (writer, answers) = look.await?;
-    let now = host_now(host, &answers)?;
+    let now = host_now(&Target::host(host), &answers)?;
     let boot = now.boot_id.ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
     Ok((writer, boot))
 }

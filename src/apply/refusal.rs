@@ -97,7 +97,7 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
 /// The hosts that the plan works on.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     let work = plan.nodes.iter().filter(|node| node.held.is_none());
-    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind == TargetKind::Host).map(|t| &*t.name).collect()
+    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind != TargetKind::Switch).map(|t| &*t.name).collect()
 }
 
 fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {
@@ -108,9 +108,7 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
             format!("it waits until {}, which this railwright cannot see", crate::base::text::one_line(until, 80))
         }
         (_, None) => "it has no target".to_owned(),
-        (_, Some(Target { kind: TargetKind::Kube | TargetKind::Switch, .. })) => {
-            "it changes a target that this railwright cannot reach".to_owned()
-        }
+        (_, Some(Target { kind: TargetKind::Switch, .. })) => "it changes a target that this railwright cannot reach".to_owned(),
         (_, Some(target)) if !context.hosts.contains_key(&*target.name) => "its host is not in the inventory".to_owned(),
         _ => unknown_kind(node)?,
     };

@@ -125,7 +125,8 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
         id: node.id.clone(),
         role,
         target: node.target.clone(),
-        disruptive: takes_out_of_service(node.disruption) && !is_by_hand(node),
+        // The budget is of hosts: a change of the cluster takes none of them out of service.
+        disruptive: takes_out_of_service(node.disruption) && !is_by_hand(node) && !is_of_cluster(node),
         needs_window: needs_window && node.held.is_none() && !is_by_hand(node),
         by_hand: is_by_hand(node) && node.held.is_none(),
         canary: false,
@@ -134,6 +135,10 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
         wave: node.wave,
         held: node.held.clone(),
     }
+}
+
+fn is_of_cluster(node: &Node) -> bool {
+    node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Kube)
 }
 
 fn broken(what: String, next: &Next) -> Diagnostic {

@@ -43,6 +43,11 @@ impl Target {
     pub fn host(name: impl AsRef<str>) -> Self {
         Target { kind: TargetKind::Host, name: name.as_ref().into() }
     }
+
+    /// A Kubernetes cluster by its name in the spec.
+    pub fn kube(name: impl AsRef<str>) -> Self {
+        Target { kind: TargetKind::Kube, name: name.as_ref().into() }
+    }
 }
 
 /// A resource on a target, and optionally one attribute of it.
@@ -82,6 +87,29 @@ impl Address {
     /// The last segment: the resource's own name.
     pub fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
+    }
+
+    /// The kind as people say it: of an object of Kubernetes without the word for the core group.
+    pub fn kind_word(&self) -> &str {
+        match self.target.kind {
+            TargetKind::Kube => self.kind().strip_suffix(".core").unwrap_or(self.kind()),
+            TargetKind::Host | TargetKind::Switch => self.kind(),
+        }
+    }
+
+    /// What follows the kind, as people say it: `ens4`, and `kube-system/rdma-devices` of an object of Kubernetes.
+    pub fn name_words(&self) -> String {
+        let names = self.path.get(1..).unwrap_or_default();
+        match (self.target.kind, names) {
+            (TargetKind::Kube, [namespace, name]) if namespace == "-" => name.clone(),
+            (TargetKind::Kube, names) => names.join("/"),
+            _ => names.join(" "),
+        }
+    }
+
+    /// Kind and name: `link ens4`, `ConfigMap kube-system/rdma-devices`.
+    pub fn words(&self) -> String {
+        format!("{} {}", self.kind_word(), self.name_words())
     }
 
     /// The address without its target, as it is folded over many hosts: `link/ens4`.
@@ -248,6 +276,15 @@ mod tests {
         }
         let port: Address = "switch/leaf1/port/Ethernet1%2F1".parse().unwrap();
         assert_eq!(port.name(), "Ethernet1/1");
+    }
+
+    #[test]
+    fn people_say_kind_and_name() {
+        let words = |text: &str| text.parse::<Address>().unwrap().words();
+        assert_eq!(words("host/a/file/%2Fetc%2Fx"), "file /etc/x");
+        assert_eq!(words("kube/prod/ConfigMap.core/kube-system/x"), "ConfigMap kube-system/x");
+        assert_eq!(words("kube/prod/DaemonSet.apps/a/x"), "DaemonSet.apps a/x");
+        assert_eq!(words("kube/prod/Namespace.core/-/rdma"), "Namespace rdma");
     }
 
     #[test]

@@ -104,7 +104,7 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
 /// What a run needs besides its plan.
 pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Result<Context, Failure> {
     let connector = prepared.connector()?;
-    let hosts = prepared.inventory.loaded.hosts.iter().map(|h| (h.name.clone(), prepared.inventory.access(h))).collect();
+    let hosts = prepared.inventory.accesses().map(|access| (access.name.clone(), access)).collect();
     Ok(Context {
         folder: prepared.folder.clone(),
         connector: connector.clone(),

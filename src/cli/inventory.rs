@@ -54,6 +54,14 @@ impl Inventory {
         }
     }
 
+    /// How to reach every target, in the spec's order.
+    pub fn accesses(&self) -> impl Iterator<Item = HostAccess> {
+        let kubernetes = self.loaded.kubernetes_name().zip(self.loaded.spec.kubernetes.as_ref());
+        let cluster =
+            kubernetes.map(|(name, kubernetes)| HostAccess::of_cluster(name, kubernetes, &self.folder, environment::home().as_deref()));
+        self.loaded.hosts.iter().map(|host| self.access(host)).chain(cluster)
+    }
+
     /// The name by which a user may be called on the command line and in sudoers: nothing in it has a meaning of its own.
     pub fn user_name(text: &str) -> Result<String, String> {
         let fine = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')

@@ -5,7 +5,7 @@ use super::inventory::{self, Inventory};
 use super::subject::{self, Known};
 use super::{Failure, recording, secrets, wishes};
 use crate::base::text::counted;
-use crate::base::{Diagnostic, Target, nodeset};
+use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::module::{Desired, Texts};
 use crate::observe::{self, HostRequest, sealed};
 use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
@@ -115,7 +115,7 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>, witho
     let desired = wishes::desired(&inventory, asked, &answers, &filled)
         .map_err(|failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources)))?;
     let folder = StateFolder::beside(&inventory.folder);
-    let targets = inventory.loaded.hosts.iter().map(|h| Target::host(&h.name)).collect();
+    let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();
     Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, asks_hardware: false, secrets })
 }
@@ -280,7 +280,7 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
     for (target, found) in &observation.targets {
         let record = Found::at(HOST_RECORD_PATH, &found.answers);
         if is_denied(&found.answers) {
-            unread.push(target.name.to_string());
+            unread.push(target);
         }
         if !matches!(record, Found::Regular(_)) {
             continue;
@@ -291,7 +291,7 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
         }
     }
     if !unread.is_empty() {
-        report::out::note(&report::diagnostic::text(&[unread_records(&unread)], &Default::default(), report::out::Look::of_stderr()));
+        report::out::note(&report::diagnostic::text(&unread_records(&unread), &Default::default(), report::out::Look::of_stderr()));
     }
     merged
 }
@@ -302,16 +302,25 @@ fn is_denied(answers: &Answers) -> bool {
 }
 
 /// The records hold what stood in files before we changed them, so no line of sudoers gives them to a user without rights.
-fn unread_records(hosts: &[String]) -> Diagnostic {
-    Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: it is root's alone", nodeset::fold(hosts)))
-        .effect("they are judged by the memory of this folder; after an apply from elsewhere that is an older one")
-        .state("nothing was changed")
-        .next("look from the folder that applies, or as root")
+fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
+    let of = |kind: TargetKind| targets.iter().filter(|target| target.kind == kind).map(|target| &*target.name).collect::<Vec<_>>();
+    let told = |names: Vec<&str>, why: &str, next: &str| {
+        Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: {why}", nodeset::fold(&names)))
+            .effect("it is judged by the memory of this folder; after an apply from elsewhere that is an older one")
+            .state("nothing was changed")
+            .next(next)
+    };
+    let hosts = Some(of(TargetKind::Host)).filter(|hosts| !hosts.is_empty());
+    let clusters = Some(of(TargetKind::Kube)).filter(|clusters| !clusters.is_empty());
+    let of_hosts = hosts.map(|hosts| told(hosts, "it is root's alone", "look from the folder that applies, or as root"));
+    let secret = "no role of ours lets us get the Secret `railwright` in `kube-system`";
+    let of_clusters = clusters.map(|clusters| told(clusters, secret, "look from the folder that applies, or as somebody who may"));
+    of_hosts.into_iter().chain(of_clusters).collect()
 }
 
 async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {
     let connector = prepared.connector()?;
-    let progress = report::progress::Reading::new(prepared.inventory.loaded.hosts.len());
+    let progress = report::progress::Reading::new(prepared.targets.len());
     let observed = observe::observe(&*connector, question.requests(prepared), READ_AT_ONCE, &|event| progress.show(&event)).await;
     progress.end();
     Ok(Observation { texts: prepared.texts.clone(), ..observed })
@@ -326,8 +335,8 @@ fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequ
         of_host.extend([Read::Hardware, Read::CageModules].into_iter().filter(|_| prepared.asks_hardware));
         of_host
     };
-    let hosts = &prepared.inventory.loaded.hosts;
-    hosts.iter().map(|host| HostRequest { access: prepared.inventory.access(host), reads: of(&host.name) }).collect()
+    let all = prepared.inventory.accesses();
+    all.map(|access| HostRequest { reads: of(&access.name), access }).collect()
 }
 
 /// The plan, with the observation and the state that it was made of.

@@ -81,7 +81,8 @@ fn summary(read: &inventory::Inventory) -> String {
         count => format!("{} ({})", counted(count, "host"), crate::base::text::one_line(&fold(&names), 60)),
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-    format!("Cluster {}, fabric {fabric}, {hosts}, {}.", loaded.spec.cluster, counted(rails, "rail"))
+    let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
+    format!("Cluster {}, fabric {fabric}, {hosts}, {}{kubernetes}.", loaded.spec.cluster, counted(rails, "rail"))
 }
 
 fn short(read: &inventory::Inventory) -> SpecSummary {

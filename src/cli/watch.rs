@@ -113,7 +113,7 @@ impl Watching {
         let requests: Vec<HostRequest> = question.requests(&self.prepared);
         let mut questions = question.by_host();
         for request in requests {
-            let target = Target::host(&request.access.name);
+            let target = request.access.target();
             let question = questions.remove(&*target.name).unwrap_or_default();
             if !self.asked.insert(target.clone()) {
                 continue;

@@ -72,6 +72,7 @@ mod tests {
                 places: vec![],
                 seen: None,
                 accepted: None,
+                by: None,
             })
             .collect();
         report

@@ -71,6 +71,7 @@ mod tests {
                 places: vec![],
                 seen: None,
                 accepted: None,
+                by: None,
             })
             .collect();
         report

@@ -83,6 +83,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
                 wanted: wanted.clone(),
                 last_applied: last,
                 found: found.clone(),
+                by: attribute.by.clone(),
                 places: wish.places.clone(),
                 seen: None,
                 accepted: None,

@@ -41,6 +41,9 @@ pub struct DriftFinding {
     pub last_applied: Option<Reading>,
     /// What the target says.
     pub found: Reading,
+    /// Who made it so, or how it was found out, in words, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// Why they differ.
     pub reason: DriftReason,
     /// Where the spec says so.

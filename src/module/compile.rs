@@ -2,8 +2,9 @@
 
 use super::body::{Body, Compiler, TemplateFiles};
 use super::manifest::{self, CheckEntry, Manifest, Noted, Parameter, ResourceEntry};
+use super::subject::target_of;
 use super::{context, order, shell_quoting};
-use crate::base::{Diagnostic, Digest, secret, suggest};
+use crate::base::{Diagnostic, Digest, TargetKind, secret, suggest};
 use crate::resource::{kind_named, kinds};
 use crate::spec::source::{Source, SourceFile, Sources};
 use crate::spec::yaml::{Document, NodeId};
@@ -76,6 +77,8 @@ pub struct Module {
     pub summary: String,
     /// Digest of the manifest and the templates.
     pub digest: Digest,
+    /// What sort of target it is for.
+    pub on: TargetKind,
     /// By name.
     pub parameters: BTreeMap<String, Parameter>,
     pub(super) manifest: Manifest,
@@ -123,7 +126,7 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
     for files in modules {
         by_name.insert(files.folder.rsplit('/').next().unwrap_or_default().to_owned(), files);
     }
-    let names = context::shape();
+    let names = Shapes { host: context::shape(), cluster: context::cluster_shape() };
     let mut loaded = Vec::new();
     for (name, files) in by_name {
         loaded.extend(compile(&name, files, &names, &mut sources, &mut diagnostics));
@@ -132,7 +135,13 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
     if diagnostics.is_empty() { Ok(Modules { modules: ordered, sources }) } else { Err(ModuleProblems { diagnostics, sources }) }
 }
 
-fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> Option<Module> {
+/// The names that templates know, by what the module is for.
+struct Shapes {
+    host: Shape,
+    cluster: Shape,
+}
+
+fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> Option<Module> {
     let ModuleFiles { folder, files } = files;
     let source = |path: &str, text: &String| Arc::new(Source::new(SourceFile { name: format!("{folder}/{path}"), text: text.clone() }));
     let Some(text) = files.get("module.yaml") else {
@@ -161,6 +170,8 @@ fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources,
             said,
         ));
     }
+    let on = sort_of_target(&manifest, problems);
+    let names = if on == TargetKind::Kube { &names.cluster } else { &names.host };
     let with_parameters = with_parameters(names, &manifest, problems);
     let mut building = Building { manifest: &manifest, files: &templates, shape: names.clone(), problems, named: Vec::new() };
     // Whether a module applies is decided before its parameters have values.
@@ -172,7 +183,27 @@ fn compile(name: &str, files: ModuleFiles, names: &Shape, sources: &mut Sources,
     building.unused_templates();
     let engine = engine(&manifest, when.iter().chain(&needs), &resources, &checks, problems)?;
     let (name, summary, parameters) = (manifest.name.text.clone(), manifest.summary.clone(), manifest.parameters.clone());
-    (problems.len() == before).then_some(Module { name, summary, digest, parameters, manifest, when, needs, resources, checks, engine })
+    (problems.len() == before).then_some(Module { name, summary, digest, on, parameters, manifest, when, needs, resources, checks, engine })
+}
+
+/// A module is for hosts or for the Kubernetes cluster: what its templates can name differs.
+fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> TargetKind {
+    let on = manifest.resources.first().map_or(TargetKind::Host, |first| target_of(&first.kind.text));
+    let mut told = |message: &str, node: NodeId, label: &str| {
+        let error = Diagnostic::error("RW0227", message).at(manifest.document.source().name(), manifest.document.caret(node), label);
+        problems.push(error.next("make two modules of it"));
+    };
+    if let Some(other) = manifest.resources.iter().find(|entry| target_of(&entry.kind.text) != on) {
+        told(
+            "a module is for hosts or for the Kubernetes cluster, not for both",
+            other.kind.node,
+            "the first resource is of the other sort",
+        );
+    }
+    if let Some(check) = manifest.checks.first().filter(|_| on == TargetKind::Kube) {
+        told("the checks of a module run on hosts, and this module is for the Kubernetes cluster", check.id.node, "a check");
+    }
+    on
 }
 
 /// README and test cases change nothing on a host, so they are no part of the digest.

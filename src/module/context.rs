@@ -7,8 +7,10 @@ use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
 use crate::solve::{Answer, Answers};
-use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
-use crate::spec::{Host, Loaded};
+use crate::spec::model::{
+    Erdma, Fabric, Gpu, GpuModules, Iommu, Kubernetes, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning,
+};
+use crate::spec::{Host, Loaded, pools};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +33,30 @@ pub struct Names {
     pub repositories: Vec<RepositoryNames>,
     /// Each secret of the spec, as a mark that is filled in on the way to the host.
     pub secrets: BTreeMap<String, String>,
+}
+
+/// All that a template of a module for the Kubernetes cluster can name, besides the module's own parameters.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClusterNames {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric, as the spec has it; what the spec leaves out is not there.
+    pub fabric: Fabric,
+    /// The Kubernetes cluster, as the spec has it.
+    pub kubernetes: Kubernetes,
+    /// Pools of RDMA devices.
+    pub rdma_pools: Vec<PoolNames>,
+    /// The hosts.
+    pub hosts: Vec<HostNames>,
+}
+
+/// A pool of RDMA devices.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PoolNames {
+    /// The resource's name below `rdma/`.
+    pub resource: String,
+    /// The netdevs of its rails on all hosts, by their ports.
+    pub netdevs: Vec<String>,
 }
 
 /// One host.
@@ -218,6 +244,40 @@ pub fn shape() -> Shape {
 /// The code for a signing key that the spec names and that is not there.
 pub const KEY_IS_ABSENT: &str = "RW0214";
 
+/// The shape of `ClusterNames`.
+pub fn cluster_shape() -> Shape {
+    Shape::of_schema(schemars::schema_for!(ClusterNames).as_value())
+}
+
+/// What templates can name for the Kubernetes cluster.
+pub fn cluster_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
+    ClusterNames {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
+        rdma_pools: rdma_pools(loaded),
+        hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
+    }
+}
+
+fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
+    let resources = loaded.spec.kubernetes.iter().filter_map(|kubernetes| kubernetes.rdma.as_ref()).flat_map(|rdma| &rdma.resources);
+    let pool = |(resource, text): (&String, &String)| {
+        let netdevs = pools::netdevs(&loaded.hosts, &pools::rails(text).unwrap_or_default());
+        PoolNames { resource: resource.clone(), netdevs }
+    };
+    resources.map(pool).collect()
+}
+
+/// The path in the spec of a path of names for the cluster.
+pub fn spec_path_of_cluster(path: &[String]) -> String {
+    match path.first().map(String::as_str) {
+        Some("hosts") => "nodes".to_owned(),
+        Some("rdma_pools") => "kubernetes.rdma.resources".to_owned(),
+        _ => path.join("."),
+    }
+}
+
 /// The files outside of the YAML whose texts the templates need, with where the spec names them.
 pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
     let keys = loaded.spec.repositories.iter().enumerate();
@@ -258,6 +318,16 @@ fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
 
 /// What templates can name for one host.
 pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host, repositories: &[RepositoryNames]) -> Names {
+    Names {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        host: host_names(loaded, catalog, answers, host),
+        repositories: repositories.to_vec(),
+        secrets: loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect(),
+    }
+}
+
+fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host) -> HostNames {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -269,39 +339,33 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
         firmware: rail.firmware.clone(),
         nic: rail.device.clone(),
     };
-    Names {
-        cluster: loaded.spec.cluster.clone(),
-        fabric: loaded.spec.fabric.clone(),
-        host: HostNames {
-            name: host.name.clone(),
-            index: host.index,
-            os: group.os.clone(),
-            package_manager: group.os.as_deref().and_then(manager),
-            instance: group.instance.clone(),
-            kernel: group.kernel.clone(),
-            secure_boot: group.secure_boot,
-            rdma_stack: group.rdma_stack.clone(),
-            erdma: group.erdma.clone(),
-            management: group.management.as_ref().map(Management::resolved),
-            tuning: group.tuning.clone(),
-            catalogue: CatalogueNames {
-                gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
-                nic: group.nics.as_ref().and_then(|nics| catalog.nic.get(&nics.model)).cloned(),
-                instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
-                os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
-            },
-            chosen: ChosenNames::of(group, answers.group(host.group)),
-            gpu: group.gpu.clone(),
-            iommu: group.iommu,
-            labels: group.labels.clone(),
-            rails: host.netdevs.iter().map(rail).collect(),
-            named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
-            rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
-            tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
-            soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
+    HostNames {
+        name: host.name.clone(),
+        index: host.index,
+        os: group.os.clone(),
+        package_manager: group.os.as_deref().and_then(manager),
+        instance: group.instance.clone(),
+        kernel: group.kernel.clone(),
+        secure_boot: group.secure_boot,
+        rdma_stack: group.rdma_stack.clone(),
+        erdma: group.erdma.clone(),
+        management: group.management.as_ref().map(Management::resolved),
+        tuning: group.tuning.clone(),
+        catalogue: CatalogueNames {
+            gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
+            nic: group.nics.as_ref().and_then(|nics| catalog.nic.get(&nics.model)).cloned(),
+            instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
+            os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
         },
-        repositories: repositories.to_vec(),
-        secrets: loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect(),
+        chosen: ChosenNames::of(group, answers.group(host.group)),
+        gpu: group.gpu.clone(),
+        iommu: group.iommu,
+        labels: group.labels.clone(),
+        rails: host.netdevs.iter().map(rail).collect(),
+        named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
+        rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
+        tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
+        soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
     }
 }
 

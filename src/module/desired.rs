@@ -8,12 +8,13 @@ use super::context::{self, Texts, value_at};
 use super::findings::Findings;
 use super::merge;
 use super::order::{Made, MadeWish};
+use super::subject::Subject;
 use super::{parameters, secrets, share};
 use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
-use crate::spec::{Host, Loaded};
+use crate::spec::Loaded;
 use crate::template::engine::{self, Rendered};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,16 +102,19 @@ pub fn desired(
     }
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let mut out = Desired::default();
-    for host in &loaded.hosts {
-        let names = context::names(loaded, catalog, answers, host, &repositories);
-        let Some(values) = serde_json::to_value(names).ok().and_then(|names| serde_json::from_value::<BTreeMap<String, Value>>(names).ok())
-        else {
-            continue;
-        };
+    let mut of = |on: Subject, names: serde_json::Result<Value>| {
+        let values = names.and_then(serde_json::from_value::<BTreeMap<String, Value>>);
+        let Ok(values) = values else { return };
         let context = engine::context(&values);
         let (drafts, made) = (Vec::new(), Vec::new());
-        OfHost { loaded, modules: &modules.modules, host, values: &values, context, found: &mut found, places: &mut places, drafts, made }
+        OfSubject { loaded, modules: &modules.modules, on, values: &values, context, found: &mut found, places: &mut places, drafts, made }
             .all(&mut out);
+    };
+    for host in &loaded.hosts {
+        of(Subject::Host(host), serde_json::to_value(context::names(loaded, catalog, answers, host, &repositories)));
+    }
+    if let Some(name) = loaded.kubernetes_name() {
+        of(Subject::Cluster(name), serde_json::to_value(context::cluster_names(loaded, catalog, answers)));
     }
     let errors = found.into_diagnostics();
     if !errors.is_empty() {
@@ -122,12 +126,12 @@ pub fn desired(
 }
 
 /// Places by group of hosts, module, resource and turn: the same for all hosts of a group.
-type PlacesSeen = BTreeMap<(usize, usize, usize, Option<usize>), Vec<Place>>;
+type PlacesSeen = BTreeMap<(Option<usize>, usize, usize, Option<usize>), Vec<Place>>;
 
-struct OfHost<'a> {
+struct OfSubject<'a> {
     loaded: &'a Loaded,
     modules: &'a [Module],
-    host: &'a Host,
+    on: Subject<'a>,
     values: &'a BTreeMap<String, Value>,
     context: Context,
     found: &'a mut Findings,
@@ -143,14 +147,14 @@ struct Scope {
     conditions: Vec<String>,
 }
 
-impl OfHost<'_> {
+impl OfSubject<'_> {
     fn all(&mut self, out: &mut Desired) {
         for value in self.values.iter().filter(|(name, _)| *name != "secrets").map(|(_, value)| value) {
             if let Some(text) = context::reserved_text(value) {
                 let said = crate::base::text::one_line(text, 60);
                 self.found.add(
                     Diagnostic::error("RW0215", format!("`{said}` holds a character that is kept for the marks of secrets")),
-                    &self.host.name,
+                    self.on.name(),
                 );
                 return;
             }
@@ -158,6 +162,9 @@ impl OfHost<'_> {
         let modules = self.modules;
         for (at, module) in modules.iter().enumerate() {
             self.made.push(Made::default());
+            if module.on != self.on.kind() {
+                continue;
+            }
             let Some(scope) = self.scope(module, out) else { continue };
             for (index, resource) in module.resources.iter().enumerate() {
                 self.resource(at, index, resource, &scope);
@@ -168,7 +175,7 @@ impl OfHost<'_> {
             out.digests.insert(module.name.clone(), module.digest.clone());
         }
         let drafts = std::mem::take(&mut self.drafts);
-        let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, &self.host.name);
+        let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, self.on.name());
         super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
         for (wish, why) in wishes {
             out.why.insert(wish.address.clone(), why);
@@ -177,7 +184,7 @@ impl OfHost<'_> {
     }
 
     fn note<T>(&mut self, result: Rendered<T>) -> Option<T> {
-        result.map_err(|diagnostic| self.found.add(*diagnostic, &self.host.name)).ok()
+        result.map_err(|diagnostic| self.found.add(*diagnostic, self.on.name())).ok()
     }
 
     /// The names of a module on this host, if it applies here.
@@ -191,7 +198,7 @@ impl OfHost<'_> {
             let result = module.engine.holds(needs, &self.context, module.document());
             if !self.note(result)? {
                 if enabled == Some(true) {
-                    out.left_out.push(LeftOut { host: self.host.name.clone(), module: module.name.clone(), needs: said.text.clone() });
+                    out.left_out.push(LeftOut { host: self.on.name().to_owned(), module: module.name.clone(), needs: said.text.clone() });
                 }
                 return None;
             }
@@ -205,10 +212,10 @@ impl OfHost<'_> {
             }
             conditions.extend(module.manifest.when.iter().map(|when| when.text.clone()));
         }
-        let parameters = match parameters::resolve(module, self.values, self.loaded, self.host) {
+        let parameters = match parameters::resolve(module, self.values, self.loaded, self.on) {
             Ok(parameters) => parameters,
             Err(errors) => {
-                errors.into_iter().for_each(|error| self.found.add(error, &self.host.name));
+                errors.into_iter().for_each(|error| self.found.add(error, self.on.name()));
                 return None;
             }
         };
@@ -258,7 +265,7 @@ impl OfHost<'_> {
                 conditions,
                 facts: self.facts(module, resource, scope),
             };
-            let seen = (self.host.group, at, index, turn);
+            let seen = (self.on.group(), at, index, turn);
             let places = match self.places.get(&seen) {
                 Some(places) => places.clone(),
                 None => self.places(module, resource, turn),
@@ -285,7 +292,7 @@ impl OfHost<'_> {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
             let label = value.map_or(String::new(), |value| {
-                crate::base::text::one_line(&format!("on {} this is {}", self.host.name, secret::legible(&value.to_string())), 80)
+                crate::base::text::one_line(&format!("on {} this is {}", self.on.name(), secret::legible(&value.to_string())), 80)
             });
             let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message));
             let diagnostic = match self.said_in_spec(module, resource, &error.pointer, &label) {
@@ -293,19 +300,19 @@ impl OfHost<'_> {
                 None => diagnostic.at(file, span, label),
             };
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
-            self.found.add(diagnostic, &self.host.name);
+            self.found.add(diagnostic, self.on.name());
         }
         let misplaced = secrets::misplaced(module, resource, kind, body);
         if !errors.is_empty() || !misplaced.is_empty() {
-            misplaced.into_iter().for_each(|error| self.found.add(error, &self.host.name));
+            misplaced.into_iter().for_each(|error| self.found.add(error, self.on.name()));
             return None;
         }
-        let address = kind.address_name(body).map(|name| Address::host(&self.host.name, kind.name(), &name));
+        let address = self.on.address(kind, body);
         if address.is_none() {
             let span = span_of(module.document(), resource.entry.body, "");
             self.found.add(
                 Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(file, span, ""),
-                &self.host.name,
+                self.on.name(),
             );
         }
         address
@@ -332,7 +339,7 @@ impl OfHost<'_> {
             }
             let Some(run) = self.note(module.engine.text(&check.run, &context, module.document())) else { continue };
             if let Some(error) = secrets::in_check(module, &check.entry.id.text, check.entry.run.node, &run) {
-                self.found.add(error, &self.host.name);
+                self.found.add(error, self.on.name());
                 continue;
             }
             let expect = match &check.expect {
@@ -344,7 +351,7 @@ impl OfHost<'_> {
                 },
             };
             let name = format!("{}/{}", module.name, check.entry.id.text);
-            out.checks.push(Check { host: self.host.name.clone(), name, run, expect, limit_s: check.entry.limit_s });
+            out.checks.push(Check { host: self.on.name().to_owned(), name, run, expect, limit_s: check.entry.limit_s });
         }
     }
 }

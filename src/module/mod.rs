@@ -18,6 +18,7 @@ mod secrets;
 mod share;
 mod shell_quoting;
 mod shipped;
+mod subject;
 
 pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load};
 pub use context::Texts;

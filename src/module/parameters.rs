@@ -3,8 +3,9 @@
 
 use super::compile::{Module, Modules};
 use super::context::{self, value_at};
+use super::subject::Subject;
 use crate::base::{Diagnostic, suggest};
-use crate::spec::{Host, Loaded};
+use crate::spec::Loaded;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub fn resolve(
     module: &Module,
     values: &BTreeMap<String, Value>,
     loaded: &Loaded,
-    host: &Host,
+    on: Subject,
 ) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
     let overrides = loaded.spec.modules.get(&module.name);
     let mut out = BTreeMap::new();
@@ -29,8 +30,8 @@ pub fn resolve(
         let value = overridden.or_else(|| value_at(values, &path)).or(parameter.default.as_ref());
         match value {
             Some(value) if parameter.kind.fits(value) => drop(out.insert(name.clone(), value.clone())),
-            Some(value) => errors.push(wrong_type(module, name, value, overridden.is_some(), loaded, host)),
-            None if parameter.is_required() => errors.push(missing(module, name, loaded, host)),
+            Some(value) => errors.push(wrong_type(module, name, value, overridden.is_some(), loaded, on)),
+            None if parameter.is_required() => errors.push(missing(module, name, loaded, on)),
             None => {}
         }
     }
@@ -38,26 +39,26 @@ pub fn resolve(
 }
 
 /// The path of the spec that a parameter is taken from on this host.
-fn spec_path(module: &Module, name: &str, host: &Host) -> Option<String> {
+fn spec_path(module: &Module, name: &str, on: Subject) -> Option<String> {
     let from: Vec<String> = module.parameters[name].from.as_ref()?.split('.').map(str::to_owned).collect();
-    Some(context::spec_path(host, &from, None))
+    Some(on.spec_path(&from, None))
 }
 
-fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded, host: &Host) -> Diagnostic {
+fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded, on: Subject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let error = Diagnostic::error("RW0213", format!("`{name}` of module `{}` must be {}", module.name, parameter.kind.words()));
     let said = crate::base::text::one_line(&format!("this is {value}"), 60);
-    let path = if overridden { Some(override_path(&module.name, name)) } else { spec_path(module, name, host) };
+    let path = if overridden { Some(override_path(&module.name, name)) } else { spec_path(module, name, on) };
     match path.and_then(|path| loaded.label(&path, &said)) {
         Some(label) => error.labelled(label),
         None => error.next(said),
     }
 }
 
-fn missing(module: &Module, name: &str, loaded: &Loaded, host: &Host) -> Diagnostic {
+fn missing(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let mut error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
-    if let Some(path) = spec_path(module, name, host) {
+    if let Some(path) = spec_path(module, name, on) {
         let key = path.rsplit('.').next().unwrap_or_default().to_owned();
         let above = path.rfind(['.', '[']).map(|at| &path[..at]);
         let label = above.and_then(|above| loaded.label_around(above, &format!("`{key}` is not set here")));

@@ -2,7 +2,6 @@
 
 use super::crowd;
 use super::event::Event;
-use crate::base::Target;
 use crate::resource::{Observation, Read, TargetObservation};
 use crate::system::clock;
 use crate::transport::{BoxFuture, Connector, HostAccess, Reader, TransportError};
@@ -38,15 +37,14 @@ pub async fn observe(
     let work = |request: HostRequest| -> BoxFuture<'_, ()> {
         let hosts = &hosts;
         Box::pin(async move {
-            let name = request.access.name.clone();
+            let target = request.access.target();
             let observed = observe_host(connector, &request, on_event).await;
-            hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(name, observed);
+            hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(target, observed);
         })
     };
     crowd::each(requests, parallel, &work).await;
     on_event(Event::Ended);
-    let hosts = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
-    let targets = hosts.into_iter().map(|(name, observed)| (Target::host(name), observed)).collect();
+    let targets = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
     Observation { targets, ..Observation::at(recorded_at) }
 }
 
@@ -88,6 +86,7 @@ async fn read_host(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Target;
     use crate::resource::probe::Probe;
     use crate::resource::{Action, Answer, AnswerStatus, Answers};
     use crate::transport::{HostLink, Performed, Upkeep};

@@ -177,6 +177,7 @@ pub fn differences(assessment: &Assessment) -> Vec<Difference> {
             plane,
             wanted: wanted.clone(),
             found: found.clone(),
+            by: attribute.by.clone(),
         };
         attribute.differences().into_iter().map(one).collect()
     };

@@ -59,6 +59,9 @@ pub struct Difference {
     pub wanted: Reading,
     /// What the target says.
     pub found: Reading,
+    /// Who made it so, or how it was found out, in words, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// One resource in a node: its own are its place and why it changes; what was found is often the same on thousands of

@@ -31,7 +31,9 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
     for part in parts {
-        part.wave = wave_of.get(&part.target).copied().unwrap_or(0);
+        // What runs on the nodes comes once the nodes are right.
+        let after_all = if part.target.kind == TargetKind::Kube { waves.len() } else { 0 };
+        part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
         part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
         if let Some(before) = part.wave.checked_sub(1) {
             part.first().for_each(|node| node.after.push(gate_id(before)));

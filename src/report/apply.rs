@@ -3,8 +3,8 @@
 
 use super::out;
 use crate::apply::{ApplyOutcome, Counts, Ending, Event};
-use crate::base::nodeset;
 use crate::base::text::{clean, counted, one_line};
+use crate::base::{Address, TargetKind, nodeset};
 use crate::state::{OrderKind, Outcome, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -139,6 +139,9 @@ fn clock(elapsed: Duration) -> String {
 
 /// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
 pub(super) fn step(node: &str) -> String {
+    if let Some(address) = node.parse::<Address>().ok().filter(|address| address.target.kind == TargetKind::Kube) {
+        return format!("{}  {}", one_line(&address.target.name, 60), one_line(&address.words(), 90));
+    }
     let mut parts = node.strip_prefix("host/").unwrap_or(node).splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
     match (parts.next(), parts.next(), parts.next()) {
         (Some(host), Some(kind), Some(name)) if kind == "transaction" => format!("{host}  {name}"),

@@ -203,7 +203,7 @@ fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
 
 /// Kind and name: `link ens4`, `file /etc/hosts`.
 fn named(address: &Address) -> String {
-    address.path.join(" ")
+    address.words()
 }
 
 /// The fields of a body, long texts by their lines.

@@ -62,7 +62,7 @@ fn label(node: &Node) -> String {
     let text = match &node.kind {
         NodeKind::Gate { hosts } => format!("gate\n{}", nodeset::fold(hosts)),
         NodeKind::Change { members, .. } => {
-            let names: Vec<String> = members.iter().take(6).map(|m| m.wish.address.path.join(" ")).collect();
+            let names: Vec<String> = members.iter().take(6).map(|m| m.wish.address.words()).collect();
             let more = if members.len() > 6 { format!("\nand {} more", members.len() - 6) } else { String::new() };
             format!("{}{more}", names.join("\n"))
         }

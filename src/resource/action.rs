@@ -3,9 +3,11 @@
 
 use super::interrupt_affinity::script::Binding;
 use super::kernel_module_build::source::{Builder, ModuleSource};
+use super::kubernetes_object::request::ObjectName;
 use super::pci_setting::script::PciWrite;
 use crate::base::secret;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The program that keeps packages on a host.
@@ -156,6 +158,10 @@ pub enum Action {
     },
     /// Reboots the host.
     Reboot,
+    /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`.
+    ApplyObject { object: ObjectName, manifest: Value },
+    /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
+    DeleteObject { object: ObjectName, uid: String },
 }
 
 impl Action {
@@ -260,6 +266,7 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
+            Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }

@@ -13,6 +13,9 @@ pub struct Attribute {
     pub wanted: Planes<Reading>,
     /// What the target says.
     pub found: Planes<Reading>,
+    /// Who made it so, or how it was found out, in words, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 impl Attribute {

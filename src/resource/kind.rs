@@ -1,6 +1,7 @@
 //! What every resource kind can do, and the list of kinds.
 
 use super::{Answers, Assessment, Read, Wish};
+use crate::base::TargetKind;
 use serde_json::Value;
 
 /// What is wrong in a wish's body; the module loader puts the span to it.
@@ -22,6 +23,16 @@ pub trait Kind: Sync {
 
     /// The name of the resource in its address, from the body: a file's path, a link's netdev.
     fn address_name(&self, body: &Value) -> Option<String>;
+
+    /// What sort of target has such resources.
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Host
+    }
+
+    /// The segments of its address after the target.
+    fn address_path(&self, body: &Value) -> Option<Vec<String>> {
+        Some(vec![self.name().to_owned(), self.address_name(body)?])
+    }
 
     /// All that is wrong with the body.
     fn check(&self, body: &Value) -> Vec<BodyError>;
@@ -80,6 +91,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::kernel_module::KernelModule,
         &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,
+        &super::kubernetes_object::KubernetesObject,
         &super::link::Link,
         &super::link_ecn::LinkEcn,
         &super::link_qos::LinkQos,

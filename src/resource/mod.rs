@@ -26,6 +26,7 @@ pub mod kernel_module;
 pub mod kernel_module_build;
 pub mod kernel_parameter;
 pub mod kind;
+pub mod kubernetes_object;
 pub mod link;
 pub mod link_ecn;
 pub mod link_qos;

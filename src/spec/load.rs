@@ -6,7 +6,7 @@ use super::model::{NodeGroup, Spec};
 use super::rules;
 use super::source::{SourceFile, Sources};
 use super::tree::{Location, Tree};
-use crate::base::{Diagnostic, Digest, Label, Place, Severity};
+use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,6 +37,17 @@ pub struct Problems {
 }
 
 impl Loaded {
+    /// The name of the Kubernetes cluster in addresses, where the spec has one.
+    pub fn kubernetes_name(&self) -> Option<&str> {
+        let kubernetes = self.spec.kubernetes.as_ref()?;
+        Some(kubernetes.name.as_deref().unwrap_or(&self.spec.cluster))
+    }
+
+    /// Every target, in the spec's order: the hosts, then the Kubernetes cluster.
+    pub fn targets(&self) -> impl Iterator<Item = Target> {
+        self.hosts.iter().map(|host| Target::host(&host.name)).chain(self.kubernetes_name().map(Target::kube))
+    }
+
     /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`, `modules["a.b"].enabled`); nothing where the
     /// files leave it to the default.
     pub fn place(&self, path: &str) -> Option<Place> {
@@ -159,6 +170,7 @@ impl Reading {
             nodes: self.list("nodes"),
             repositories: self.list("repositories"),
             switches: self.list("switches"),
+            kubernetes: self.single("kubernetes"),
             jobs: self.single("jobs"),
             rules: self.single("rules"),
             rollout: self.single("rollout"),

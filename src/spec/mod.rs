@@ -9,6 +9,7 @@ pub mod decode;
 pub mod hosts;
 pub mod load;
 pub mod model;
+pub mod pools;
 mod rollout;
 mod rules;
 pub mod schema;

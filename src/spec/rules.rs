@@ -9,6 +9,7 @@ mod access;
 mod addresses;
 mod fabric;
 mod hardware;
+mod kubernetes;
 mod management;
 mod naming;
 mod nodes;
@@ -33,11 +34,14 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         hardware::check(&mut checker, index, group);
     }
     supply::check(&mut checker, spec);
+    kubernetes::check(&mut checker, spec);
     operation::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
         nodes::ranges_without_brackets(&mut checker, spec, hosts);
         access::shared_addresses(&mut checker, hosts);
+        kubernetes::names(&mut checker, spec, hosts);
+        kubernetes::pools_of_hosts(&mut checker, spec, hosts);
         addresses::check(&mut checker, spec, hosts);
         // An entry that did not decode would shift the places of those after it.
         acceptance::check(&mut checker, spec);

@@ -2,7 +2,7 @@
 //! second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
-use crate::base::{Address, Diagnostic, Target};
+use crate::base::{Address, Diagnostic};
 use crate::plan::Applied;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub fn parse(host: &str, json: &str) -> Result<HostRecord, Diagnostic> {
     if record.host != host {
         return Err(unreadable(host, "it was written under another name of the host"));
     }
-    if record.resources.keys().any(|address| address.target != Target::host(host)) {
+    if record.resources.keys().any(|address| *address.target.name != *host) {
         return Err(unreadable(host, "it holds resources of another target"));
     }
     Ok(record)

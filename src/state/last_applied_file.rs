@@ -4,7 +4,7 @@
 use super::folder::StateFolder;
 use super::host_record::HostRecord;
 use super::run_status;
-use crate::base::{Diagnostic, Digest, Target};
+use crate::base::{Diagnostic, Digest};
 use crate::plan::LastApplied;
 use crate::system::files;
 use serde::{Deserialize, Serialize};
@@ -85,9 +85,9 @@ impl State {
         if record.serial <= known {
             return false;
         }
-        let target = Target::host(&record.host);
-        self.last_applied.resources.retain(|address, _| address.target != target);
-        let slice = record.resources.iter().filter(|(address, _)| address.target == target);
+        // A name is that of one target only, a host or the Kubernetes cluster.
+        self.last_applied.resources.retain(|address, _| *address.target.name != record.host);
+        let slice = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
         self.last_applied.resources.extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
         self.host_serials.insert(record.host.clone(), record.serial);
         true
@@ -97,8 +97,7 @@ impl State {
     pub fn next_record(&mut self, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
         let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
         *serial = serial.saturating_add(1);
-        let target = Target::host(host);
-        let slice = self.last_applied.of_target(&target);
+        let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
             host: host.to_owned(),

@@ -1,8 +1,10 @@
 //! How to reach a host, made from the spec. What the inventory leaves open stays open here (empty text, port 0), so that
 //! `~/.ssh/config` can fill it in where that is wished for; the inventory always wins.
 
-use super::HostAccess;
-use crate::spec::Host;
+use super::{ClusterAccess, HostAccess};
+use crate::base::Target;
+use crate::spec::model::Kubernetes;
+use crate::spec::{Host, HostSsh};
 use std::path::Path;
 
 /// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three
@@ -28,11 +30,25 @@ impl HostAccess {
             ssh_config: ssh.config,
             connect_timeout_s: CONNECT_TIMEOUT_S,
             read_only: ssh.read_only,
+            cluster: None,
         }
     }
 }
 
 impl HostAccess {
+    /// A Kubernetes cluster, from the spec, the inventory's folder (absolute) and the user's home.
+    pub fn of_cluster(name: &str, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
+        let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), ssh: HostSsh::default() };
+        let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
+        let cluster = Some(ClusterAccess { kubeconfig, context: kubernetes.context.clone() });
+        HostAccess { cluster, ..HostAccess::from_spec(&host, inventory, home) }
+    }
+
+    /// What is reached by it.
+    pub fn target(&self) -> Target {
+        if self.cluster.is_some() { Target::kube(&self.name) } else { Target::host(&self.name) }
+    }
+
     /// The same as somebody else, who may only read.
     pub fn read_as(self, user: &str) -> Self {
         HostAccess { user: user.to_owned(), read_only: true, ..self }
@@ -51,7 +67,6 @@ pub fn absolute(path: &str, inventory: &Path, home: Option<&Path>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::HostSsh;
 
     fn access(ssh: HostSsh) -> HostAccess {
         let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), ssh };

@@ -114,6 +114,7 @@ mod tests {
             local: true,
             read_only: false,
             connect_timeout_s: 5,
+            cluster: None,
         };
         let link = LocalConnector.connect(&access).await.unwrap();
         let probe = Probe::ModuleCheck { script: "ulimit -l".to_owned() };

@@ -1,5 +1,5 @@
-//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`) and, for tests, a fleet in
-//! memory: all take the typed reads and actions of `resource`, and none but this room renders them.
+//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`), API servers and, for tests, a fleet
+//! in memory: all take the typed reads and actions of `resource`, and none but this room renders them.
 //!
 //! Three handles, three types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test
 //! traffic, `Writer` (apply) can also change things. A dry run holds a `Reader`, so it cannot write.
@@ -9,6 +9,7 @@ mod connectors;
 mod detached;
 mod diagnose;
 mod guard;
+mod kubernetes;
 mod lease;
 mod link;
 mod local;
@@ -21,6 +22,7 @@ mod upkeep;
 
 pub use access::absolute;
 pub use connectors::{Connectors, connector};
+pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
@@ -61,6 +63,17 @@ pub struct HostAccess {
     pub connect_timeout_s: u32,
     /// The user may only read: nothing is started through `sudo` but the exact commands of its lines in sudoers.
     pub read_only: bool,
+    /// It is no host: the API server of a Kubernetes cluster.
+    pub cluster: Option<ClusterAccess>,
+}
+
+/// How to reach the API server of a Kubernetes cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterAccess {
+    /// The kubeconfig file, absolute; when open, `$KUBECONFIG`, `~/.kube/config`, or the cluster that we run in.
+    pub kubeconfig: Option<String>,
+    /// The context of it; when open, its current one.
+    pub context: Option<String>,
 }
 
 /// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.
@@ -102,6 +115,15 @@ pub enum TransportError {
     /// It ran past its limit.
     #[error("{host} did not answer within {limit_s} s")]
     TimedOut { host: String, limit_s: u32 },
+    /// No connection to the API server of a cluster could be made, or it ended in the middle.
+    #[error("the API server of {cluster} is not reachable at {address}: {reason}")]
+    ServerUnreachable { cluster: String, address: String, reason: String },
+    /// Its certificate does not hold.
+    #[error("the API server of {cluster} at {address} is not trusted: {reason}")]
+    ServerNotTrusted { cluster: String, address: String, reason: String },
+    /// It does not know who we are; the reason names what was shown to it.
+    #[error("the API server of {cluster} at {address} does not accept {reason}")]
+    IdentityRefused { cluster: String, address: String, reason: String },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
     Local { reason: String },

@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
+mod cluster;
+mod objects;
 mod rig;
+mod transport;
 
 use rig::ControlPlane;
 use serde_json::json;
@@ -121,4 +124,15 @@ fn nothing_is_left_of_it(plane: ControlPlane) {
 /// How many of these processes there are.
 fn running(processes: &[u32]) -> usize {
     processes.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count()
+}
+
+#[test]
+fn objects_are_planned_and_applied() {
+    let Some(mut plane) = ControlPlane::start() else { return };
+    objects::an_object_is_planned_applied_and_stays(&plane);
+    objects::what_others_made_is_taken_over_only_when_asked(&plane);
+    objects::a_kind_of_its_own_comes_first(&plane);
+    objects::the_shared_device_plugin_is_rolled_out(&plane);
+    objects::a_reader_sees_and_changes_nothing(&plane);
+    objects::a_server_that_is_away_is_said_so(&mut plane);
 }

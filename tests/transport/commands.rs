@@ -240,6 +240,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
         local: false,
         read_only: false,
         connect_timeout_s: 2,
+        cluster: None,
     };
     for case in ["silent", "garbage", "endless banner"] {
         assert!(matches!(refused(&access).await, TransportError::Unreachable { .. }), "{case}");
@@ -276,6 +277,7 @@ async fn this_machine_is_a_host_like_any_other() {
         local: true,
         read_only: false,
         connect_timeout_s: 5,
+        cluster: None,
     };
     let link = LocalConnector.connect(&access).await.unwrap();
     match link.read(&[a_read(), Read::Host]).await {

@@ -188,6 +188,7 @@ impl Server {
             local: false,
             read_only: false,
             connect_timeout_s: 20,
+            cluster: None,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Where the spec says what a resource was made from: for the plan's reasons, and for carets under what a kind refuses.
 
 use super::super::compile::{Module, Resource};
-use super::super::{context, parameters};
-use super::OfHost;
+use super::super::parameters;
+use super::OfSubject;
 use crate::base::{Label, Place};
 use crate::template::names::Use;
 use std::collections::BTreeSet;
 
-impl OfHost<'_> {
+impl OfSubject<'_> {
     /// Where the spec says the one thing that a part of a body was made from. What an operator's own module makes of anything but its
     /// parameters is for that module to answer for.
     pub(super) fn said_in_spec(&self, module: &Module, resource: &Resource, pointer: &str, text: &str) -> Option<Label> {
@@ -28,7 +28,7 @@ impl OfHost<'_> {
             places = self.places_of(module, conditions.flat_map(|snippet| &snippet.uses), turn);
         }
         if places.is_empty() {
-            places.extend(self.loaded.nearest_place(&format!("nodes[{}]", self.host.group)));
+            places.extend(self.loaded.nearest_place(&self.on.section()));
         }
         places.sort();
         places.dedup();
@@ -42,13 +42,13 @@ impl OfHost<'_> {
     /// The path in the spec that a name of a template is about: of a parameter its override, else what it is taken from.
     fn path_of(&self, module: &Module, one: &Use, turn: Option<usize>) -> Option<String> {
         let Some((name, parameter)) = one.path.first().and_then(|first| module.parameters.get_key_value(first)) else {
-            return Some(context::spec_path(self.host, &one.path, turn));
+            return Some(self.on.spec_path(&one.path, turn));
         };
         let overridden = parameters::override_path(&module.name, name);
         if self.loaded.place(&overridden).is_some() {
             return Some(overridden);
         }
         let from = parameter.from.as_ref()?.split('.').map(str::to_owned).collect::<Vec<_>>();
-        Some(context::spec_path(self.host, &from, turn))
+        Some(self.on.spec_path(&from, turn))
     }
 }

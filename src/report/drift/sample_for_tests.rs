@@ -21,6 +21,7 @@ pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading)
         places: vec![],
         seen: None,
         accepted: None,
+        by: None,
     }
 }
 

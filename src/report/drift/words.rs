@@ -38,11 +38,15 @@ pub fn meaning(reason: DriftReason) -> &'static str {
 
 /// What was applied last, in words that stand in brackets.
 pub fn applied(finding: &DriftFinding, width: usize) -> String {
-    match &finding.last_applied {
+    let applied = match &finding.last_applied {
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
         Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
         Some(last) => format!("applied {}", reading(last, width)),
+    };
+    match &finding.by {
+        Some(by) => format!("{applied}; {}", clean_line(by)),
+        None => applied,
     }
 }
 

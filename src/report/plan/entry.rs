@@ -6,7 +6,7 @@ use crate::base::{Place, TargetKind, nodeset};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
-use crate::resource::{Disruption, Wish};
+use crate::resource::{Disruption, Reading, Wish, kubernetes_object};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -142,7 +142,7 @@ pub fn named(member: &Member) -> String {
 
 /// `kind name` of a resource, as a person would say it.
 fn shown(member: &Member) -> String {
-    clean_line(&member.wish.address.path.join(" "))
+    clean_line(&member.wish.address.words())
 }
 
 fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> String {
@@ -153,7 +153,8 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
         out.push_str(&new_values(&members));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
-            out.push_str(&wrapped(&format!("{} ", label(difference)), &change_of(&members, d).to_string()));
+            let by = difference.by.as_ref().map(|by| format!(" ({})", clean_line(by))).unwrap_or_default();
+            out.push_str(&wrapped(&format!("{} ", label(difference)), &format!("{}{by}", change_of(&members, d))));
         }
     }
     out.push_str(&wrapped("because  ", &called(&why_of(&members))));
@@ -180,6 +181,14 @@ fn new_values(members: &[&Member]) -> String {
 /// The values of what is new. What a name says already is left out.
 pub fn new_parts(members: &[&Member]) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
+    if members[0].wish.kind == "kubernetes_object" {
+        let of_object = kubernetes_object::fields(&members[0].wish);
+        parts.extend(
+            of_object
+                .iter()
+                .map(|(path, value)| format!("{} {}", clean_line(path), value::reading(&Reading::Is(value.clone()), value::NARROW))),
+        );
+    }
     for (d, difference) in members[0].differences.iter().enumerate() {
         let texts: BTreeSet<String> =
             members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();

@@ -45,12 +45,13 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
         return None;
     }
     let reason = entry::reason(&member.reason, "", None);
-    let [kind, name @ ..] = &member.wish.address.path[..] else { return None };
-    let (name, text) = (clean_line(&name.join(" ")), text(nodes));
+    let address = &member.wish.address;
+    let (name, text) = (clean_line(&address.name_words()), text(nodes));
+    let is_plain = is_plain && member.differences.iter().all(|difference| difference.by.is_none());
     if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {
         return None;
     }
-    let heading = Heading { symbol: entry::symbol(member), kind: clean_line(kind), reason, hosts };
+    let heading = Heading { symbol: entry::symbol(member), kind: clean_line(address.kind_word()), reason, hosts };
     let place = member.wish.places.first().filter(|_| matches!(member.reason, Reason::New | Reason::Takeover));
     Some((heading, Line { member, name, text, place: place.map(|place| clean_line(&format!("   {place}"))) }))
 }

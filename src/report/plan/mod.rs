@@ -153,20 +153,17 @@ fn not_recorded(plan: &Plan, next: &Next) -> String {
 }
 
 fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
-    let mut hosts = BTreeSet::new();
-    let mut others = 0;
+    let mut of_kind: BTreeMap<TargetKind, BTreeSet<&Target>> = BTreeMap::new();
     for target in targets {
-        if target.kind == TargetKind::Host {
-            hosts.insert(target.name.clone());
-        } else {
-            others += 1;
-        }
+        of_kind.entry(target.kind).or_default().insert(target);
     }
-    let hosts = hosts.len();
-    match (hosts, others) {
-        (hosts, 0) => counted(hosts, "host"),
-        (hosts, others) => format!("{} and {}", counted(hosts, "host"), counted(others, "other target")),
-    }
+    let word = |kind: &TargetKind| match kind {
+        TargetKind::Host => "host",
+        TargetKind::Kube => "Kubernetes cluster",
+        TargetKind::Switch => "switch",
+    };
+    let counts: Vec<String> = of_kind.iter().map(|(kind, targets)| counted(targets.len(), word(kind))).collect();
+    if counts.is_empty() { counted(0, "host") } else { counts.join(" and ") }
 }
 
 fn unknown(plan: &Plan) -> String {

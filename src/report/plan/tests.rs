@@ -106,6 +106,7 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
             plane: Plane::Running,
             wanted,
             found: Reading::Absent,
+            by: None,
         };
         found.differences = vec![of("mtu", Reading::is(9000)), of("addresses", Reading::is(format!("{host}.{rail}")))];
         if rail == "ens2f0np0" {
@@ -126,6 +127,7 @@ fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
         plane: Plane::Persisted,
         wanted: Reading::is("ours"),
         found: Reading::is(found),
+        by: None,
     };
     let plan = of_hosts(&["n1", "n2"], |name, node| {
         let NodeKind::Change { members, .. } = &mut node.kind else { return };
@@ -190,6 +192,7 @@ fn sysctls(hosts: &[&str], names: &[&str], reason: &Reason, differences: &[(&str
             plane: *plane,
             found: found.clone(),
             wanted: wanted.clone(),
+            by: None,
         });
         let found = Found { removal: false, differences: differences.collect(), residue: Vec::new(), ..(*members[0].found).clone() };
         members[0].found = Arc::new(found);

@@ -3,12 +3,14 @@
 
 mod fabric;
 mod jobs;
+mod kubernetes;
 mod management;
 mod node;
 mod operation;
 
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
+pub use kubernetes::{Kubernetes, KubernetesRdma, Platform, RdmaPlugin};
 pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,
@@ -39,6 +41,9 @@ pub struct Spec {
     /// Package repositories that every host gets.
     #[serde(default)]
     pub repositories: Vec<Repository>,
+    /// The Kubernetes cluster that the hosts are nodes of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<Kubernetes>,
     /// The switches of the fabric: what rules compare the hosts with.
     #[serde(default)]
     pub switches: Vec<Switch>,

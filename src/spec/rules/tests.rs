@@ -275,3 +275,30 @@ fn management_and_vlans() {
         check(&group(&keys), expected);
     }
 }
+
+#[test]
+fn kubernetes() {
+    check("kubernetes: { name: prod, kubeconfig: ~/.kube/config, context: admin@prod, platform: ack-managed }\nnodes: [{ name: n1 }]", &[]);
+    check("kubernetes: {}\nnodes: [{ name: n1 }]", &[]);
+    check("kubernetes: { name: 'a b' }", &[("RW0138", "'a b'")]);
+    check("kubernetes: { context: '' }", &[("RW0138", "''")]);
+    check("kubernetes: { name: n1 }\nnodes: [{ name: n1 }]", &[("RW0138", "n1")]);
+    check("kubernetes: {}\nnodes: [{ name: lab }]", &[("RW0138", "kubernetes")]);
+    check("kubernetes: { platform: eks }", &[("RW0108", "eks")]);
+}
+
+#[test]
+fn pools_of_rdma_devices() {
+    let spec = |rdma: &str| {
+        format!(
+            "kubernetes: {{ rdma: {{ {rdma} }} }}\nnodes: [{{ name: 'n[1-2]', nics: {{ model: C, rails: 4, netdev: 'ens{{rail}}' }} }}]"
+        )
+    };
+    check(&spec("resources: { rdma_a: rail 0-1, rdma_b: 'rail 2,3' }, max: 1000"), &[]);
+    check(&spec("plugin: shared"), &[("RW0139", "rdma")]);
+    check(&spec("resources: { rdma-a: rail 0 }"), &[("RW0139", "rail 0")]);
+    check(&spec("resources: { rdma_a: all }"), &[("RW0139", "all")]);
+    check(&spec("resources: { rdma_a: rail 0-4 }"), &[("RW0139", "rail 0-4")]);
+    check(&spec("resources: { rdma_a: rail 0-2, rdma_b: rail 2-3 }"), &[("RW0139", "rail 2-3")]);
+    check(&spec("resources: { rdma_a: rail 0 }, max: 0"), &[("RW0139", "0")]);
+}

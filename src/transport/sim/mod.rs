@@ -48,6 +48,7 @@ pub fn access(name: &str) -> HostAccess {
         ssh_config: false,
         local: false,
         connect_timeout_s: 10,
+        cluster: None,
     }
 }
 

@@ -148,6 +148,7 @@ mod tests {
             local: false,
             read_only: false,
             connect_timeout_s: 5,
+            cluster: None,
         };
         let config = SshConfig {
             host_name: Some("10.0.0.1".to_owned()),

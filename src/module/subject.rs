@@ -1,0 +1,66 @@
+//! What a module is asked about: one host, or the Kubernetes cluster.
+
+use super::context;
+use crate::base::{Address, Target, TargetKind};
+use crate::resource::{Kind, kind_named};
+use crate::spec::Host;
+use serde_json::Value;
+
+/// One host, or the Kubernetes cluster by its name.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// A host.
+    Host(&'a Host),
+    /// The cluster.
+    Cluster(&'a str),
+}
+
+impl Subject<'_> {
+    /// Its name in addresses.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Host(host) => &host.name,
+            Subject::Cluster(name) => name,
+        }
+    }
+
+    /// What sort of target it is.
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            Subject::Host(_) => TargetKind::Host,
+            Subject::Cluster(_) => TargetKind::Kube,
+        }
+    }
+
+    /// The group of hosts that it is of.
+    pub fn group(&self) -> Option<usize> {
+        match self {
+            Subject::Host(host) => Some(host.group),
+            Subject::Cluster(_) => None,
+        }
+    }
+
+    /// The part of the spec that is about it.
+    pub fn section(&self) -> String {
+        self.group().map_or_else(|| "kubernetes".to_owned(), |group| format!("nodes[{group}]"))
+    }
+
+    /// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
+    pub fn spec_path(&self, path: &[String], item: Option<usize>) -> String {
+        match self {
+            Subject::Host(host) => context::spec_path(host, path, item),
+            Subject::Cluster(_) => context::spec_path_of_cluster(path),
+        }
+    }
+
+    /// The address of a body of this kind on it.
+    pub fn address(&self, kind: &dyn Kind, body: &Value) -> Option<Address> {
+        let target = Target { kind: self.kind(), name: self.name().into() };
+        Some(Address { target, path: kind.address_path(body)?.into(), attribute: None })
+    }
+}
+
+/// What sort of target a resource kind is of; a kind that nobody knows is told elsewhere.
+pub fn target_of(kind: &str) -> TargetKind {
+    kind_named(kind).map_or(TargetKind::Host, Kind::target_kind)
+}

@@ -1,0 +1,210 @@
+//! The wish for one object: as a map in the module's manifest, or as the YAML text of a template file.
+
+use super::request::ObjectName;
+use crate::resource::BodyError;
+use crate::resource::fields::Fields;
+use serde_json::{Map, Value};
+
+/// Fields that only the server writes, as JSON pointers.
+const OF_THE_SERVER: [&str; 8] = [
+    "/status",
+    "/metadata/creationTimestamp",
+    "/metadata/deletionTimestamp",
+    "/metadata/generation",
+    "/metadata/managedFields",
+    "/metadata/resourceVersion",
+    "/metadata/selfLink",
+    "/metadata/uid",
+];
+/// A name is a DNS label or several of them with dots between, of at most so many characters (RFC 1123, as the API server holds it).
+const NAME_LIMIT: usize = 253;
+const LABEL_LIMIT: usize = 63;
+
+/// The object that a body wishes for.
+pub fn manifest(body: &Value) -> Result<Value, String> {
+    match (body.get("manifest"), body.get("content")) {
+        (Some(manifest @ Value::Object(_)), None) => Ok(manifest.clone()),
+        (Some(_), None) => Err("`manifest` must be a map".to_owned()),
+        (None, Some(Value::String(text))) => of_text(text),
+        (None, None) => Err("`manifest` or `template` is missing".to_owned()),
+        _ => Err("an object is wished for by `manifest` or by `template`, not by both".to_owned()),
+    }
+}
+
+fn of_text(text: &str) -> Result<Value, String> {
+    match serde_yaml::from_str::<Value>(text) {
+        Ok(manifest @ Value::Object(_)) => Ok(manifest),
+        Ok(_) => Err("the template makes no map".to_owned()),
+        Err(error) => Err(format!("the template makes no YAML: {}", first_line(&error.to_string()))),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Which object a manifest is about.
+pub fn object(manifest: &Value) -> Option<ObjectName> {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Some(ObjectName {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name")?,
+    })
+}
+
+/// All that is wrong with a body.
+pub fn check(body: &Value) -> Vec<BodyError> {
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "known_after"]);
+    fields.flag("adopt");
+    fields.resource("known_after");
+    let below = if body.get("content").is_some() { None } else { Some("/manifest") };
+    match manifest(body) {
+        Err(message) => fields.error("", message, None),
+        Ok(manifest) => {
+            let at = |pointer: &str| below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"));
+            for (pointer, message, help) in problems(&manifest) {
+                let known = if manifest.pointer(pointer).is_some() { pointer } else { "" };
+                fields.error(&at(known), message, help);
+            }
+        }
+    }
+    fields.finish()
+}
+
+type Problem = (&'static str, String, Option<String>);
+
+fn problems(manifest: &Value) -> Vec<Problem> {
+    let mut out: Vec<Problem> = Vec::new();
+    for (pointer, name) in [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")] {
+        if manifest.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
+            out.push((pointer, format!("`{name}` must be a text that is not empty"), None));
+        }
+    }
+    for pointer in OF_THE_SERVER.into_iter().filter(|pointer| manifest.pointer(pointer).is_some()) {
+        let name = pointer[1..].replace('/', ".");
+        out.push((pointer, format!("`{name}` is written by the server alone"), Some("leave it out".to_owned())));
+    }
+    if let Some(name) =
+        manifest.pointer("/metadata/name").and_then(Value::as_str).filter(|name| !name.is_empty() && !is_name(manifest, name))
+    {
+        out.push(("/metadata/name", format!("the API server takes no object named `{name}`"), Some(NAME_HELP.to_owned())));
+    }
+    if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
+        out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
+    }
+    if manifest.get("kind").and_then(Value::as_str) == Some("Secret") {
+        let help = "make it by other means, and name it in the object that uses it";
+        out.push(("/kind", "a Secret would stand in plans and recordings for all to read".to_owned(), Some(help.to_owned())));
+    }
+    if manifest.get("kind").and_then(Value::as_str) == Some("ConfigMap") {
+        let texts = manifest.get("data").and_then(Value::as_object).into_iter().flatten();
+        for (key, _) in texts.filter(|(_, value)| !value.is_string()) {
+            out.push(("/data", format!("`data.{key}` must be a text: the values of a ConfigMap are"), Some("quote it".to_owned())));
+        }
+    }
+    out
+}
+
+const NAME_HELP: &str = "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
+const LABEL_HELP: &str = "small letters, digits and `-`, a letter or digit at both ends, at most 63";
+
+/// Roles and bindings take any name that is a path segment; services take a label that begins with a letter.
+fn is_name(manifest: &Value, name: &str) -> bool {
+    let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("apiVersion").starts_with("rbac.authorization.k8s.io/") {
+        return name != "." && name != ".." && !name.contains(['/', '%']);
+    }
+    match text("kind") {
+        "Namespace" => is_label(name),
+        "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
+        _ => name.len() <= NAME_LIMIT && name.split('.').all(is_part),
+    }
+}
+
+fn is_label(name: &str) -> bool {
+    name.len() <= LABEL_LIMIT && is_part(name)
+}
+
+fn is_part(part: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+/// The object without what only the server writes, and without what kubectl and the controllers note for themselves.
+pub fn without_servers_part(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for pointer in OF_THE_SERVER.iter().filter_map(|pointer| pointer.strip_prefix("/metadata/")) {
+            metadata.remove(pointer);
+        }
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        if annotations.is_some_and(is_empty_without_notes) {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
+/// What kubectl and the controllers note for themselves (kubernetes.io/docs/reference/labels-annotations-taints).
+const NOTES: [&str; 3] =
+    ["deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation", "kubectl.kubernetes.io/last-applied-configuration"];
+
+fn is_empty_without_notes(annotations: &mut Map<String, Value>) -> bool {
+    annotations.retain(|name, _| !NOTES.contains(&name.as_str()));
+    annotations.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn named(api_version: &str, kind: &str, name: &str) -> Vec<BodyError> {
+        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name } } }))
+    }
+
+    #[test]
+    fn names_that_the_server_would_refuse_are_refused_here() {
+        for (kind, name) in [("ConfigMap", "rdma-devices"), ("DaemonSet", "a.b-c.9"), ("Service", "web"), ("Namespace", "9lives")] {
+            assert_eq!(named("v1", kind, name), [], "{kind} {name}");
+        }
+        assert_eq!(named("rbac.authorization.k8s.io/v1", "ClusterRole", "system:Observe"), []);
+        for (kind, name) in
+            [("ConfigMap", "RDMA"), ("DaemonSet", "-a"), ("DaemonSet", "a..b"), ("Service", "9web"), ("Namespace", "a.b"), ("Pod", "a_b")]
+        {
+            let errors = named("v1", kind, name);
+            assert_eq!(errors.iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest/metadata/name"], "{kind} {name}");
+        }
+        assert_eq!(named("v1", "ConfigMap", &"a".repeat(254)).len(), 1);
+    }
+
+    #[test]
+    fn what_only_the_server_writes_is_refused() {
+        let body = json!({ "manifest": {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "B", "uid": "x" }, "data": { "n": 5 }, "status": {} } });
+        let mut pointers: Vec<String> = check(&body).into_iter().map(|error| error.pointer).collect();
+        pointers.sort();
+        assert_eq!(pointers, ["/manifest/data", "/manifest/metadata/namespace", "/manifest/metadata/uid", "/manifest/status"]);
+    }
+
+    #[test]
+    fn a_secret_is_not_taken() {
+        assert_eq!(named("v1", "Secret", "a")[0].pointer, "/manifest/kind");
+    }
+
+    #[test]
+    fn a_template_is_yaml_of_one_object() {
+        let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: a, namespace: b }\n" });
+        let name = object(&manifest(&text).unwrap()).unwrap();
+        assert_eq!((name.to_string().as_str(), name.group(), name.version()), ("DaemonSet.apps b/a", "apps", "v1"));
+        for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
+            assert_eq!(check(&json!({ "content": text })).len(), 1, "{text}");
+        }
+        assert_eq!(check(&json!({})).len(), 1);
+    }
+}

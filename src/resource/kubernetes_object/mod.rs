@@ -1,0 +1,281 @@
+//! `kubernetes_object`: any object of a Kubernetes cluster, applied as one whole wish by server-side apply.
+//!
+//! What a change would come to is told by the server itself, which answers an apply with force as a dry run; a plan
+//! compares that answer with the object as it is. Where the server does not let us preview, the fields of the wish are
+//! compared with the object, and the difference says so.
+//!
+//! A field that somebody else set on an object of ours is drift, and set back. On an object that was never ours it is
+//! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
+
+pub mod manifest;
+mod ownership;
+mod paths;
+pub mod request;
+
+use self::ownership::{Holder, MANAGER, holders, is_mark, is_ours, marked};
+use self::paths::Field;
+use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use crate::base::TargetKind;
+use crate::base::text::one_line;
+use serde_json::{Value, json};
+
+/// What a host would answer to a question for an API server, or do of an action for one: nothing reaches it.
+pub const NO_HOST: &str = "echo 'this is for an API server' >&2; exit 70\n";
+
+/// The kind.
+pub struct KubernetesObject;
+
+/// The attribute that says whether the object is there at all.
+const OBJECT: &str = "object";
+/// Removing one of these takes everything below it along, ours or not: `kubectl apply --prune` leaves them as well.
+const NEVER_REMOVED: [&str; 2] = ["Namespace.core", "CustomResourceDefinition.apiextensions.k8s.io"];
+/// Kinds whose pods start anew when the template changes.
+const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps"];
+
+impl Kind for KubernetesObject {
+    fn name(&self) -> &'static str {
+        "kubernetes_object"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        Some(manifest::object(&manifest::manifest(body).ok()?)?.name)
+    }
+
+    fn address_path(&self, body: &Value) -> Option<Vec<String>> {
+        let object = manifest::object(&manifest::manifest(body).ok()?)?;
+        Some(vec![object.kind_and_group(), object.namespace.unwrap_or_else(|| "-".to_owned()), object.name])
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        manifest::check(body)
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        asked(wish).map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let Some(asked) = asked(wish) else { return assessment };
+        match live(&asked, answers) {
+            Live::Is(object) => compare(wish, &asked, &object, answers, &mut assessment),
+            Live::Absent => create(&asked, answers, &mut assessment),
+            Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo(last_applied, before, answers)
+    }
+}
+
+/// What an object that is made anew will say, but for what its address says: the smallest fields of its wish, by their paths.
+pub fn fields(wish: &Wish) -> Vec<(String, Value)> {
+    let said = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
+    let all = manifest::manifest(&wish.body).map(|manifest| paths::leaves(&manifest)).unwrap_or_default();
+    all.into_iter().filter(|(path, _)| !said.contains(&path.as_str())).collect()
+}
+
+/// A wish as questions.
+struct Asked {
+    object: ObjectName,
+    manifest: Value,
+}
+
+fn asked(wish: &Wish) -> Option<Asked> {
+    let manifest = marked(manifest::manifest(&wish.body).ok()?);
+    Some(Asked { object: manifest::object(&manifest)?, manifest })
+}
+
+impl Asked {
+    fn live(&self) -> Read {
+        Read::Kubernetes(KubernetesRead::Object(self.object.clone()))
+    }
+
+    fn preview(&self) -> Read {
+        Read::Kubernetes(KubernetesRead::Preview { object: self.object.clone(), manifest: self.manifest.to_string() })
+    }
+
+    fn apply(&self) -> Action {
+        Action::ApplyObject { object: self.object.clone(), manifest: self.manifest.clone() }
+    }
+}
+
+enum Live {
+    Is(Value),
+    Absent,
+    Unknown(String),
+}
+
+fn live(asked: &Asked, answers: &Answers) -> Live {
+    if let Some(Answer { status: AnswerStatus::Denied, out }) = answers.get(&asked.live()) {
+        return Live::Unknown(format!("no role of ours allows it: {}", one_line(out, 200)));
+    }
+    match answers.output(&asked.live()) {
+        Ok((0, out)) => match serde_json::from_str::<Value>(out) {
+            Ok(object) if object.is_object() => Live::Is(object),
+            _ => Live::Unknown("the server's answer is no object".to_owned()),
+        },
+        Ok((ABSENT | NO_KIND, _)) => Live::Absent,
+        Ok((_, out)) => Live::Unknown(one_line(out, 200)),
+        Err(reason) => Live::Unknown(reason),
+    }
+}
+
+/// What the server made of the dry run.
+enum Preview {
+    Is(Value),
+    Refused(String),
+    /// It may not be asked for; the fields of the wish are compared instead.
+    NotAllowed,
+    /// Nothing can be said before another step: the kind or the namespace is not there yet.
+    NotYet,
+    Unknown(String),
+}
+
+fn preview(asked: &Asked, answers: &Answers) -> Preview {
+    if let Some(Answer { status: AnswerStatus::Denied, .. }) = answers.get(&asked.preview()) {
+        return Preview::NotAllowed;
+    }
+    match answers.output(&asked.preview()) {
+        Ok((0, out)) => {
+            serde_json::from_str(out).map_or_else(|_| Preview::Unknown("the server's answer is no object".to_owned()), Preview::Is)
+        }
+        Ok((REFUSED, out)) => Preview::Refused(one_line(out, 400)),
+        Ok((NO_KIND, _)) => Preview::NotYet,
+        Ok((NOT_SAID, out)) => Preview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
+        Ok((_, out)) => Preview::Unknown(one_line(out, 200)),
+        Err(reason) => Preview::Unknown(reason),
+    }
+}
+
+fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
+    assessment.attributes.insert(OBJECT.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+}
+
+fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
+    presence(assessment, Reading::is("present"), Reading::Absent);
+    assessment.before = json!({ "existed": false });
+    assessment.actions = vec![asked.apply()];
+    if let Preview::Refused(message) = preview(asked, answers) {
+        assessment.refusal = Some(refused(&asked.object, &message));
+        assessment.actions.clear();
+    }
+}
+
+fn refused(object: &ObjectName, message: &str) -> String {
+    format!("the API server does not take {object}: {message}")
+}
+
+fn compare(wish: &Wish, asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
+    presence(assessment, Reading::is("present"), Reading::is("present"));
+    assessment.before = json!({ "existed": !is_ours(object) });
+    if object.pointer("/metadata/deletionTimestamp").is_some() {
+        assessment.refusal = Some(format!("{} is being deleted; it is made anew once it is gone{}", asked.object, finalizers(object)));
+        presence(assessment, Reading::is("present"), Reading::is("being deleted"));
+        return;
+    }
+    let found = manifest::without_servers_part(object);
+    let (fields, note) = match preview(asked, answers) {
+        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
+        Preview::NotAllowed | Preview::NotYet => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
+        Preview::Refused(message) => {
+            assessment.refusal = Some(refused(&asked.object, &message));
+            (paths::differences(&asked.manifest, &found, true), Some("not previewed"))
+        }
+        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason)),
+    };
+    let (ours, adopts) = (is_ours(object), wish.body.get("adopt").and_then(Value::as_bool) == Some(true));
+    // What is as wished needs nobody's leave, and no mark of ours.
+    let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(&field.path)).collect();
+    if fields.is_empty() && assessment.refusal.is_none() {
+        return;
+    }
+    let mut theirs: Vec<String> = Vec::new();
+    for field in &fields {
+        let others: Vec<Holder> = holders(object, &field.path).into_iter().filter(|holder| holder.manager != MANAGER).collect();
+        theirs.extend(others.first().map(|holder| format!("{} ({})", field.shown, holder.manager)));
+        assessment.attributes.insert(field.shown.clone(), attribute(field, others.first(), note));
+    }
+    if !ours && !adopts && assessment.refusal.is_none() {
+        let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
+        assessment.refusal = Some(format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"));
+    }
+    disturb(asked, &fields, assessment);
+    assessment.actions = vec![asked.apply()];
+}
+
+fn finalizers(object: &Value) -> String {
+    let names: Vec<&str> =
+        object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    if names.is_empty() { String::new() } else { format!(" (it waits for {})", names.join(", ")) }
+}
+
+fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attribute {
+    let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
+    let by = holder.map(|holder| format!("set by {} at {}", holder.manager, holder.time));
+    let by = match (by, note) {
+        (Some(by), Some(note)) => Some(format!("{by}, {note}")),
+        (by, note) => by.or_else(|| note.map(str::to_owned)),
+    };
+    Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&field.wanted), reading(&field.found)) }
+}
+
+/// What a change of these fields does to pods that run.
+fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
+    let kind = asked.object.kind_and_group();
+    if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
+        assessment.disruption = Disruption::Restart;
+        let on_delete = asked.manifest.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
+        assessment.interrupts = vec![match on_delete {
+            true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
+            false => format!("pods of {} start anew", asked.object),
+        }];
+    }
+}
+
+fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let Some(asked) = asked(last_applied) else { return assessment };
+    let object = match live(&asked, answers) {
+        Live::Absent => {
+            presence(&mut assessment, Reading::Absent, Reading::Absent);
+            return assessment;
+        }
+        Live::Unknown(reason) => {
+            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            return assessment;
+        }
+        Live::Is(object) => object,
+    };
+    let stays = if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
+        Some("what lies below it would go along")
+    } else if before.get("existed").and_then(Value::as_bool) != Some(false) {
+        Some("it was there before us")
+    } else if !is_ours(&object) {
+        Some("somebody made it anew since")
+    } else {
+        None
+    };
+    if let Some(why) = stays {
+        assessment.residue.push(format!("{} stays: {why}", asked.object));
+        return assessment;
+    }
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    presence(&mut assessment, Reading::Absent, Reading::is("present"));
+    if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
+        assessment.disruption = Disruption::Restart;
+        assessment.interrupts = vec![format!("pods of {} end", asked.object)];
+    }
+    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid }];
+    assessment
+}
+
+#[cfg(test)]
+mod tests;

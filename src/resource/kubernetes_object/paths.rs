@@ -1,0 +1,270 @@
+//! Where two versions of an object differ: the smallest fields, by their paths.
+
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// One step of a path into an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A field of a map.
+    Field(String),
+    /// An item of a list.
+    Item {
+        /// Its place.
+        index: usize,
+        /// The item, by whose own fields it is known.
+        item: Value,
+    },
+}
+
+/// One field that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Where in the object. Where the text of a field is JSON itself, the path ends at that field.
+    pub path: Vec<Step>,
+    /// The path for people, on into a text that is JSON: `data.config.json: configList[rdma_a].rdmaHcaMax`.
+    pub shown: String,
+    /// What is wanted; nothing where the field is to go.
+    pub wanted: Option<Value>,
+    /// What is there; nothing where it is absent.
+    pub found: Option<Value>,
+}
+
+/// Fields by which the items of a list are known, the first that all have and no two share.
+const KEYS: [&str; 7] = ["name", "resourceName", "key", "type", "mountPath", "containerPort", "ip"];
+
+/// Every smallest field in which `found` is not `wanted`. `partly`: what `wanted` does not name is left alone.
+pub fn differences(wanted: &Value, found: &Value, partly: bool) -> Vec<Field> {
+    let mut walk = Walk { partly, path: Vec::new(), inner: None, out: Vec::new() };
+    walk.values(Some(wanted), Some(found));
+    walk.out
+}
+
+/// Every smallest field of a value, by its path for people; texts that are JSON are read.
+pub fn leaves(value: &Value) -> Vec<(String, Value)> {
+    let mut out = Vec::new();
+    leaves_below(value, &mut Vec::new(), "", &mut out);
+    out
+}
+
+fn leaves_below(value: &Value, path: &mut Vec<Step>, before: &str, out: &mut Vec<(String, Value)>) {
+    let inner = value.as_str().filter(|_| before.is_empty()).and_then(json);
+    let items: Vec<(Step, &Value)> = match (value, &inner) {
+        (_, Some(inner)) => return leaves_below(inner, &mut Vec::new(), &format!("{}: ", shown(path)), out),
+        (Value::Object(map), _) if !map.is_empty() => map.iter().map(|(name, value)| (Step::Field(name.clone()), value)).collect(),
+        (Value::Array(list), _) if list.iter().any(Value::is_object) => {
+            list.iter().enumerate().map(|(index, item)| (Step::Item { index, item: item.clone() }, item)).collect()
+        }
+        _ => return out.push((format!("{before}{}", shown(path)), value.clone())),
+    };
+    for (step, value) in items {
+        path.push(step);
+        leaves_below(value, path, before, out);
+        path.pop();
+    }
+}
+
+struct Walk {
+    partly: bool,
+    path: Vec<Step>,
+    /// The path within a text that is JSON.
+    inner: Option<Vec<Step>>,
+    out: Vec<Field>,
+}
+
+impl Walk {
+    fn values(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
+        match (wanted, found) {
+            (Some(wanted), Some(found)) if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
+            (None, Some(_)) if self.partly => {}
+            (Some(Value::Object(wanted)), Some(Value::Object(found))) => self.maps(wanted, found),
+            (Some(Value::Array(wanted)), Some(Value::Array(found))) => self.lists(wanted, found),
+            (Some(Value::String(wanted_text)), Some(Value::String(found_text))) => match (json(wanted_text), json(found_text)) {
+                (Some(inner_wanted), Some(inner_found)) if self.inner.is_none() => self.texts(&inner_wanted, &inner_found, (wanted, found)),
+                _ => self.note(wanted, found),
+            },
+            _ => self.note(wanted, found),
+        }
+    }
+
+    fn maps(&mut self, wanted: &Map<String, Value>, found: &Map<String, Value>) {
+        let mut names: Vec<&String> = wanted.keys().chain(found.keys()).collect();
+        names.sort();
+        names.dedup();
+        for name in names {
+            self.step(Step::Field(name.clone()), wanted.get(name), found.get(name));
+        }
+    }
+
+    /// Items are paired by a field that names them; lists without one are compared as a whole.
+    fn lists(&mut self, wanted: &[Value], found: &[Value]) {
+        let Some(key) = KEYS.into_iter().find(|key| is_key(key, wanted) && is_key(key, found)) else {
+            return if wanted.len() == found.len() && wanted.iter().chain(found).all(Value::is_object) {
+                for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+                    self.step(Step::Item { index, item: found.clone() }, Some(wanted), Some(found));
+                }
+            } else {
+                self.note(Some(&Value::Array(wanted.to_vec())), Some(&Value::Array(found.to_vec())));
+            };
+        };
+        for (index, item) in wanted.iter().enumerate() {
+            let other = found.iter().find(|other| other.get(key) == item.get(key));
+            self.step(Step::Item { index, item: item.clone() }, Some(item), other);
+        }
+        for (index, item) in found.iter().enumerate().filter(|(_, item)| !wanted.iter().any(|other| other.get(key) == item.get(key))) {
+            self.step(Step::Item { index, item: item.clone() }, None, Some(item));
+        }
+    }
+
+    /// Two texts that are JSON: only what they say counts. Texts that say the same in other words still differ for the server.
+    fn texts(&mut self, wanted: &Value, found: &Value, texts: (Option<&Value>, Option<&Value>)) {
+        let before = self.out.len();
+        self.inner = Some(Vec::new());
+        self.values(Some(wanted), Some(found));
+        self.inner = None;
+        if self.out.len() == before && !self.partly {
+            self.note(texts.0, texts.1);
+        }
+    }
+
+    fn step(&mut self, step: Step, wanted: Option<&Value>, found: Option<&Value>) {
+        self.inner.as_mut().unwrap_or(&mut self.path).push(step);
+        self.values(wanted, found);
+        self.inner.as_mut().unwrap_or(&mut self.path).pop();
+    }
+
+    fn note(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
+        let inner = self.inner.as_ref().map(|inner| format!(": {}", shown(inner))).unwrap_or_default();
+        let shown = format!("{}{inner}", shown(&self.path));
+        self.out.push(Field { path: self.path.clone(), shown, wanted: wanted.cloned(), found: found.cloned() });
+    }
+}
+
+/// A text that is a map or a list in JSON.
+fn json(text: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array())
+}
+
+/// Every item is a map that has it, and no two have the same.
+fn is_key(key: &str, items: &[Value]) -> bool {
+    let values: Option<Vec<&Value>> = items.iter().map(|item| item.get(key)).collect();
+    values.is_some_and(|values| values.iter().enumerate().all(|(at, value)| !values[..at].contains(value)))
+}
+
+/// A path for people: `spec.containers[rdma].image`.
+fn shown(path: &[Step]) -> String {
+    let mut out = String::new();
+    for step in path {
+        let done = match step {
+            Step::Field(name) if out.is_empty() => write!(out, "{name}"),
+            Step::Field(name) => write!(out, ".{name}"),
+            Step::Item { index, item } => match KEYS.iter().find_map(|key| item.get(key)) {
+                Some(Value::String(name)) => write!(out, "[{name}]"),
+                Some(value) => write!(out, "[{value}]"),
+                None => write!(out, "[{index}]"),
+            },
+        };
+        // A text takes all that is written to it.
+        done.unwrap_or_default();
+    }
+    out
+}
+
+/// `1000m` and `1`, `1Ki` and `1024`: the server writes a quantity in its own way
+/// (kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity).
+fn is_same_quantity(one: &Value, other: &Value) -> bool {
+    let number = |value: &Value| match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => quantity(text),
+        _ => None,
+    };
+    matches!((number(one), number(other)), (Some(one), Some(other)) if one == other)
+}
+
+fn quantity(text: &str) -> Option<f64> {
+    const SUFFIXES: [(&str, f64); 16] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("Pi", 1_125_899_906_842_624.0),
+        ("Ei", 1_152_921_504_606_846_976.0),
+        ("n", 1e-9),
+        ("u", 1e-6),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+        ("E", 1e18),
+        ("", 1.0),
+    ];
+    SUFFIXES.iter().find_map(|(suffix, factor)| Some(text.strip_suffix(suffix)?.parse::<f64>().ok()? * factor)).filter(|n| n.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown_of(wanted: Value, found: Value, partly: bool) -> Vec<(String, Option<Value>, Option<Value>)> {
+        differences(&wanted, &found, partly).into_iter().map(|field| (field.shown, field.wanted, field.found)).collect()
+    }
+
+    #[test]
+    fn the_smallest_fields_are_named() {
+        let container = |name: &str, image: &str| json!({ "name": name, "image": image, "args": ["-v", "2"] });
+        let wanted = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:1")] } });
+        let found = json!({ "spec": { "replicas": 2, "containers": [container("b", "y:2"), container("a", "x:1")], "paused": true } });
+        assert_eq!(
+            shown_of(wanted.clone(), found.clone(), false),
+            [
+                ("spec.containers[b].image".to_owned(), Some(json!("y:1")), Some(json!("y:2"))),
+                ("spec.paused".to_owned(), None, Some(json!(true)))
+            ]
+        );
+        assert_eq!(shown_of(wanted, found, true).len(), 1, "what is not wished for is left alone");
+    }
+
+    #[test]
+    fn json_in_a_text_is_compared_by_what_it_says() {
+        let config =
+            |max: u32| json!({ "data": { "config.json": format!(r#"{{"configList": [{{"resourceName": "a", "rdmaHcaMax": {max}}}]}}"#) } });
+        assert_eq!(
+            shown_of(config(63), config(1000), false),
+            [("data.config.json: configList[a].rdmaHcaMax".to_owned(), Some(json!(63)), Some(json!(1000)))]
+        );
+        let spaced = json!({ "data": { "config.json": r#"{"configList":[{"resourceName":"a","rdmaHcaMax":63}]}"# } });
+        assert_eq!(shown_of(config(63), spaced.clone(), false).len(), 1, "the server would store another text");
+        assert_eq!(shown_of(config(63), spaced, true), []);
+    }
+
+    #[test]
+    fn every_leaf_is_named_once() {
+        let object = json!({ "data": { "c.json": r#"{"list":[{"name":"a","max":1}]}"#, "t": "x" }, "args": ["-v"], "none": {} });
+        let texts: Vec<String> = leaves(&object).into_iter().map(|(path, value)| format!("{path} {value}")).collect();
+        assert_eq!(texts, ["args [\"-v\"]", "data.c.json: list[a].max 1", "data.c.json: list[a].name \"a\"", "data.t \"x\"", "none {}"]);
+    }
+
+    #[test]
+    fn quantities_are_numbers_where_nobody_previewed() {
+        for (one, other) in
+            [(json!("1000m"), json!("1")), (json!(1), json!("1")), (json!("1Gi"), json!("1024Mi")), (json!("2k"), json!(2000))]
+        {
+            assert_eq!(shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true), []);
+        }
+        for (one, other) in [(json!("1"), json!("2")), (json!("x"), json!("y")), (json!("1Gi"), json!("1G"))] {
+            assert_eq!(shown_of(json!({ "cpu": one }), json!({ "cpu": other }), true).len(), 1);
+        }
+    }
+
+    #[test]
+    fn lists_without_names_are_compared_as_one_or_item_by_item() {
+        assert_eq!(shown_of(json!({ "args": ["a"] }), json!({ "args": ["b"] }), false)[0].0, "args");
+        assert_eq!(
+            shown_of(json!({ "rules": [{ "verbs": ["get"] }] }), json!({ "rules": [{ "verbs": ["list"] }] }), false)[0].0,
+            "rules[0].verbs"
+        );
+    }
+}

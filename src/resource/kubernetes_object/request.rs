@@ -1,0 +1,93 @@
+//! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One object of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectName {
+    /// Group and version as a manifest has them: `apps/v1`, `v1`.
+    pub api_version: String,
+    /// `DaemonSet`.
+    pub kind: String,
+    /// Not there for objects of the whole cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The object's own name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The group; empty for the core one.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version within the group.
+    pub fn version(&self) -> &str {
+        self.api_version.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Kind and group as an address has them: `DaemonSet.apps`, `ConfigMap.core`.
+    pub fn kind_and_group(&self) -> String {
+        format!("{}.{}", self.kind, if self.group().is_empty() { "core" } else { self.group() })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}",
+            self.kind_and_group(),
+            self.namespace.as_ref().map_or(self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
+        )
+    }
+}
+
+/// One question to an API server. None of them changes anything there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KubernetesRead {
+    /// The object as it is, with `metadata.managedFields`, as JSON. Exit 0; `ABSENT`, `NO_KIND`, `NOT_SAID`.
+    Object(ObjectName),
+    /// What the object would be after it was applied with force: a server-side apply as a dry run. Exit 0 and the object;
+    /// `REFUSED`, `NO_KIND`, `NOT_SAID`.
+    Preview {
+        /// The object.
+        object: ObjectName,
+        /// The whole wish, as JSON.
+        manifest: String,
+    },
+}
+
+/// The object is not there.
+pub const ABSENT: i32 = 1;
+/// The server does not know the kind, or the namespace is not there.
+pub const NO_KIND: i32 = 2;
+/// The server does not take the object; the answer is what it says.
+pub const REFUSED: i32 = 3;
+/// The server did not say; the answer is why (a webhook that refuses dry runs, an error of its own).
+pub const NOT_SAID: i32 = 4;
+
+impl KubernetesRead {
+    /// The object that it is about.
+    pub fn object(&self) -> &ObjectName {
+        match self {
+            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => object,
+        }
+    }
+
+    /// The key under which the answer is kept.
+    pub fn key(&self) -> String {
+        let object = self.object();
+        let path = format!("{}/{}/{}/{}", object.api_version, object.kind, object.namespace.as_deref().unwrap_or("-"), object.name);
+        match self {
+            KubernetesRead::Object(_) => format!("kubernetes_object:{path}"),
+            KubernetesRead::Preview { manifest, .. } => {
+                format!("kubernetes_preview:{path}:{}", crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+            }
+        }
+    }
+}

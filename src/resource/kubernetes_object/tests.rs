@@ -1,0 +1,186 @@
+//! What the kind makes of an API server's answers.
+
+use super::*;
+use crate::base::{Address, Target};
+use proptest::prelude::*;
+
+fn body(data: &Value, adopt: bool) -> Value {
+    let mut body = json!({ "manifest": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "devices", "namespace": "kube-system" }, "data": data } });
+    if adopt {
+        body["adopt"] = json!(true);
+    }
+    body
+}
+
+fn wish(body: Value) -> Wish {
+    let path = KubernetesObject.address_path(&body).unwrap();
+    let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
+    Wish::of(address, "kubernetes_object", body)
+}
+
+/// The object as a server tells it, its data set by this manager.
+fn object(data: &Value, manager: &str) -> Value {
+    let fields: serde_json::Map<String, Value> = data.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+    let operation = if manager == MANAGER { "Apply" } else { "Update" };
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {
+        "name": "devices", "namespace": "kube-system", "uid": "u1", "resourceVersion": "7",
+        "managedFields": [{ "manager": manager, "operation": operation, "time": "2026-01-02T03:04:05Z", "fieldsV1": { "f:data": fields } }] } });
+    if manager == MANAGER { marked(object) } else { object }
+}
+
+/// The answers to the two questions of a wish: exit status and text.
+fn answers(wish: &Wish, live: (i32, &Value), preview: (i32, &Value)) -> Answers {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut answers = Answers::default();
+    for (read, (code, value)) in KubernetesObject.reads(wish).into_iter().zip([live, preview]) {
+        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: text(value) });
+    }
+    answers
+}
+
+fn assess(wish: &Wish, live: (i32, &Value), preview: (i32, &Value)) -> Assessment {
+    KubernetesObject.assess(wish, &answers(wish, live, preview))
+}
+
+#[test]
+fn the_address_has_kind_group_namespace_and_name() {
+    assert_eq!(wish(body(&json!({}), false)).address.to_string(), "kube/prod/ConfigMap.core/kube-system/devices");
+    let whole = json!({ "manifest": { "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "a" } } });
+    assert_eq!(wish(whole).address.to_string(), "kube/prod/DaemonSet.apps/-/a");
+}
+
+#[test]
+fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
+    let wish = wish(body(&json!({ "a": "1" }), false));
+    let made = object(&json!({ "a": "1" }), MANAGER);
+    let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
+    assert!(new.is_absent() && !new.is_met() && new.actions.len() == 1 && new.refusal.is_none());
+    assert_eq!(new.before, json!({ "existed": false }));
+    let before_its_kind = assess(&wish, (NO_KIND, &json!("")), (NO_KIND, &json!("no such kind")));
+    assert_eq!(before_its_kind.actions.len(), 1);
+    let refused = assess(&wish, (ABSENT, &json!("")), (REFUSED, &json!("data: Too long")));
+    assert!(refused.actions.is_empty() && refused.refusal.unwrap().contains("Too long"));
+    let blind = assess(&wish, (NOT_SAID, &json!("etcd is away")), (NOT_SAID, &json!("etcd is away")));
+    assert!(blind.has_unknown() && blind.actions.is_empty());
+}
+
+#[test]
+fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
+    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
+    let wish = wish(body(&wanted, false));
+    let met = assess(&wish, (0, &object(&wanted, MANAGER)), (0, &object(&wanted, MANAGER)));
+    assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
+
+    let mut drifted = object(&wanted, MANAGER);
+    drifted["data"] = other.clone();
+    let edited = object(&other, "kubectl-edit")["metadata"]["managedFields"][0].clone();
+    let mine = drifted["metadata"]["managedFields"].as_array_mut().unwrap();
+    mine[0]["fieldsV1"] = json!({ "f:data": { "f:b": {} } });
+    mine.push(edited);
+    let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
+    let field = &drift.attributes["data.a"];
+    assert_eq!(field.by.as_deref(), Some("set by kubectl-edit at 2026-01-02T03:04:05Z"));
+    assert_eq!((drift.actions.len(), &drift.refusal), (1, &None));
+
+    let theirs = (0, &object(&other, "kubectl-edit"));
+    let conflict = assess(&wish, theirs, (0, &object(&wanted, MANAGER)));
+    assert!(conflict.refusal.as_ref().unwrap().contains("data.a (kubectl-edit)"), "{conflict:?}");
+    let adopting = self::wish(body(&wanted, true));
+    assert_eq!(assess(&adopting, theirs, (0, &object(&wanted, MANAGER))).refusal, None);
+    let same = assess(&wish, (0, &object(&wanted, "kubectl-edit")), (0, &object(&wanted, MANAGER)));
+    assert!(same.is_met(), "what is as wished needs nobody's leave");
+}
+
+#[test]
+fn no_preview_is_never_no_drift() {
+    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "1", "b": "2" }));
+    let wish = wish(body(&wanted, false));
+    let unknown = assess(&wish, (0, &object(&wanted, MANAGER)), (NOT_SAID, &json!("the webhook does not support dry run")));
+    assert!(unknown.has_unknown() && !unknown.is_met() && unknown.actions.is_empty());
+    let mut answers = answers(&wish, (0, &object(&other, MANAGER)), (0, &json!({})));
+    let denied = Answer { status: AnswerStatus::Denied, out: "may not patch".to_owned() };
+    answers.insert(KubernetesObject.reads(&wish)[1].key(), denied);
+    assert!(KubernetesObject.assess(&wish, &answers).is_met(), "the fields of the wish are compared");
+    let changed = self::wish(body(&json!({ "a": "3" }), false));
+    let mut answers = self::answers(&changed, (0, &object(&other, MANAGER)), (0, &json!({})));
+    answers.insert(KubernetesObject.reads(&changed)[1].key(), Answer { status: AnswerStatus::Denied, out: String::new() });
+    let seen = KubernetesObject.assess(&changed, &answers);
+    assert!(seen.attributes["data.a"].by.as_ref().unwrap().ends_with("not previewed"), "{seen:?}");
+}
+
+#[test]
+fn only_what_we_made_is_removed() {
+    let wish = wish(body(&json!({ "a": "1" }), false));
+    let undo = |before: Value, live: (i32, &Value)| KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))));
+    let ours = object(&json!({ "a": "1" }), MANAGER);
+    let removed = undo(json!({ "existed": false }), (0, &ours));
+    assert!(matches!(&removed.actions[..], [Action::DeleteObject { uid, .. }] if uid == "u1"), "{removed:?}");
+    assert!(undo(json!({ "existed": true }), (0, &ours)).actions.is_empty());
+    assert!(undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us"));
+    let again = object(&json!({ "a": "1" }), "kubectl-create");
+    assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("made it anew"));
+    assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
+    let space = self::wish(json!({ "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }));
+    let kept = KubernetesObject.undo(&space, &json!({ "existed": false }), &answers(&space, (0, &ours), (ABSENT, &json!(""))));
+    assert!(kept.actions.is_empty() && kept.residue[0].contains("would go along"), "{kept:?}");
+}
+
+#[test]
+fn an_object_on_its_way_out_is_waited_for() {
+    let wish = wish(body(&json!({ "a": "1" }), false));
+    let mut going = object(&json!({ "a": "1" }), MANAGER);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+    going["metadata"]["finalizers"] = json!(["example.org/never"]);
+    let held = assess(&wish, (0, &going), (0, &going));
+    assert!(!held.is_met() && held.actions.is_empty() && held.refusal.unwrap().contains("example.org/never"));
+}
+
+/// Any JSON, with the names that are looked for among its keys.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[ -~]{0,12}".prop_map(Value::from),
+        Just(json!("{\"a\":[{\"name\":1},{\"name\":1}]}")),
+    ];
+    let key = prop_oneof![
+        prop::sample::select(vec![
+            "metadata",
+            "managedFields",
+            "fieldsV1",
+            "f:data",
+            "data",
+            "labels",
+            "annotations",
+            "k:{",
+            "v:1",
+            "name",
+            "finalizers"
+        ])
+        .prop_map(str::to_owned),
+        "[ -~]{0,6}",
+    ];
+    leaf.prop_recursive(5, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(key.clone(), inner, 0..5).prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into())
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_object_of_a_server_panics(live in any_json(), preview in any_json(), codes in (0i32..6, 0i32..6)) {
+        for data in [json!({ "a": "1" }), json!({})] {
+            let wish = wish(body(&data, false));
+            let found = assess(&wish, (codes.0, &live), (codes.1, &preview));
+            let again = answers(&wish, (codes.0, &live), (codes.1, &preview));
+            KubernetesObject.undo(&wish, &found.before, &again);
+        }
+        // Whatever differs is named, and what is equal is not.
+        prop_assert_eq!(paths::differences(&live, &live, false), vec![]);
+        prop_assert_eq!(paths::differences(&live, &preview, false).is_empty(), live == preview);
+    }
+}

@@ -1,0 +1,196 @@
+//! Objects of an operator's own module: planned, applied, drifted, mended, taken over and taken back on a real API server.
+
+use crate::cluster::Cluster;
+use crate::rig::ControlPlane;
+use serde_json::Value;
+
+const INV: &str = "inv";
+
+/// A ConfigMap with this text.
+fn config_map(name: &str, text: &str) -> String {
+    format!(
+        "  - id: {name}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: default }}, data: {{ text: \"{text}\" }} }}\n"
+    )
+}
+
+/// Everything in the cluster with its resource version, but for what the control plane itself writes all the time.
+fn versions(plane: &ControlPlane) -> String {
+    let kinds = "configmaps,secrets,daemonsets,deployments,namespaces,serviceaccounts,services,clusterroles,customresourcedefinitions";
+    let format = "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}";
+    plane.kubectl(&["get", kinds, "-A", "-o", format])
+}
+
+/// The same once the controllers of a young cluster have made what is theirs.
+fn settled(plane: &ControlPlane) -> String {
+    for _ in 0..60 {
+        let before = versions(plane);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        if versions(plane) == before && before.contains("ConfigMap/default/kube-root-ca.crt") {
+            return before;
+        }
+    }
+    panic!("the cluster does not come to rest");
+}
+
+fn text_of(plane: &ControlPlane, name: &str) -> String {
+    plane.kubectl(&["get", "configmap", name, "-o", "jsonpath={.data.text}"])
+}
+
+pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&config_map("made", "one"));
+    let before = settled(plane);
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("ConfigMap default/made"), "{plan}");
+    assert_eq!(versions(plane), before, "a plan changes nothing");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text_of(plane, "made"), "one");
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    let after = versions(plane);
+    cluster.told(0, &["drift", INV]);
+    assert_eq!(versions(plane), after, "nor does drift");
+
+    plane.kubectl(&["patch", "configmap", "made", "--field-manager=kubectl-edit", "-p", r#"{"data":{"text":"two"}}"#]);
+    let drift = cluster.flat(2, &["drift", INV]);
+    assert!(drift.contains("data.text") && drift.contains("kubectl-edit"), "{drift}");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("set by kubectl-edit at "), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text_of(plane, "made"), "one");
+
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("ConfigMap default/made"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let left = plane.kubectl(&["get", "configmap", "made", "--ignore-not-found", "-o", "name"]);
+    assert_eq!(left, "");
+}
+
+pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    plane.kubectl(&["create", "configmap", "theirs", "--from-literal=text=theirs"]);
+    cluster.wishes(&config_map("theirs", "ours"));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("it was never ours") && plan.contains("data.text (kubectl-create)"), "{plan}");
+    cluster.told(3, &["apply", INV, "--yes"]);
+    assert_eq!(text_of(plane, "theirs"), "theirs");
+    cluster.wishes(&config_map("theirs", "ours").replace("      manifest:", "      adopt: true\n      manifest:"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text_of(plane, "theirs"), "ours");
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("stays: it was there before us"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text_of(plane, "theirs"), "ours");
+    plane.kubectl(&["delete", "configmap", "theirs"]);
+}
+
+pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let definition = "  - id: kind
+    kubernetes_object:
+      manifest:
+        apiVersion: apiextensions.k8s.io/v1
+        kind: CustomResourceDefinition
+        metadata: { name: rails.example.org }
+        spec:
+          group: example.org
+          scope: Namespaced
+          names: { plural: rails, singular: rail, kind: Rail }
+          versions:
+            - name: v1
+              served: true
+              storage: true
+              schema: { openAPIV3Schema: { type: object, properties: { spec: { type: object, properties: { mtu: { type: integer } } } } } }
+";
+    let rail = "  - id: rail
+    after: [kind]
+    kubernetes_object:
+      manifest: { apiVersion: example.org/v1, kind: Rail, metadata: { name: a, namespace: default }, spec: { mtu: 9000 } }
+";
+    cluster.wishes(&format!("{definition}{rail}"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(plane.kubectl(&["get", "rail.example.org", "a", "-o", "jsonpath={.spec.mtu}"]), "9000");
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.wishes(&format!("{definition}{}", rail.replace("9000", "high")));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("the API server does not take Rail.example.org default/a"), "{plan}");
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("what lies below it would go along"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(plane.kubectl(&["get", "rail.example.org", "-A", "-o", "name"]), "");
+    plane.kubectl(&["delete", "crd", "rails.example.org"]);
+}
+
+/// The shipped module: its pods run on every node, and start anew with another pool.
+pub fn the_shared_device_plugin_is_rolled_out(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let hosts = "fabric: { kind: rocev2 }\nnodes: [{ name: \"gpu0[1-2]\", ssh: { address: \"127.0.0.{index}\", port: 1 }, nics: { model: ConnectX-6, rails: 2, netdev: \"ens{rail}\" } }]\n";
+    let config = |pools: &str| {
+        let text = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
+        let access = text.lines().find(|line| line.starts_with("kubernetes:")).unwrap();
+        let access = format!("{}, rdma: {{ resources: {{ {pools} }} }} }}", access.split(", rdma:").next().unwrap().trim_end_matches(" }"));
+        cluster.file("inv/cluster.yaml", &format!("cluster: train\n{access}\n{hosts}"));
+    };
+    config("rdma_a: rail 0, rdma_b: rail 1");
+    // No host answers here, and none is asked to change.
+    let plan = cluster.flat(0, &["plan", INV, "--target", "kube/prod"]);
+    assert!(plan.contains("DaemonSet.apps kube-system/rdma-shared-dp-ds"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes", "--target", "kube/prod"]);
+    let configured = plane.kubectl(&["-n", "kube-system", "get", "configmap", "rdma-devices", "-o", "jsonpath={.data.config\\.json}"]);
+    let configured: Value = serde_json::from_str(&configured).unwrap();
+    assert_eq!(configured["configList"][1]["selectors"]["ifNames"], serde_json::json!(["ens1"]));
+    let image = "jsonpath={.spec.template.spec.containers[0].image}";
+    let image = plane.kubectl(&["-n", "kube-system", "get", "daemonset", "rdma-shared-dp-ds", "-o", image]);
+    assert_eq!(image, "ghcr.io/mellanox/k8s-rdma-shared-dev-plugin:v1.5.3");
+    config("rdma_a: rail 0-1");
+    let plan = cluster.flat(0, &["plan", INV, "--target", "kube/prod"]);
+    assert!(plan.contains("pods of DaemonSet.apps kube-system/rdma-shared-dp-ds start anew"), "{plan}");
+    cluster.spec("admin", "");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(plane.kubectl(&["-n", "kube-system", "get", "daemonsets", "-o", "name"]), "");
+}
+
+/// Whoever may only read sees what would change, compared field by field, and changes nothing.
+pub fn a_reader_sees_and_changes_nothing(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&config_map("seen", "one"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    cluster.spec("reader", "");
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.wishes(&config_map("seen", "two"));
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("one -> two") && plan.contains("not previewed"), "{plan}");
+    let before = versions(plane);
+    let refused = cluster.flat(4, &["apply", INV, "--yes"]);
+    assert!(refused.contains("nothing was changed") && refused.contains("leases"), "{refused}");
+    assert_eq!(versions(plane), before);
+    cluster.spec("nobody", "");
+    let blind = cluster.flat(3, &["plan", INV]);
+    assert!(blind.contains("no role of ours allows it") && blind.contains("configmaps"), "{blind}");
+    cluster.spec("admin", "");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
+
+/// A server that is away is said so, and nothing is lost.
+pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&config_map("away", "one"));
+    cluster.told(0, &["plan", INV, "-o", "a.plan"]);
+    let folder = cluster.into_folder();
+    plane.stop_api_server();
+    let cluster = Cluster::again(plane, folder);
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("RW0413") && !plan.contains("No changes"), "{plan}");
+    let refused = cluster.flat(4, &["apply", "a.plan", "--yes"]);
+    assert!(refused.contains("RW0413") && refused.contains("nothing was changed"), "{refused}");
+    let folder = cluster.into_folder();
+    plane.start_api_server();
+    let cluster = Cluster::again(plane, folder);
+    cluster.told(0, &["apply", "a.plan", "--yes"]);
+    assert_eq!(text_of(plane, "away"), "one");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
