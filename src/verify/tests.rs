@@ -146,6 +146,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
             local: false,
             read_only: false,
             connect_timeout_s: 5,
+            cluster: None,
         },
         rails: vec![ExpectedRail {
             rail: 0,
