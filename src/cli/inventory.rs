@@ -57,8 +57,9 @@ impl Inventory {
     /// How to reach every target, in the spec's order.
     pub fn accesses(&self) -> impl Iterator<Item = HostAccess> {
         let kubernetes = self.loaded.kubernetes_name().zip(self.loaded.spec.kubernetes.as_ref());
-        let cluster =
-            kubernetes.map(|(name, kubernetes)| HostAccess::of_cluster(name, kubernetes, &self.folder, environment::home().as_deref()));
+        let cluster = kubernetes.map(|(name, kubernetes)| {
+            HostAccess::of_cluster(name, &self.loaded.spec, kubernetes, &self.folder, environment::home().as_deref())
+        });
         self.loaded.hosts.iter().map(|host| self.access(host)).chain(cluster)
     }
 

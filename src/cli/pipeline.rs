@@ -222,7 +222,32 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
         Some(recorded) => recorded.clone(),
         None => live(prepared, &question).await?,
     };
-    question.answered(prepared, observation)
+    let mut observed = question.answered(prepared, observation)?;
+    if prepared.recorded.is_none() {
+        ask_for_the_rest(prepared, &mut observed).await?;
+    }
+    Ok(observed)
+}
+
+/// What only the targets' own records told of, and nobody could have asked for before: applied from elsewhere, and no longer wished.
+async fn ask_for_the_rest(prepared: &Prepared, observed: &mut Observed) -> Result<(), Failure> {
+    let mut requests = requests(prepared, &observed.wishes, &observed.state);
+    for request in &mut requests {
+        let found = observed.observation.targets.get(&request.access.target());
+        let asked = |read: &Read| found.is_none_or(|found| found.problem.is_some() || found.answers.get(read).is_some());
+        request.reads.retain(|read| !asked(read));
+    }
+    requests.retain(|request| !request.reads.is_empty());
+    if requests.is_empty() {
+        return Ok(());
+    }
+    let connector = prepared.connector()?;
+    for (target, more) in observe::observe(&*connector, requests, READ_AT_ONCE, &|_| {}).await.targets {
+        if let Some(found) = observed.observation.targets.get_mut(&target) {
+            found.answers.merge(more.answers);
+        }
+    }
+    Ok(())
 }
 
 /// What the hosts are asked, and what their answers are judged by.

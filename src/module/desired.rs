@@ -10,7 +10,7 @@ use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
 use super::{parameters, secrets, share};
-use crate::base::{Address, Diagnostic, Digest, Place, secret};
+use crate::base::{Address, Diagnostic, Digest, Place, TargetKind, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
@@ -177,6 +177,7 @@ impl OfSubject<'_> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, self.on.name());
         super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
+        super::order::after_what_they_are_in(wishes.iter_mut().map(|(wish, _)| wish));
         for (wish, why) in wishes {
             out.why.insert(wish.address.clone(), why);
             out.wishes.push(wish);
@@ -255,7 +256,10 @@ impl OfSubject<'_> {
                 }
             }
             let body = resource.body.render(&module.engine, &context, module.document());
-            let Some(body) = self.note(body) else { continue };
+            let Some(mut body) = self.note(body) else { continue };
+            if let (TargetKind::Kube, Some(fields)) = (self.on.kind(), body.as_object_mut()) {
+                fields.insert("cluster".to_owned(), Value::from(self.loaded.spec.cluster.clone()));
+            }
             let Some(address) = self.address(module, resource, &body) else { continue };
             let mut conditions = scope.conditions.clone();
             conditions.extend(resource.entry.when.iter().map(|when| when.text.clone()));

@@ -5,7 +5,7 @@ use super::compile::Module;
 use super::manifest::Noted;
 use crate::base::{Address, Diagnostic, suggest};
 use crate::graph::{Cycle, Graph};
-use crate::resource::Wish;
+use crate::resource::{Wish, kubernetes_object};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
@@ -111,6 +111,20 @@ pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
         let first = netdev.and_then(|netdev| named.get(netdev).or_else(|| named.get(netdev.split('.').next()?)));
         if let Some(first) = first.filter(|first| !wish.after.contains(first)) {
             wish.after.push(first.clone());
+        }
+    }
+}
+
+/// Objects of Kubernetes come after the namespace that they are in, and after the definition of their kind.
+pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
+    let wishes: Vec<&mut Wish> = wishes.filter(|wish| wish.kind == "kubernetes_object").collect();
+    let brings: BTreeMap<String, Address> =
+        wishes.iter().filter_map(|wish| Some((kubernetes_object::brings(wish)?, wish.address.clone()))).collect();
+    for wish in wishes {
+        for first in kubernetes_object::is_in(wish).iter().filter_map(|needed| brings.get(needed)) {
+            if *first != wish.address && !wish.after.contains(first) {
+                wish.after.push(first.clone());
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::{ClusterAccess, HostAccess};
 use crate::base::Target;
-use crate::spec::model::Kubernetes;
+use crate::resource::kubernetes_object::keeper;
+use crate::spec::model::{Kubernetes, Spec};
 use crate::spec::{Host, HostSsh};
 use std::path::Path;
 
@@ -37,10 +38,10 @@ impl HostAccess {
 
 impl HostAccess {
     /// A Kubernetes cluster, from the spec, the inventory's folder (absolute) and the user's home.
-    pub fn of_cluster(name: &str, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
+    pub fn of_cluster(name: &str, spec: &Spec, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
         let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), ssh: HostSsh::default() };
         let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
-        let cluster = Some(ClusterAccess { kubeconfig, context: kubernetes.context.clone() });
+        let cluster = Some(ClusterAccess { kubeconfig, context: kubernetes.context.clone(), keeps: keeper(&spec.cluster) });
         HostAccess { cluster, ..HostAccess::from_spec(&host, inventory, home) }
     }
 

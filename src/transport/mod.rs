@@ -74,6 +74,8 @@ pub struct ClusterAccess {
     pub kubeconfig: Option<String>,
     /// The context of it; when open, its current one.
     pub context: Option<String>,
+    /// The name of the Lease and the Secret in which the cluster keeps our lock and record.
+    pub keeps: String,
 }
 
 /// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.

@@ -133,6 +133,8 @@ fn objects_are_planned_and_applied() {
     objects::what_others_made_is_taken_over_only_when_asked(&plane);
     objects::a_kind_of_its_own_comes_first(&plane);
     objects::the_shared_device_plugin_is_rolled_out(&plane);
+    objects::inventories_leave_each_other_alone(&plane);
+    objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
 }

@@ -194,3 +194,42 @@ pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
+
+/// Two inventories on one cluster know nothing of each other, and a fresh checkout knows what an earlier one applied.
+pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
+    let (one, other) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
+    let spec = std::fs::read_to_string(other.folder().join("inv/cluster.yaml")).unwrap();
+    other.file("inv/cluster.yaml", &spec.replace("cluster: train", "cluster: serve"));
+    one.wishes(&config_map("of-one", "1"));
+    other.wishes(&config_map("of-other", "2"));
+    for _ in 0..2 {
+        one.told(0, &["apply", INV, "--yes"]);
+        other.told(0, &["apply", INV, "--yes"]);
+    }
+    assert_eq!((text_of(plane, "of-one"), text_of(plane, "of-other")), ("1".to_owned(), "2".to_owned()));
+    let fresh = Cluster::new(plane, "admin");
+    fresh.wishes("  []\n");
+    let plan = fresh.flat(0, &["plan", INV]);
+    assert!(plan.contains("ConfigMap default/of-one") && !plan.contains("of-other"), "{plan}");
+    fresh.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(plane.kubectl(&["get", "configmap", "of-one", "--ignore-not-found", "-o", "name"]), "");
+    other.wishes("  []\n");
+    other.told(0, &["apply", INV, "--yes"]);
+}
+
+/// Nothing else says in which order they are made; what is of the whole cluster has no namespace.
+pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: zone } }\n";
+    let inside = config_map("inside", "x").replace("namespace: default", "namespace: zone");
+    cluster.wishes(&format!("{inside}{space}"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: { name: r, namespace: zone }, rules: [] }\n";
+    cluster.wishes(&format!("{inside}{space}{role}"));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("of the whole cluster"), "{plan}");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["delete", "namespace", "zone", "--wait=false"]);
+}

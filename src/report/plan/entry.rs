@@ -172,8 +172,25 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
     out
 }
 
+/// How many fields of a new object a plan shows; `show` has them all.
+const FIELDS_OF_OBJECT: usize = 8;
+
+/// The fields of an object that is made anew, a line each.
+fn object_fields(wish: &Wish, most: usize) -> String {
+    let fields = kubernetes_object::fields(wish);
+    let line = |(path, value): &(String, serde_json::Value)| {
+        wrapped(&format!("{} ", clean_line(path)), &value::reading(&Reading::Is(value.clone()), value::WIDE))
+    };
+    let more = fields.len().saturating_sub(most);
+    let rest = if more > 0 { format!("       ... {more} more: railwright show PLAN ADDRESS\n") } else { String::new() };
+    fields.iter().take(most).map(line).collect::<String>() + &rest
+}
+
 /// What is new needs no arrows: the values alone, in one wrapped line.
 fn new_values(members: &[&Member]) -> String {
+    if members[0].wish.kind == "kubernetes_object" {
+        return object_fields(&members[0].wish, FIELDS_OF_OBJECT);
+    }
     let parts = new_parts(members);
     if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) }
 }
@@ -181,14 +198,6 @@ fn new_values(members: &[&Member]) -> String {
 /// The values of what is new. What a name says already is left out.
 pub fn new_parts(members: &[&Member]) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
-    if members[0].wish.kind == "kubernetes_object" {
-        let of_object = kubernetes_object::fields(&members[0].wish);
-        parts.extend(
-            of_object
-                .iter()
-                .map(|(path, value)| format!("{} {}", clean_line(path), value::reading(&Reading::Is(value.clone()), value::NARROW))),
-        );
-    }
     for (d, difference) in members[0].differences.iter().enumerate() {
         let texts: BTreeSet<String> =
             members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();
@@ -317,6 +326,9 @@ pub fn in_full(node: &Node) -> String {
             out.push_str(&wrapped("drops what somebody changed since we applied it: ", &format!("{}{change}", label(since))));
             out.push_str(&value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default());
         }
+    }
+    for member in node.members().iter().filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New) {
+        out.push_str(&object_fields(&member.wish, usize::MAX));
     }
     for member in node.members().iter().filter(|member| member.wish.kind == "command") {
         out.push_str(&command_in_full(&member.wish));

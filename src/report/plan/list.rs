@@ -47,7 +47,7 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
     let reason = entry::reason(&member.reason, "", None);
     let address = &member.wish.address;
     let (name, text) = (clean_line(&address.name_words()), text(nodes));
-    let is_plain = is_plain && member.differences.iter().all(|difference| difference.by.is_none());
+    let is_plain = is_plain && member.wish.kind != "kubernetes_object";
     if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {
         return None;
     }

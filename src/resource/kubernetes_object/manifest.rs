@@ -32,7 +32,9 @@ pub fn manifest(body: &Value) -> Result<Value, String> {
 }
 
 fn of_text(text: &str) -> Result<Value, String> {
-    match serde_yaml::from_str::<Value>(text) {
+    // `0644` is a mode, as kubectl reads it.
+    let options = serde_yaml::options! { legacy_octal_numbers: true };
+    match serde_yaml::from_str_with_options::<Value>(text, options) {
         Ok(manifest @ Value::Object(_)) => Ok(manifest),
         Ok(_) => Err("the template makes no map".to_owned()),
         Err(error) => Err(format!("the template makes no YAML: {}", first_line(&error.to_string()))),
@@ -56,7 +58,7 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "known_after"]);
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "known_after", "cluster"]);
     fields.flag("adopt");
     fields.resource("known_after");
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
@@ -97,6 +99,10 @@ fn problems(manifest: &Value) -> Vec<Problem> {
     if manifest.get("kind").and_then(Value::as_str) == Some("Secret") {
         let help = "make it by other means, and name it in the object that uses it";
         out.push(("/kind", "a Secret would stand in plans and recordings for all to read".to_owned(), Some(help.to_owned())));
+    }
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/kind") == "Lease" && text("/metadata/namespace") == "kube-system" && text("/metadata/name").starts_with("railwright-") {
+        out.push(("/metadata/name", "this is the lock of a run".to_owned(), Some("give it another name".to_owned())));
     }
     if manifest.get("kind").and_then(Value::as_str) == Some("ConfigMap") {
         let texts = manifest.get("data").and_then(Value::as_object).into_iter().flatten();
@@ -202,6 +208,8 @@ mod tests {
         let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: a, namespace: b }\n" });
         let name = object(&manifest(&text).unwrap()).unwrap();
         assert_eq!((name.to_string().as_str(), name.group(), name.version()), ("DaemonSet.apps b/a", "apps", "v1"));
+        let mode = manifest(&json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" })).unwrap();
+        assert_eq!((&mode["mode"], &mode["plain"], &mode["name"]), (&json!(420), &json!(10), &json!("0644")));
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
             assert_eq!(check(&json!({ "content": text })).len(), 1, "{text}");
         }

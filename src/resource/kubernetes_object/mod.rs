@@ -12,7 +12,9 @@ mod ownership;
 mod paths;
 pub mod request;
 
-use self::ownership::{Holder, MANAGER, holders, is_mark, is_ours, marked};
+pub use self::ownership::keeper;
+
+use self::ownership::{Holder, MANAGER, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
@@ -63,7 +65,7 @@ impl Kind for KubernetesObject {
         let mut assessment = Assessment::default();
         let Some(asked) = asked(wish) else { return assessment };
         match live(&asked, answers) {
-            Live::Is(object) => compare(wish, &asked, &object, answers, &mut assessment),
+            Live::Is(object) => compare(&asked, &object, answers, &mut assessment),
             Live::Absent => create(&asked, answers, &mut assessment),
             Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
         }
@@ -82,15 +84,40 @@ pub fn fields(wish: &Wish) -> Vec<(String, Value)> {
     all.into_iter().filter(|(path, _)| !said.contains(&path.as_str())).collect()
 }
 
+/// What others can only be in once this object is there: a namespace, a kind.
+pub fn brings(wish: &Wish) -> Option<String> {
+    let manifest = manifest::manifest(&wish.body).ok()?;
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+    match manifest::object(&manifest)?.kind_and_group().as_str() {
+        "Namespace.core" => Some(format!("namespace {}", text("/metadata/name")?)),
+        "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!("kind {}.{}", text("/spec/names/kind")?, text("/spec/group")?)),
+        _ => None,
+    }
+}
+
+/// What has to be there before this object, in the same words.
+pub fn is_in(wish: &Wish) -> Vec<String> {
+    let object = manifest::manifest(&wish.body).ok().and_then(|manifest| manifest::object(&manifest));
+    let Some(object) = object else { return Vec::new() };
+    let namespace = object.namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
+    namespace.into_iter().chain([format!("kind {}", object.kind_and_group())]).collect()
+}
+
 /// A wish as questions.
 struct Asked {
     object: ObjectName,
     manifest: Value,
+    /// The spec's cluster, whose mark ours have.
+    cluster: String,
+    /// Taken over, whoever made it; then it is never deleted.
+    adopts: bool,
 }
 
 fn asked(wish: &Wish) -> Option<Asked> {
-    let manifest = marked(manifest::manifest(&wish.body).ok()?);
-    Some(Asked { object: manifest::object(&manifest)?, manifest })
+    let cluster = wish.text("cluster").unwrap_or_default().to_owned();
+    let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
+    Some(Asked { object: manifest::object(&manifest)?, manifest, cluster, adopts })
 }
 
 impl Asked {
@@ -161,7 +188,7 @@ fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
 
 fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::Absent);
-    assessment.before = json!({ "existed": false });
+    assessment.before = json!({ "existed": asked.adopts });
     assessment.actions = vec![asked.apply()];
     if let Preview::Refused(message) = preview(asked, answers) {
         assessment.refusal = Some(refused(&asked.object, &message));
@@ -173,9 +200,10 @@ fn refused(object: &ObjectName, message: &str) -> String {
     format!("the API server does not take {object}: {message}")
 }
 
-fn compare(wish: &Wish, asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
+fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::is("present"));
-    assessment.before = json!({ "existed": !is_ours(object) });
+    let (ours, adopts) = (is_ours(object, &asked.cluster, asked.adopts), asked.adopts);
+    assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
         assessment.refusal = Some(format!("{} is being deleted; it is made anew once it is gone{}", asked.object, finalizers(object)));
         presence(assessment, Reading::is("present"), Reading::is("being deleted"));
@@ -191,9 +219,8 @@ fn compare(wish: &Wish, asked: &Asked, object: &Value, answers: &Answers, assess
         }
         Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason)),
     };
-    let (ours, adopts) = (is_ours(object), wish.body.get("adopt").and_then(Value::as_bool) == Some(true));
     // What is as wished needs nobody's leave, and no mark of ours.
-    let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(&field.path)).collect();
+    let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();
     if fields.is_empty() && assessment.refusal.is_none() {
         return;
     }
@@ -240,10 +267,20 @@ fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
     }
 }
 
+/// An object may be there under a version of its kind that is no longer served.
+fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
+    matches!(answers.output(&asked.live()), Ok((NO_KIND, _)))
+}
+
 fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
     let Some(asked) = asked(last_applied) else { return assessment };
     let object = match live(&asked, answers) {
+        Live::Absent if is_unserved(&asked, answers) => {
+            let reason = format!("the server does not serve {} {}", asked.object.api_version, asked.object.kind);
+            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            return assessment;
+        }
         Live::Absent => {
             presence(&mut assessment, Reading::Absent, Reading::Absent);
             return assessment;
@@ -256,9 +293,9 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     };
     let stays = if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
         Some("what lies below it would go along")
-    } else if before.get("existed").and_then(Value::as_bool) != Some(false) {
+    } else if before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object) {
         Some("it was there before us")
-    } else if !is_ours(&object) {
+    } else if !is_ours(&object, &asked.cluster, false) {
         Some("somebody made it anew since")
     } else {
         None

@@ -4,18 +4,18 @@
 //! the item of a set with this value, and an empty map the end of the path
 //! (kubernetes.io/docs/reference/using-api/server-side-apply, sigs.k8s.io/structured-merge-diff fieldpath/serialize-pe.go).
 
-use super::paths::Step;
+use super::paths::{Field, Step};
+use crate::base::Digest;
 use serde_json::{Map, Value};
 
 /// Our name as a field manager.
 pub const MANAGER: &str = "railwright";
 
-/// The label of what belongs to us. Who set which field is no mark of it: once another has set the last of ours, the server no
-/// longer names us.
-pub const MEMBERSHIP: &str = "applyset.kubernetes.io/part-of";
-/// Its value: the name of the apply set whose parent is our record in the cluster, `applyset-BASE64URL(SHA-256(name.namespace.kind.group))-v1`
-/// of `railwright.kube-system.Secret.` (KEP-3659).
-pub const APPLY_SET: &str = "applyset-o7-oLBUQ8KOx0bdEa5XDPVhX1VVvaY4jggrWHgxmIJE-v1";
+/// The label of what belongs to us, with the name of the spec's cluster. That we set some field is no mark: once another has set the
+/// last of ours, the server no longer names us.
+pub const MEMBERSHIP: &str = "railwright.io/part-of";
+/// The annotation of what was taken over, or may have been: it is never deleted.
+pub const ADOPTED: &str = "railwright.io/adopted";
 
 /// Somebody who set a field, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,26 +34,57 @@ pub fn holders(object: &Value, path: &[Step]) -> Vec<Holder> {
     entries.filter(holds).map(|entry| Holder { manager: text(entry, "manager"), time: text(entry, "time") }).collect()
 }
 
-/// True when we made the object or took it over.
-pub fn is_ours(object: &Value) -> bool {
-    object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP)).and_then(Value::as_str) == Some(APPLY_SET)
+/// True when this cluster of a spec made the object, or took it over. A copy has the label, but nobody who applied it as us.
+pub fn is_ours(object: &Value, cluster: &str, adopts: bool) -> bool {
+    let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP)).and_then(Value::as_str);
+    let path = ["metadata", "labels", MEMBERSHIP].map(|name| Step::Field(name.to_owned()));
+    let applied = holders(object, &path).iter().any(|holder| holder.manager == MANAGER);
+    label == Some(part_of(cluster)) && applied && (adopts || !is_adopted(object))
 }
 
-/// The manifest with our mark.
-pub fn marked(mut manifest: Value) -> Value {
-    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
-        let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(labels) = labels.as_object_mut() {
-            labels.insert(MEMBERSHIP.to_owned(), Value::from(APPLY_SET));
-        }
+/// True when the object was there before us, or may have been.
+pub fn is_adopted(object: &Value) -> bool {
+    object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ADOPTED)).is_some()
+}
+
+/// The value of the label: a name of a cluster may end in `-`, which that of a label may not.
+fn part_of(cluster: &str) -> &str {
+    cluster.trim_end_matches('-')
+}
+
+/// The name of the Lease and the Secret of a spec's cluster: two of them on one Kubernetes cluster know nothing of each other.
+pub fn keeper(cluster: &str) -> String {
+    let plain = part_of(cluster).to_ascii_lowercase();
+    if plain == cluster {
+        format!("railwright-{plain}")
+    } else {
+        format!("railwright-{plain}-{}", Digest::of_bytes(cluster.as_bytes()).short())
+    }
+}
+
+/// The manifest with our marks.
+pub fn marked(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
+    mark(&mut manifest, "labels", MEMBERSHIP, part_of(cluster));
+    if adopts {
+        mark(&mut manifest, "annotations", ADOPTED, "true");
     }
     manifest
 }
 
-/// True for our own mark.
-pub fn is_mark(path: &[Step]) -> bool {
-    matches!(path, [Step::Field(metadata), Step::Field(labels), Step::Field(label)] if metadata == "metadata" && labels == "labels" && label == MEMBERSHIP)
-        || matches!(path, [Step::Field(metadata), Step::Field(labels)] if metadata == "metadata" && labels == "labels")
+fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
+    let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let marks = metadata.entry(field).or_insert(Value::Null);
+    match marks {
+        Value::Object(marks) => drop(marks.insert(name.to_owned(), Value::from(value))),
+        other => *other = Value::from(Map::from_iter([(name.to_owned(), Value::from(value))])),
+    }
+}
+
+/// True where only our own mark is not there.
+pub fn is_mark(field: &Field) -> bool {
+    let names: Vec<&str> = field.path.iter().map(|step| if let Step::Field(name) = step { name } else { "" }).collect();
+    let alone = || field.wanted.as_ref().and_then(Value::as_object).is_some_and(|labels| labels.keys().eq([MEMBERSHIP]));
+    names == ["metadata", "labels", MEMBERSHIP] || (names == ["metadata", "labels"] && field.found.is_none() && alone())
 }
 
 fn is_held(fields: &Map<String, Value>, path: &[Step]) -> bool {
@@ -108,8 +139,29 @@ mod tests {
         assert_eq!((who(&of_item("y", "image")), who(&of_item("x", "command"))), (vec![], vec![]));
         assert_eq!(who(&[field("spec"), field("args"), item(1, json!("-v"))]), ["kubectl-edit"], "an atomic list is held as one");
         assert_eq!(who(&[field("spec"), field("finalizers"), item(0, json!("keep"))]), ["kubectl-edit"]);
-        assert!(!is_ours(&object) && is_ours(&marked(object.clone())));
-        assert!(is_ours(&marked(json!({ "metadata": { "labels": { "a": "b" } } }))));
-        assert!(is_mark(&[field("metadata"), field("labels"), field(MEMBERSHIP)]) && !is_mark(&[field("data")]));
+        let marked = |object: Value| {
+            let mut object = marked(object, "lab-", false);
+            let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
+            object["metadata"]["managedFields"] = json!([{ "manager": "railwright", "operation": "Apply", "time": "", "fieldsV1": label }]);
+            object
+        };
+        assert!(!is_ours(&object, "lab-", false));
+        for made in [
+            marked(object.clone()),
+            marked(json!({ "metadata": { "labels": { "a": "b" } } })),
+            marked(json!({ "metadata": { "labels": null } })),
+        ] {
+            assert!(is_ours(&made, "lab-", false) && !is_ours(&made, "other", true), "{made}");
+        }
+        let mut copied = marked(object.clone());
+        copied["metadata"]["managedFields"] = json!([]);
+        assert!(!is_ours(&copied, "lab-", true), "a copy is not ours");
+        let adopted = super::marked(marked(object), "lab-", true);
+        assert!(!is_ours(&adopted, "lab-", false) && is_ours(&adopted, "lab-", true) && is_adopted(&adopted));
+        let names = ["lab", "Lab", "lab-"].map(keeper);
+        assert!(
+            names[0] == "railwright-lab" && names[1] != names[2] && names.iter().all(|name| name.starts_with("railwright-lab")),
+            "{names:?}"
+        );
     }
 }

@@ -107,6 +107,12 @@ impl Walk {
                 self.note(Some(&Value::Array(wanted.to_vec())), Some(&Value::Array(found.to_vec())));
             };
         };
+        let keys = |items: &[Value]| items.iter().filter_map(|item| item.get(key).cloned()).collect::<Vec<_>>();
+        let (in_order, as_found) = (keys(wanted), keys(found));
+        // The order of containers and of variables counts.
+        if in_order != as_found && in_order.len() == as_found.len() && in_order.iter().all(|name| as_found.contains(name)) {
+            self.note(Some(&Value::Array(in_order)), Some(&Value::Array(as_found)));
+        }
         for (index, item) in wanted.iter().enumerate() {
             let other = found.iter().find(|other| other.get(key) == item.get(key));
             self.step(Step::Item { index, item: item.clone() }, Some(item), other);
@@ -216,7 +222,7 @@ mod tests {
     fn the_smallest_fields_are_named() {
         let container = |name: &str, image: &str| json!({ "name": name, "image": image, "args": ["-v", "2"] });
         let wanted = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:1")] } });
-        let found = json!({ "spec": { "replicas": 2, "containers": [container("b", "y:2"), container("a", "x:1")], "paused": true } });
+        let found = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:2")], "paused": true } });
         assert_eq!(
             shown_of(wanted.clone(), found.clone(), false),
             [
@@ -225,6 +231,13 @@ mod tests {
             ]
         );
         assert_eq!(shown_of(wanted, found, true).len(), 1, "what is not wished for is left alone");
+    }
+
+    #[test]
+    fn the_order_of_named_items_counts() {
+        let list = |names: [&str; 2]| json!({ "initContainers": names.map(|name| json!({ "name": name, "image": "x" })) });
+        let found = shown_of(list(["a", "b"]), list(["b", "a"]), false);
+        assert_eq!(found, [("initContainers".to_owned(), Some(json!(["a", "b"])), Some(json!(["b", "a"])))]);
     }
 
     #[test]

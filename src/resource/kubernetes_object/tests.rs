@@ -5,7 +5,7 @@ use crate::base::{Address, Target};
 use proptest::prelude::*;
 
 fn body(data: &Value, adopt: bool) -> Value {
-    let mut body = json!({ "manifest": {
+    let mut body = json!({ "cluster": "lab", "manifest": {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "devices", "namespace": "kube-system" }, "data": data } });
     if adopt {
         body["adopt"] = json!(true);
@@ -22,11 +22,14 @@ fn wish(body: Value) -> Wish {
 /// The object as a server tells it, its data set by this manager.
 fn object(data: &Value, manager: &str) -> Value {
     let fields: serde_json::Map<String, Value> = data.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
-    let operation = if manager == MANAGER { "Apply" } else { "Update" };
+    let ours = manager == MANAGER;
+    let entry = |manager: &str, operation: &str, fields: Value| json!({ "manager": manager, "operation": operation, "time": "2026-01-02T03:04:05Z", "fieldsV1": fields });
+    let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
+    let mut managers = vec![entry(manager, if ours { "Apply" } else { "Update" }, json!({ "f:data": fields }))];
+    managers.extend(ours.then(|| entry(MANAGER, "Apply", label)));
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {
-        "name": "devices", "namespace": "kube-system", "uid": "u1", "resourceVersion": "7",
-        "managedFields": [{ "manager": manager, "operation": operation, "time": "2026-01-02T03:04:05Z", "fieldsV1": { "f:data": fields } }] } });
-    if manager == MANAGER { marked(object) } else { object }
+        "name": "devices", "namespace": "kube-system", "uid": "u1", "resourceVersion": "7", "managedFields": managers } });
+    if ours { marked(object, "lab", false) } else { object }
 }
 
 /// The answers to the two questions of a wish: exit status and text.
@@ -90,6 +93,12 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
     assert_eq!(assess(&adopting, theirs, (0, &object(&wanted, MANAGER))).refusal, None);
     let same = assess(&wish, (0, &object(&wanted, "kubectl-edit")), (0, &object(&wanted, MANAGER)));
     assert!(same.is_met(), "what is as wished needs nobody's leave");
+    let mut labelled = body(&wanted, false);
+    labelled["manifest"]["metadata"]["labels"] = json!({ "team": "rdma" });
+    let mut previewed = marked(object(&wanted, "kubectl-edit"), "lab", false);
+    previewed["metadata"]["labels"]["team"] = json!("rdma");
+    let labels = assess(&self::wish(labelled), (0, &object(&wanted, "kubectl-edit")), (0, &previewed));
+    assert!(labels.refusal.is_some() && !labels.is_met(), "labels of the wish count: {labels:?}");
 }
 
 #[test]
@@ -121,7 +130,13 @@ fn only_what_we_made_is_removed() {
     let again = object(&json!({ "a": "1" }), "kubectl-create");
     assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("made it anew"));
     assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
-    let space = self::wish(json!({ "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }));
+    let adopted = self::wish(body(&json!({ "a": "1" }), true));
+    let kept = KubernetesObject.undo(&adopted, &json!({ "existed": false }), &answers(&adopted, (0, &ours), (ABSENT, &json!(""))));
+    assert!(kept.actions.is_empty() && !kept.residue.is_empty(), "{kept:?}");
+    let unserved = undo(json!({ "existed": false }), (NO_KIND, &json!("")));
+    assert!(unserved.has_unknown() && unserved.actions.is_empty(), "{unserved:?}");
+    let space =
+        self::wish(json!({ "cluster": "lab", "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }));
     let kept = KubernetesObject.undo(&space, &json!({ "existed": false }), &answers(&space, (0, &ours), (ABSENT, &json!(""))));
     assert!(kept.actions.is_empty() && kept.residue[0].contains("would go along"), "{kept:?}");
 }

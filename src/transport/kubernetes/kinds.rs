@@ -104,7 +104,8 @@ pub fn path(object: &ObjectName, resource: &Resource) -> Result<String, String> 
     match (&object.namespace, resource.namespaced) {
         (Some(namespace), true) => Ok(format!("{root}/namespaces/{}/{plural}/{name}", named(namespace)?)),
         (None, true) => Err(format!("objects of the kind {} are in a namespace, and none is named", object.kind)),
-        (_, false) => Ok(format!("{root}/{plural}/{name}")),
+        (Some(_), false) => Err(format!("objects of the kind {} are of the whole cluster: `metadata.namespace` has to go", object.kind)),
+        (None, false) => Ok(format!("{root}/{plural}/{name}")),
     }
 }
 
@@ -138,11 +139,12 @@ mod tests {
         let resource = |namespaced| Resource { plural: "daemonsets".to_owned(), namespaced };
         let of = |name: &str, namespace| path(&object(name, namespace), &resource(true));
         assert_eq!(of("a", Some("n")).unwrap(), "/apis/apps/v1/namespaces/n/daemonsets/a");
-        assert_eq!(path(&object("system:a", Some("n")), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
+        assert_eq!(path(&object("system:a", None), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
         assert!(of("a?x b", Some("n")).unwrap().ends_with("/a%3Fx%20b"));
         for name in ["", ".", "..", "a/b", "a%2fb", "a\nb", "../../secrets/x"] {
             assert!(of(name, Some("n")).is_err() && of("a", Some(name)).is_err(), "{name}");
         }
         assert!(of("a", None).unwrap_err().contains("namespace"));
+        assert!(path(&object("a", Some("n")), &resource(false)).unwrap_err().contains("whole cluster"));
     }
 }

@@ -5,7 +5,7 @@
 
 use super::answer;
 use super::server::{Call, Reply};
-use super::{KubernetesLink, NAME, NAMESPACE, NOT_KEPT, ended};
+use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock;
@@ -109,26 +109,26 @@ impl KubernetesLink {
                 Step::Write(wish) => wish,
             };
             let (method, path) = match &lease.object {
-                Some(_) => (Method::PUT, path()),
+                Some(_) => (Method::PUT, path(&self.keeps)),
                 None => (Method::POST, format!("{}?fieldManager={}", leases(), super::FIELD_MANAGER)),
             };
-            let call = Call::with(method, path, "application/json", lease.with(&wish).to_string());
+            let call = Call::with(method, path, "application/json", lease.with(&wish, &self.keeps).to_string());
             match self.server.ask(&call).await {
                 Err(trouble) => return trouble.performed(),
                 Ok(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
                 Ok(reply) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
-                Ok(reply) => return Ok(refused(&reply)),
+                Ok(reply) => return Ok(refused(&self.keeps, &reply)),
             }
         }
         Ok(ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"))
     }
 
     async fn lease(&self) -> Result<Result<Lease, Performed>, TransportError> {
-        let reply = self.server.ask(&Call::get(path())).await.map_err(|trouble| trouble.error(&self.server))?;
+        let reply = self.server.ask(&Call::get(path(&self.keeps))).await.map_err(|trouble| trouble.error(&self.server))?;
         Ok(match (reply.status, reply.json()) {
             (404, _) => Ok(Lease { object: None, now: reply.now }),
             (200, Some(object)) if object.is_object() => Ok(Lease { object: Some(object), now: reply.now }),
-            _ => Err(refused(&reply)),
+            _ => Err(refused(&self.keeps, &reply)),
         })
     }
 }
@@ -157,9 +157,9 @@ impl Lease {
     }
 
     /// The same object with this in it.
-    fn with(&self, wish: &Wish) -> Value {
+    fn with(&self, wish: &Wish, keeps: &str) -> Value {
         let fresh =
-            || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": NAME, "namespace": NAMESPACE } });
+            || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
         let mut object = self.object.clone().unwrap_or_else(fresh);
         let fence = wish.fence.map(|fence| fence.to_string());
         let annotations = map_in(map_in(&mut object, "metadata"), "annotations");
@@ -216,16 +216,16 @@ fn leases() -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")
 }
 
-fn path() -> String {
-    format!("{}/{NAME}", leases())
+fn path(keeps: &str) -> String {
+    format!("{}/{keeps}", leases())
 }
 
-fn refused(reply: &Reply) -> Performed {
+fn refused(keeps: &str, reply: &Reply) -> Performed {
     let lease = ObjectName {
         api_version: "coordination.k8s.io/v1".to_owned(),
         kind: "Lease".to_owned(),
         namespace: Some(NAMESPACE.to_owned()),
-        name: NAME.to_owned(),
+        name: keeps.to_owned(),
     };
     let why = match answer::lacking(reply) {
         Some(verb) => format!("the cluster's lock: a rule is missing: {}", answer::rule(&lease, &verb, "leases")),

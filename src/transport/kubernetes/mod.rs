@@ -25,8 +25,6 @@ use std::sync::Arc;
 const FIELD_MANAGER: &str = "railwright";
 /// Where lock and record of a cluster are.
 const NAMESPACE: &str = "kube-system";
-/// The name of both.
-const NAME: &str = "railwright";
 /// As of a script that is fed to a host which cannot do what is asked.
 const NOT_HERE: i32 = 70;
 /// As of a script that could not write.
@@ -41,7 +39,8 @@ impl Connector for KubernetesConnector {
         Box::pin(async move {
             let server = identity::open(access).await?;
             server.greet().await?;
-            Ok(Arc::new(KubernetesLink::new(server)) as Arc<dyn HostLink>)
+            let keeps = access.cluster.as_ref().map(|cluster| cluster.keeps.clone()).unwrap_or_default();
+            Ok(Arc::new(KubernetesLink::new(server, keeps)) as Arc<dyn HostLink>)
         })
     }
 }
@@ -50,11 +49,13 @@ impl Connector for KubernetesConnector {
 struct KubernetesLink {
     server: Server,
     kinds: Kinds,
+    /// The name of the Lease and the Secret.
+    keeps: String,
 }
 
 impl KubernetesLink {
-    fn new(server: Server) -> Self {
-        KubernetesLink { server, kinds: Kinds::default() }
+    fn new(server: Server, keeps: String) -> Self {
+        KubernetesLink { server, kinds: Kinds::default(), keeps }
     }
 
     async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {

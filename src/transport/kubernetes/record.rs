@@ -1,11 +1,11 @@
-//! The record that the cluster keeps of itself: the Secret `railwright`, because it may hold what stood somewhere before, with
+//! The record that the cluster keeps of itself: a Secret of its own for each cluster of a spec, because it may hold what stood somewhere before, with
 //! the record's JSON in gzip. Its owner is our field manager, so one request writes it, whether it is there or not.
 
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::read::{APPLY, apply_path};
 use super::server::{Call, Reply};
-use super::{KubernetesLink, NAME, NAMESPACE, NOT_KEPT, ended};
+use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::resource::file::base64;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::resource::{Answer, AnswerStatus};
@@ -34,7 +34,7 @@ enum Found {
 
 impl KubernetesLink {
     async fn record(&self) -> Result<Found, Trouble> {
-        let call = Call { limit: ANSWER_LIMIT_BYTES, ..Call::get(path()) };
+        let call = Call { limit: ANSWER_LIMIT_BYTES, ..Call::get(path(&self.keeps)) };
         let reply = self.server.ask(&call).await?;
         Ok(match reply.status {
             200 => unpacked(&reply),
@@ -47,8 +47,8 @@ impl KubernetesLink {
         Ok(match self.record().await.map_err(|trouble| trouble.error(&self.server))? {
             Found::Nothing => ended(1, "", ""),
             Found::Record(json) => ended(0, &json, ""),
-            Found::Damaged => ended(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{NAME} holds no record")),
-            Found::Refused(reply) => ended(NOT_KEPT, "", &refused(&reply)),
+            Found::Damaged => ended(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps)),
+            Found::Refused(reply) => ended(NOT_KEPT, "", &refused(&self.keeps, &reply)),
         })
     }
 
@@ -59,7 +59,9 @@ impl KubernetesLink {
             Found::Record(json) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
             Found::Damaged => exit(2, ""),
             Found::Refused(reply) => match answer::lacking(&reply) {
-                Some(verb) => Answer { status: AnswerStatus::Denied, out: format!("{}\n", answer::rule(&secret(), &verb, "secrets")) },
+                Some(verb) => {
+                    Answer { status: AnswerStatus::Denied, out: format!("{}\n", answer::rule(&secret(&self.keeps), &verb, "secrets")) }
+                }
                 None => exit(3, ""),
             },
         })
@@ -78,28 +80,28 @@ impl KubernetesLink {
             Ok(packed) => packed,
             Err(error) => return Ok(ended(NOT_KEPT, "", &format!("the record cannot be packed: {error}"))),
         };
-        let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": { "name": NAME, "namespace": NAMESPACE },
+        let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": { "name": self.keeps, "namespace": NAMESPACE },
                                "data": { KEY: base64::encode(&packed) } });
-        let call = Call::with(Method::PATCH, apply_path(&path()), APPLY, manifest.to_string());
+        let call = Call::with(Method::PATCH, apply_path(&path(&self.keeps)), APPLY, manifest.to_string());
         match self.server.ask(&call).await {
             Err(trouble) => trouble.performed(),
             Ok(reply) if matches!(reply.status, 200 | 201) => Ok(ended(0, "", "")),
-            Ok(reply) => Ok(ended(NOT_KEPT, "", &refused(&reply))),
+            Ok(reply) => Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
         }
     }
 }
 
-fn path() -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}")
+fn path(keeps: &str) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/secrets/{keeps}")
 }
 
-fn secret() -> ObjectName {
-    ObjectName { api_version: "v1".to_owned(), kind: "Secret".to_owned(), namespace: Some(NAMESPACE.to_owned()), name: NAME.to_owned() }
+fn secret(keeps: &str) -> ObjectName {
+    ObjectName { api_version: "v1".to_owned(), kind: "Secret".to_owned(), namespace: Some(NAMESPACE.to_owned()), name: keeps.to_owned() }
 }
 
-fn refused(reply: &Reply) -> String {
+fn refused(keeps: &str, reply: &Reply) -> String {
     match answer::lacking(reply) {
-        Some(verb) => format!("the cluster's record: a rule is missing: {}", answer::rule(&secret(), &verb, "secrets")),
+        Some(verb) => format!("the cluster's record: a rule is missing: {}", answer::rule(&secret(keeps), &verb, "secrets")),
         None => format!("the cluster's record: {}", reply.message()),
     }
 }

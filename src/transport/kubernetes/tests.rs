@@ -1,7 +1,7 @@
 //! How the answers of an API server become exit statuses, on a server that is a function.
 
 use super::identity::Words;
-use super::{KubernetesLink, NAME, NAMESPACE};
+use super::{KubernetesLink, NAMESPACE};
 use crate::base::Redaction;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Action, Answer, AnswerStatus, Read};
@@ -46,7 +46,7 @@ fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 's
 
 fn over(client: kube::Client) -> KubernetesLink {
     let words = Words { identity: "the token".to_owned(), plugin: "p".to_owned(), redaction: Redaction::of(&BTreeMap::new()) };
-    KubernetesLink::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client))
+    KubernetesLink::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client), "railwright".to_owned())
 }
 
 fn says(status: u16, message: &str) -> Reply {
@@ -424,7 +424,7 @@ async fn the_record_is_packed_and_read_again() {
     let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
     let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
     assert_eq!(answers.get(&read).unwrap().out, format!("600 root root {} regular file\n{json}", json.len()));
-    let path = format!("PATCH /api/v1/namespaces/{NAMESPACE}/secrets/{NAME}?fieldManager=railwright&force=true&fieldValidation=Strict");
+    let path = format!("PATCH /api/v1/namespaces/{NAMESPACE}/secrets/railwright?fieldManager=railwright&force=true&fieldValidation=Strict");
     assert!(asked.lines().contains(&path), "{:?}", asked.lines());
     let mut random = 1u64;
     let noise = std::iter::repeat_with(|| {
