@@ -338,7 +338,7 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
     let hosts = Some(of(TargetKind::Host)).filter(|hosts| !hosts.is_empty());
     let clusters = Some(of(TargetKind::Kube)).filter(|clusters| !clusters.is_empty());
     let of_hosts = hosts.map(|hosts| told(hosts, "it is root's alone", "look from the folder that applies, or as root"));
-    let secret = "no role of ours lets us get the Secret `railwright` in `kube-system`";
+    let secret = "no role of ours lets us get its Secret in `kube-system`";
     let of_clusters = clusters.map(|clusters| told(clusters, secret, "look from the folder that applies, or as somebody who may"));
     of_hosts.into_iter().chain(of_clusters).collect()
 }
