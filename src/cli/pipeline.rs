@@ -222,8 +222,9 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
         Some(recorded) => recorded.clone(),
         None => live(prepared, &question).await?,
     };
+    let remembered = question.state.host_serials.clone();
     let mut observed = question.answered(prepared, observation)?;
-    if prepared.recorded.is_none() {
+    if prepared.recorded.is_none() && observed.state.host_serials != remembered {
         ask_for_the_rest(prepared, &mut observed).await?;
     }
     Ok(observed)

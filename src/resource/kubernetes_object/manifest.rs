@@ -96,15 +96,15 @@ fn problems(manifest: &Value) -> Vec<Problem> {
     if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
         out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
     }
-    if manifest.get("kind").and_then(Value::as_str) == Some("Secret") {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/kind") == "Secret" {
         let help = "make it by other means, and name it in the object that uses it";
         out.push(("/kind", "a Secret would stand in plans and recordings for all to read".to_owned(), Some(help.to_owned())));
     }
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/kind") == "Lease" && text("/metadata/namespace") == "kube-system" && text("/metadata/name").starts_with("railwright-") {
         out.push(("/metadata/name", "this is the lock of a run".to_owned(), Some("give it another name".to_owned())));
     }
-    if manifest.get("kind").and_then(Value::as_str) == Some("ConfigMap") {
+    if text("/kind") == "ConfigMap" {
         let texts = manifest.get("data").and_then(Value::as_object).into_iter().flatten();
         for (key, _) in texts.filter(|(_, value)| !value.is_string()) {
             out.push(("/data", format!("`data.{key}` must be a text: the values of a ConfigMap are"), Some("quote it".to_owned())));

@@ -12,9 +12,9 @@ mod ownership;
 mod paths;
 pub mod request;
 
-pub use self::ownership::keeper;
+pub use self::ownership::{MANAGER, keeper};
 
-use self::ownership::{Holder, MANAGER, holders, is_adopted, is_mark, is_ours, marked};
+use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};

@@ -12,6 +12,9 @@ pub fn exit(code: i32, out: impl Into<String>) -> Answer {
 
 /// The reply to a read of an object or to a preview.
 pub fn of(read: &KubernetesRead, plural: &str, reply: &Reply) -> Answer {
+    if let Some(verb) = lacking(reply) {
+        return denied(read.object(), &verb, plural);
+    }
     let previews = matches!(read, KubernetesRead::Preview { .. });
     match reply.status {
         200 | 201 if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::from_utf8_lossy(&reply.body).into_owned() },
@@ -21,7 +24,6 @@ pub fn of(read: &KubernetesRead, plural: &str, reply: &Reply) -> Answer {
         },
         404 if previews => exit(NO_KIND, reply.message()),
         404 => exit(ABSENT, ""),
-        403 if lacking(reply).is_some() => denied(read.object(), &lacking(reply).unwrap_or_default(), plural),
         400 if reply.message().contains("does not support dry run") => exit(NOT_SAID, reply.message()),
         400..=428 | 430..=499 if previews => exit(REFUSED, reply.message()),
         500 if previews && reply.is_about_schema() => exit(REFUSED, reply.message()),
@@ -47,7 +49,16 @@ pub fn lacking(reply: &Reply) -> Option<String> {
     Some(verb.to_owned())
 }
 
-fn denied(object: &ObjectName, verb: &str, plural: &str) -> Answer {
+/// What a request for our own object came to, by its name for people.
+pub fn refusal(what: &str, object: &ObjectName, plural: &str, reply: &Reply) -> String {
+    match lacking(reply) {
+        Some(verb) => format!("{what}: a rule is missing: {}", rule(object, &verb, plural)),
+        None => format!("{what}: {}", reply.message()),
+    }
+}
+
+/// No role allows the read.
+pub fn denied(object: &ObjectName, verb: &str, plural: &str) -> Answer {
     Answer { status: AnswerStatus::Denied, out: rule(object, verb, plural) + "\n" }
 }
 

@@ -7,6 +7,7 @@ use super::answer;
 use super::server::{Call, Reply};
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock;
 use crate::transport::{Performed, TransportError};
@@ -110,7 +111,7 @@ impl KubernetesLink {
             };
             let (method, path) = match &lease.object {
                 Some(_) => (Method::PUT, path(&self.keeps)),
-                None => (Method::POST, format!("{}?fieldManager={}", leases(), super::FIELD_MANAGER)),
+                None => (Method::POST, format!("{}?fieldManager={}", leases(), MANAGER)),
             };
             let call = Call::with(method, path, "application/json", lease.with(&wish, &self.keeps).to_string());
             match self.server.ask(&call).await {
@@ -227,9 +228,5 @@ fn refused(keeps: &str, reply: &Reply) -> Performed {
         namespace: Some(NAMESPACE.to_owned()),
         name: keeps.to_owned(),
     };
-    let why = match answer::lacking(reply) {
-        Some(verb) => format!("the cluster's lock: a rule is missing: {}", answer::rule(&lease, &verb, "leases")),
-        None => format!("the cluster's lock: {}", reply.message()),
-    };
-    ended(NOT_KEPT, "", &why)
+    ended(NOT_KEPT, "", &answer::refusal("the cluster's lock", &lease, "leases", reply))
 }

@@ -21,8 +21,6 @@ use kinds::Kinds;
 use server::Server;
 use std::sync::Arc;
 
-/// Who owns the fields that we set.
-const FIELD_MANAGER: &str = "railwright";
 /// Where lock and record of a cluster are.
 const NAMESPACE: &str = "kube-system";
 /// As of a script that is fed to a host which cannot do what is asked.

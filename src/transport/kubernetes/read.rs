@@ -1,10 +1,11 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
 
+use super::KubernetesLink;
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
 use super::server::{AT_ONCE, Call};
-use super::{FIELD_MANAGER, KubernetesLink};
+use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Answer, AnswerStatus, Answers, Read};
 use crate::transport::{TransportError, upkeep};
@@ -80,7 +81,7 @@ impl KubernetesLink {
 
 /// Where an object is applied: with force, because the whole wish is ours, and with every unknown field refused.
 pub fn apply_path(path: &str) -> String {
-    format!("{path}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict")
+    format!("{path}?fieldManager={MANAGER}&force=true&fieldValidation=Strict")
 }
 
 /// The server has no such kind.

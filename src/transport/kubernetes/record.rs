@@ -6,9 +6,9 @@ use super::fault::Trouble;
 use super::read::{APPLY, apply_path};
 use super::server::{Call, Reply};
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
+use crate::resource::Answer;
 use crate::resource::file::base64;
 use crate::resource::kubernetes_object::request::ObjectName;
-use crate::resource::{Answer, AnswerStatus};
 use crate::transport::{Performed, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
@@ -59,9 +59,7 @@ impl KubernetesLink {
             Found::Record(json) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
             Found::Damaged => exit(2, ""),
             Found::Refused(reply) => match answer::lacking(&reply) {
-                Some(verb) => {
-                    Answer { status: AnswerStatus::Denied, out: format!("{}\n", answer::rule(&secret(&self.keeps), &verb, "secrets")) }
-                }
+                Some(verb) => answer::denied(&secret(&self.keeps), &verb, "secrets"),
                 None => exit(3, ""),
             },
         })
@@ -100,10 +98,7 @@ fn secret(keeps: &str) -> ObjectName {
 }
 
 fn refused(keeps: &str, reply: &Reply) -> String {
-    match answer::lacking(reply) {
-        Some(verb) => format!("the cluster's record: a rule is missing: {}", answer::rule(&secret(keeps), &verb, "secrets")),
-        None => format!("the cluster's record: {}", reply.message()),
-    }
+    answer::refusal("the cluster's record", &secret(keeps), "secrets", reply)
 }
 
 fn packed(json: &str) -> std::io::Result<Vec<u8>> {
