@@ -5,6 +5,7 @@
 
 mod cluster;
 mod objects;
+mod ready;
 mod rig;
 mod transport;
 
@@ -137,4 +138,13 @@ fn objects_are_planned_and_applied() {
     objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn what_comes_about_by_itself_is_waited_for() {
+    let Some(plane) = ControlPlane::start() else { return };
+    ready::pods_and_resources_are_waited_for(&plane);
+    ready::a_wait_that_was_left_is_gone_on_with(&plane);
+    ready::what_does_not_heal_ends_the_wait(&plane);
+    ready::what_others_make_is_expected_by_name(&plane);
 }

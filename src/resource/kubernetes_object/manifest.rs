@@ -58,7 +58,7 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "known_after", "cluster"]);
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "ready", "known_after", "cluster"]);
     fields.flag("adopt");
     fields.resource("known_after");
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
@@ -72,7 +72,7 @@ pub fn check(body: &Value) -> Vec<BodyError> {
             }
         }
     }
-    fields.finish()
+    fields.finish().into_iter().chain(super::readiness::check(body)).collect()
 }
 
 type Problem = (&'static str, String, Option<String>);
@@ -125,8 +125,13 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     match text("kind") {
         "Namespace" => is_label(name),
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
-        _ => name.len() <= NAME_LIMIT && name.split('.').all(is_part),
+        _ => is_object_name(name),
     }
+}
+
+/// A DNS name, as most objects are named.
+pub fn is_object_name(name: &str) -> bool {
+    name.len() <= NAME_LIMIT && name.split('.').all(is_part)
 }
 
 fn is_label(name: &str) -> bool {

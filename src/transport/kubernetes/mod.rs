@@ -6,6 +6,7 @@ mod answer;
 mod fault;
 mod identity;
 mod kinds;
+mod lists;
 mod lock;
 mod proxy;
 mod read;
