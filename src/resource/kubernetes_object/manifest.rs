@@ -125,8 +125,13 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     match text("kind") {
         "Namespace" => is_label(name),
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
-        _ => name.len() <= NAME_LIMIT && name.split('.').all(is_part),
+        _ => is_subdomain(name),
     }
+}
+
+/// A name as most objects have one.
+pub fn is_subdomain(name: &str) -> bool {
+    name.len() <= NAME_LIMIT && name.split('.').all(is_part)
 }
 
 fn is_label(name: &str) -> bool {

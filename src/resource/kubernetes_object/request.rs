@@ -1,5 +1,6 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
+use super::access::Right;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,6 +61,10 @@ pub enum KubernetesRead {
         /// The whole wish, as JSON.
         manifest: String,
     },
+    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
+    Kind(ObjectName),
+    /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
+    Access(Right),
 }
 
 /// The object is not there.
@@ -73,20 +78,26 @@ pub const NOT_SAID: i32 = 4;
 
 impl KubernetesRead {
     /// The object that it is about.
-    pub fn object(&self) -> &ObjectName {
+    pub fn object(&self) -> Option<&ObjectName> {
         match self {
-            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => object,
+            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } | KubernetesRead::Kind(object) => Some(object),
+            KubernetesRead::Access(_) => None,
         }
     }
 
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let object = self.object();
-        let path = format!("{}/{}/{}/{}", object.api_version, object.kind, object.namespace.as_deref().unwrap_or("-"), object.name);
+        let place = |namespace: &Option<String>| namespace.as_deref().unwrap_or("-").to_owned();
+        let path = |object: &ObjectName| format!("{}/{}/{}/{}", object.api_version, object.kind, place(&object.namespace), object.name);
         match self {
-            KubernetesRead::Object(_) => format!("kubernetes_object:{path}"),
-            KubernetesRead::Preview { manifest, .. } => {
-                format!("kubernetes_preview:{path}:{}", crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+            KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
+            KubernetesRead::Preview { object, manifest } => {
+                format!("kubernetes_preview:{}:{}", path(object), crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+            }
+            KubernetesRead::Kind(object) => format!("kubernetes_kind:{}/{}", object.api_version, object.kind),
+            KubernetesRead::Access(Right { namespace, group, resource, name, verb }) => {
+                let name = name.as_deref().unwrap_or("*");
+                format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
 
 use super::KubernetesLink;
+use super::access;
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
@@ -22,7 +23,7 @@ impl KubernetesLink {
     /// Every read with its answer; an error when the server answered none of them.
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         let objects = reads.iter().filter_map(|read| match read {
-            Read::Kubernetes(read) => Some(read.object()),
+            Read::Kubernetes(read) => read.object(),
             _ => None,
         });
         let groups = self.kinds.of(&self.server, objects).await;
@@ -56,7 +57,10 @@ impl KubernetesLink {
     }
 
     async fn object(&self, read: &KubernetesRead, groups: &Groups) -> Result<Answer, Trouble> {
-        let object = read.object();
+        let object = match read {
+            KubernetesRead::Access(right) => return self.access(right).await,
+            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } | KubernetesRead::Kind(object) => object,
+        };
         let group = match groups.get(&object.api_version) {
             Some(Ok(group)) => group,
             Some(Err(NotKnown::Trouble(trouble))) => return Err(trouble.clone()),
@@ -64,18 +68,21 @@ impl KubernetesLink {
             None => return Ok(exit(NOT_SAID, "its kind was not asked for")),
         };
         let Some(resource) = group.get(&object.kind) else { return Ok(exit(NO_KIND, no_kind(object))) };
+        if matches!(read, KubernetesRead::Kind(_)) {
+            return Ok(access::called(resource));
+        }
         let refused = if matches!(read, KubernetesRead::Preview { .. }) { REFUSED } else { NOT_SAID };
         let path = match kinds::path(object, resource) {
             Ok(path) => path,
             Err(reason) => return Ok(exit(refused, reason)),
         };
         let call = match read {
-            KubernetesRead::Object(_) => Call::get(path),
             KubernetesRead::Preview { manifest, .. } => {
                 Call::with(Method::PATCH, format!("{}&dryRun=All", apply_path(&path)), APPLY, manifest.clone())
             }
+            _ => Call::get(path),
         };
-        Ok(answer::of(read, &resource.plural, &self.server.ask(&call).await?))
+        Ok(answer::of(read, object, &resource.plural, &self.server.ask(&call).await?))
     }
 }
 
