@@ -5,6 +5,7 @@
 
 mod cluster;
 mod objects;
+mod rbac;
 mod rig;
 mod transport;
 
@@ -137,4 +138,18 @@ fn objects_are_planned_and_applied() {
     objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn rbac_roles_are_the_smallest_that_do() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::each_role_does_its_work_and_nothing_more(&plane);
+    rbac::a_kind_of_others_is_asked_for(&plane);
+}
+
+#[test]
+fn rbac_that_is_missing_is_found_first() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::a_missing_right_is_found_before_the_first_change(&plane);
+    rbac::a_run_that_goes_on_asks_again(&plane);
 }
