@@ -177,6 +177,8 @@ fn observes(plane: &ControlPlane, cluster: &Cluster) {
     assert!(said.contains("cannot patch resource \"configmaps\""), "{said}");
     let said = refused(plane, "observe", &["-n", "kube-system", "get", "secrets"], "");
     assert!(said.contains("cannot list resource \"secrets\""), "{said}");
+    let said = refused(plane, "observe", &["-n", "kube-system", "get", "secret", "of-others"], "");
+    assert!(said.contains("cannot get resource \"secrets\""), "the record is one Secret: {said}");
     let said = refused(plane, "observe", &["get", "configmap", "probe"], "");
     assert!(said.contains("cannot get"), "{said}");
     // By name, a watch is allowed too.
