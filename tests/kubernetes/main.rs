@@ -6,6 +6,7 @@
 mod cluster;
 mod objects;
 mod ready;
+mod rbac;
 mod rig;
 mod transport;
 
@@ -147,4 +148,18 @@ fn what_comes_about_by_itself_is_waited_for() {
     ready::a_wait_that_was_left_is_gone_on_with(&plane);
     ready::what_does_not_heal_ends_the_wait(&plane);
     ready::what_others_make_is_expected_by_name(&plane);
+}
+
+#[test]
+fn rbac_roles_are_the_smallest_that_do() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::each_role_does_its_work_and_nothing_more(&plane);
+    rbac::a_kind_of_others_is_asked_for(&plane);
+}
+
+#[test]
+fn rbac_that_is_missing_is_found_first() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::a_missing_right_is_found_before_the_first_change(&plane);
+    rbac::a_run_that_goes_on_asks_again(&plane);
 }

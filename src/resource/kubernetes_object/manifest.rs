@@ -125,12 +125,12 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     match text("kind") {
         "Namespace" => is_label(name),
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
-        _ => is_object_name(name),
+        _ => is_subdomain(name),
     }
 }
 
-/// A DNS name, as most objects are named.
-pub fn is_object_name(name: &str) -> bool {
+/// A name as most objects have one.
+pub fn is_subdomain(name: &str) -> bool {
     name.len() <= NAME_LIMIT && name.split('.').all(is_part)
 }
 

@@ -7,6 +7,8 @@
 //! A field that somebody else set on an object of ours is drift, and set back. On an object that was never ours it is
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
+pub mod access;
+pub mod known_kinds;
 pub mod manifest;
 mod ownership;
 pub mod paths;

@@ -1,5 +1,6 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
+use super::access::Right;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -80,6 +81,10 @@ pub enum KubernetesRead {
         /// Labels of its pods, `a=b,c=d`.
         selector: String,
     },
+    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
+    Kind(ObjectName),
+    /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
+    Access(Right),
 }
 
 /// The object is not there.
@@ -95,22 +100,25 @@ impl KubernetesRead {
     /// The object that it is about, where it is one.
     pub fn object(&self) -> Option<&ObjectName> {
         match self {
-            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } | KubernetesRead::Troubles { object, .. } => {
-                Some(object)
-            }
-            KubernetesRead::Nodes | KubernetesRead::States { .. } => None,
+            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
+            KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
+            KubernetesRead::Nodes | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
         }
     }
 
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let path = |object: &ObjectName| {
-            format!("{}/{}/{}/{}", object.api_version, object.kind, object.namespace.as_deref().unwrap_or("-"), object.name)
-        };
+        let place = |namespace: &Option<String>| namespace.as_deref().unwrap_or("-").to_owned();
+        let path = |object: &ObjectName| format!("{}/{}/{}/{}", object.api_version, object.kind, place(&object.namespace), object.name);
         match self {
             KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
             KubernetesRead::Preview { object, manifest } => {
                 format!("kubernetes_preview:{}:{}", path(object), crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+            }
+            KubernetesRead::Kind(object) => format!("kubernetes_kind:{}/{}", object.api_version, object.kind),
+            KubernetesRead::Access(Right { namespace, group, resource, name, verb }) => {
+                let name = name.as_deref().unwrap_or("*");
+                format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
             }
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
             KubernetesRead::States { api_version, kind, namespace } => {

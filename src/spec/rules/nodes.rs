@@ -3,7 +3,7 @@
 use super::{Checker, error, is_plain_name, shown};
 use crate::base::Diagnostic;
 use crate::base::nodeset::{NAMES_MAX, NodeSetError, fold, without_brackets};
-use crate::resource::kubernetes_object::manifest::is_object_name;
+use crate::resource::kubernetes_object::manifest::is_subdomain;
 use crate::spec::hosts::{Host, placeholders};
 use crate::spec::model::Spec;
 use crate::spec::tree::Tree;
@@ -104,7 +104,7 @@ pub fn kubernetes_nodes(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) 
                 error("RW0138", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "use `{name}` and `{index}`");
             return checker.find(&path, "not known", finding);
         }
-        if !is_object_name(&host.node) {
+        if !is_subdomain(&host.node) {
             let fix = "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
             let finding = error("RW0138", format!("`{}` cannot be the name of a node", shown(&host.node)), effect, fix);
             return checker.find(&path, "the API server takes no such name", finding);

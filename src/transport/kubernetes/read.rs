@@ -1,6 +1,7 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
 
 use super::KubernetesLink;
+use super::access;
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
@@ -50,6 +51,7 @@ impl KubernetesLink {
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::Nodes) => lists::nodes(&self.server).await,
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => lists::troubles(&self.server, object, selector).await,
+            Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
             Read::Kubernetes(asked) => match of_a_kind(read) {
                 Some(object) => self.object(asked, &object, groups).await,
                 None => Ok(exit(NOT_SAID, "it is about no kind")),
@@ -66,8 +68,10 @@ impl KubernetesLink {
             None => return Ok(exit(NOT_SAID, "its kind was not asked for")),
         };
         let Some(resource) = group.get(&object.kind) else { return Ok(exit(NO_KIND, no_kind(object))) };
-        if matches!(read, KubernetesRead::States { .. }) {
-            return lists::states(&self.server, object, resource).await;
+        match read {
+            KubernetesRead::States { .. } => return lists::states(&self.server, object, resource).await,
+            KubernetesRead::Kind(_) => return Ok(access::called(resource)),
+            _ => {}
         }
         let refused = if matches!(read, KubernetesRead::Preview { .. }) { REFUSED } else { NOT_SAID };
         let path = match kinds::path(object, resource) {
