@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod cluster;
+mod json;
 mod objects;
 mod rig;
 mod transport;
@@ -137,4 +138,13 @@ fn objects_are_planned_and_applied() {
     objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn json_of_others_is_edited() {
+    let Some(plane) = ControlPlane::start() else { return };
+    json::a_part_is_edited_and_its_readers_restart(&plane);
+    json::drift_is_named_and_mended(&plane);
+    json::edits_of_others_are_not_lost(&plane);
+    json::what_cannot_be_edited_is_left_alone(&plane);
 }

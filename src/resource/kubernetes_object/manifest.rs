@@ -125,11 +125,17 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     match text("kind") {
         "Namespace" => is_label(name),
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
-        _ => name.len() <= NAME_LIMIT && name.split('.').all(is_part),
+        _ => is_subdomain(name),
     }
 }
 
-fn is_label(name: &str) -> bool {
+/// A DNS subdomain, as most names of objects are.
+pub fn is_subdomain(name: &str) -> bool {
+    name.len() <= NAME_LIMIT && name.split('.').all(is_part)
+}
+
+/// A DNS label, as the names of namespaces are.
+pub fn is_label(name: &str) -> bool {
     name.len() <= LABEL_LIMIT && is_part(name)
 }
 

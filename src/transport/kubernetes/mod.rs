@@ -3,6 +3,7 @@
 
 mod act;
 mod answer;
+mod edit;
 mod fault;
 mod identity;
 mod kinds;

@@ -1,0 +1,184 @@
+//! Parts of a JSON text that somebody else owns: Terway's configuration, with a DaemonSet that reads it at its start. Planned, applied,
+//! drifted, edited by two at a time, and taken back on a real API server whose controllers renew the pods.
+
+use crate::cluster::Cluster;
+use crate::rig::ControlPlane;
+use serde_json::{Value, json};
+
+const INV: &str = "inv";
+
+/// As Alibaba's documentation shows the text ("Customize Terway configuration parameters"), with what a person would add.
+const CONF: &str = r#"{
+  "version": "1",
+  "max_pool_size": 5,
+  "min_pool_size": 0,
+  "eni_cap_ratio": 1.0,
+  "credential_path": "/var/addon/token-config",
+  "enable_eni_trunking": true,
+  "vswitches": {"cn-hangzhou-j":["vsw-foo"],"cn-hangzhou-k":["vsw-foo"]},
+  "eni_tags": {"ack.aliyun.com":"c7c3cfoo"},
+  "service_cidr": "192.168.0.0/16",
+  "ip_stack": "ipv4"
+}
+"#;
+
+/// The ConfigMap by kubectl, and a DaemonSet beside it.
+fn terway(plane: &ControlPlane) {
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "eni-config", "namespace": "kube-system" },
+                      "data": { "eni_conf": CONF, "disable_network_policy": "false" } });
+    plane.apply(&map.to_string());
+    let template = json!({ "metadata": { "labels": { "app": "terway-eniip" } },
+                           "spec": { "containers": [{ "name": "terway", "image": "example.invalid/terway:1" }] } });
+    let set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "terway-eniip", "namespace": "kube-system" },
+                      "spec": { "selector": { "matchLabels": { "app": "terway-eniip" } }, "template": template } });
+    plane.nodes(&["ecs01", "ecs02"], &[]);
+    plane.apply(&set.to_string());
+    rolled_out(plane);
+}
+
+fn rolled_out(plane: &ControlPlane) {
+    plane.kubectl(&["-n", "kube-system", "rollout", "status", "daemonset/terway-eniip", "--timeout=120s"]);
+}
+
+fn text(plane: &ControlPlane) -> String {
+    plane.kubectl(&["-n", "kube-system", "get", "configmap", "eni-config", "-o", "jsonpath={.data.eni_conf}"])
+}
+
+/// Somebody else writes the text.
+fn write(plane: &ControlPlane, text: &str) {
+    let patch = json!({ "data": { "eni_conf": text } }).to_string();
+    plane.kubectl(&["-n", "kube-system", "patch", "configmap", "eni-config", "--field-manager=kubectl-edit", "-p", &patch]);
+}
+
+fn pods(plane: &ControlPlane) -> String {
+    plane.kubectl(&["-n", "kube-system", "get", "pods", "-l", "app=terway-eniip", "-o", "jsonpath={.items[*].metadata.uid}"])
+}
+
+fn of(value: &str, field: &str) -> Value {
+    serde_json::from_str::<Value>(value).unwrap()[field].clone()
+}
+
+const WHITELIST: &str = "  - id: whitelist
+    json_in_configmap:
+      namespace: kube-system
+      name: eni-config
+      key: eni_conf
+      edits:
+        - { pointer: /eni_tag_filter/creator, value: terway }
+        - { pointer: /max_pool_size, value: 10 }
+        - { pointer: /eni_tag_block_list, contains: { key: managed-by, value: own } }
+      restarts: { kind: DaemonSet, name: terway-eniip }
+";
+
+pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
+    terway(plane);
+    let (cluster, before) = (Cluster::new(plane, "admin"), pods(plane));
+    cluster.wishes(WHITELIST);
+    let plan = cluster.flat(0, &["plan", INV]);
+    for said in [
+        "json_in_configmap kube-system/eni-config/eni_conf",
+        "eni_tag_filter.creator (persisted) absent -> terway",
+        "max_pool_size (persisted) 5 -> 10",
+        "the text was set by kubectl-client-side-apply at",
+        "pods of DaemonSet.apps kube-system/terway-eniip start anew, and read it then",
+    ] {
+        assert!(plan.contains(said), "{said}\n{plan}");
+    }
+    assert_eq!(text(plane), CONF, "a plan changes nothing");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let edited = text(plane);
+    let expected = CONF.replace("\"max_pool_size\": 5", "\"max_pool_size\": 10").replace(
+        "\"ipv4\"\n",
+        "\"ipv4\",\n  \"eni_tag_filter\": {\"creator\":\"terway\"},\n  \"eni_tag_block_list\": [{\"key\":\"managed-by\",\"value\":\"own\"}]\n",
+    );
+    assert_eq!(edited, expected, "everything else keeps its bytes");
+    rolled_out(plane);
+    let after = pods(plane);
+    assert!(before.split(' ').all(|pod| !after.contains(pod)), "{before} -> {after}");
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.told(0, &["drift", INV]);
+
+    // Taken back: the values are as they were, and the pods read them again.
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("max_pool_size (persisted) 10 -> 5"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text(plane), CONF);
+    rolled_out(plane);
+    let last = pods(plane);
+    assert!(after.split(' ').all(|pod| !last.contains(pod)), "{after} -> {last}");
+    let marks = plane.kubectl(&["-n", "kube-system", "get", "configmap/eni-config", "daemonset/terway-eniip", "-o", "yaml"]);
+    assert!(!marks.contains("railwright.io/"), "{marks}");
+}
+
+/// Its owner or a person writes the text again, and says nothing of our parts.
+pub fn drift_is_named_and_mended(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(WHITELIST);
+    cluster.told(0, &["apply", INV, "--yes"]);
+    rolled_out(plane);
+    let before = pods(plane);
+    write(plane, &CONF.replace("192.168", "172.16"));
+    let drift = cluster.flat(2, &["drift", INV]);
+    assert!(drift.contains("eni_tag_filter.creator") && drift.contains("kubectl-edit"), "{drift}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let mended = text(plane);
+    assert_eq!((of(&mended, "eni_tag_filter"), of(&mended, "service_cidr")), (json!({ "creator": "terway" }), json!("172.16.0.0/16")));
+    rolled_out(plane);
+    assert_ne!(pods(plane), before, "pods that started in between have read the other text");
+
+    // A template without the mark owes the restart, whoever took it away.
+    let name = "railwright.io~1kube-system.eni-config_eni_conf";
+    let patch = format!(r#"[{{"op":"remove","path":"/spec/template/metadata/annotations/{name}"}}]"#);
+    plane.kubectl(&["-n", "kube-system", "patch", "daemonset", "terway-eniip", "--type=json", "-p", &patch]);
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("restart of DaemonSet.apps kube-system/terway-eniip (running) absent -> since edit"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+}
+
+/// What others write between plan and apply is kept; where it is one of our parts, the step is stale and nothing is written.
+pub fn edits_of_others_are_not_lost(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    write(plane, CONF);
+    cluster.wishes(&WHITELIST.replace("value: 10", "value: 20"));
+    cluster.told(0, &["plan", INV, "-o", "a.plan"]);
+    write(plane, &CONF.replace("\"ip_stack\": \"ipv4\"", "\"ip_stack\": \"dual\""));
+    cluster.told(0, &["apply", "a.plan", "--yes"]);
+    let merged = text(plane);
+    assert_eq!((of(&merged, "ip_stack"), of(&merged, "max_pool_size")), (json!("dual"), json!(20)));
+    write(plane, &merged.replace("20", "21"));
+    cluster.told(0, &["plan", INV, "-o", "a.plan"]);
+    let theirs = merged.replace("20", "22");
+    write(plane, &theirs);
+    let stale = cluster.flat(3, &["apply", "a.plan", "--yes"]);
+    assert!(stale.contains("RW0610") && stale.contains("max_pool_size"), "{stale}");
+    assert_eq!(text(plane), theirs);
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
+
+/// A text that is no JSON, or not there, is left alone; so is everything beside what must not stand there.
+pub fn what_cannot_be_edited_is_left_alone(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(WHITELIST);
+    for (theirs, said) in [("# by hand\n{}", "it is no JSON"), (r#"{"eni_tag_filter":""}"#, "`eni_tag_filter` is no map")] {
+        write(plane, theirs);
+        let plan = cluster.flat(3, &["plan", INV]);
+        assert!(plan.contains(said) && plan.contains("nothing of it is touched"), "{plan}");
+        cluster.told(3, &["apply", INV, "--yes"]);
+        assert_eq!(text(plane), theirs);
+    }
+    write(plane, CONF);
+    cluster.wishes(&WHITELIST.replace("key: eni_conf", "key: absent"));
+    let plan = cluster.flat(3, &["plan", INV, "--exclude", "kube/prod/json_in_configmap/kube-system/eni-config/eni_conf"]);
+    assert!(plan.contains("has no text `absent`"), "{plan}");
+    cluster.wishes(WHITELIST);
+    cluster.spec("reader", "");
+    cluster.told(0, &["plan", INV]);
+    let refused = cluster.flat(4, &["apply", INV, "--yes"]);
+    assert!(refused.contains("nothing was changed"), "{refused}");
+    assert_eq!(text(plane), CONF);
+    cluster.spec("admin", "");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
