@@ -2,6 +2,7 @@
 //! drifted, edited by two at a time, and taken back on a real API server whose controllers renew the pods.
 
 use crate::cluster::Cluster;
+use crate::meanwhile::Meanwhile;
 use crate::rig::ControlPlane;
 use serde_json::{Value, json};
 
@@ -157,6 +158,37 @@ pub fn edits_of_others_are_not_lost(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
+/// The text changes after it was read for the edit, and before the edit is written: the server refuses the write, and it is read again.
+pub fn edits_of_others_between_read_and_write_are_kept(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    for (theirs, code) in [("\"ip_stack\": \"dual\"", 0), ("\"max_pool_size\": 7", 3)] {
+        write(plane, CONF);
+        let ours = if code == 0 { "\"ip_stack\": \"ipv4\"" } else { "\"max_pool_size\": 5" };
+        let new = CONF.replace(ours, theirs);
+        let mut patch = plane.program(&["-n", "kube-system", "patch", "configmap", "eni-config", "--field-manager=kubectl-edit", "-p"]);
+        patch.arg(json!({ "data": { "eni_conf": new } }).to_string());
+        let patch = std::sync::Mutex::new(Some(patch));
+        let way = Meanwhile::start(plane, "PATCH /api/v1/namespaces/kube-system/configmaps/eni-config?", move || {
+            if let Some(mut patch) = patch.lock().unwrap().take() {
+                assert!(patch.output().unwrap().status.success());
+            }
+        });
+        cluster.file("inv/way.kubeconfig", &way.kubeconfig());
+        cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
+        cluster.wishes(WHITELIST);
+        let said = cluster.flat(code, &["apply", INV, "--yes"]);
+        let now = text(plane);
+        if code == 0 {
+            assert_eq!((of(&now, "ip_stack"), of(&now, "max_pool_size")), (json!("dual"), json!(10)), "{said}");
+        } else {
+            assert!(said.contains("RW0610") && said.contains("max_pool_size is 7 by now"), "{said}");
+            assert_eq!(now, new, "nothing was written");
+        }
+    }
+    cluster.spec("admin", "");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
+
 /// A text that is no JSON, or not there, is left alone; so is everything beside what must not stand there.
 pub fn what_cannot_be_edited_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
@@ -181,4 +213,39 @@ pub fn what_cannot_be_edited_is_left_alone(plane: &ControlPlane) {
     cluster.spec("admin", "");
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
+}
+
+/// The shipped module: what the plan says, the refusal beside Terway's own eRDMA, and two owners of one text.
+pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let kubeconfig = plane.kubeconfig("admin");
+    let spec = |terway: &str| {
+        let kubernetes =
+            format!("kubernetes: {{ name: prod, kubeconfig: {}, platform: ack-managed, terway: {{ {terway} }} }}\n", kubeconfig.display());
+        cluster.file("inv/cluster.yaml", &format!("cluster: train\nfabric: {{ kind: erdma }}\n{kubernetes}"));
+    };
+    write(plane, &CONF.replace("\"ip_stack\"", "\"enable_erdma\": true,\n  \"ip_stack\""));
+    spec("");
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("Terway serves eRDMA itself") && plan.contains("enable_erdma (persisted) yes -> absent"), "{plan}");
+    spec("whitelist: built-in");
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("Terway serves eRDMA itself"), "{plan}");
+    write(plane, CONF);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    spec("");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(of(&text(plane), "eni_tag_filter"), json!({ "creator": "terway" }));
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+
+    cluster.wishes("  - id: whole\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: eni-config, namespace: kube-system }, data: { eni_conf: \"{}\" } }\n");
+    let twice = cluster.flat(1, &["validate", INV]);
+    assert!(twice.contains("RW0211") && twice.contains("edits a text that `own/whole` writes as a whole"), "{twice}");
+    cluster.wishes("  - id: bad\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: a, namespace: default, labels: { rail: -0 } } }\n");
+    let bad = cluster.flat(1, &["validate", INV]);
+    assert!(bad.contains("RW0208") && bad.contains("the API server takes no label rail"), "{bad}");
+    cluster.wishes("  []\n");
+    cluster.spec("admin", "");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(text(plane), CONF);
 }

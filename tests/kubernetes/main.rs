@@ -5,6 +5,7 @@
 
 mod cluster;
 mod json;
+mod meanwhile;
 mod objects;
 mod rig;
 mod transport;
@@ -146,5 +147,7 @@ fn json_of_others_is_edited() {
     json::a_part_is_edited_and_its_readers_restart(&plane);
     json::drift_is_named_and_mended(&plane);
     json::edits_of_others_are_not_lost(&plane);
+    json::edits_of_others_between_read_and_write_are_kept(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
+    json::terway_is_kept_away_from_erdma(&plane);
 }

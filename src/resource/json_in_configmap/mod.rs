@@ -50,6 +50,10 @@ impl Kind for JsonInConfigMap {
         body::check(body)
     }
 
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["edits"]
+    }
+
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
         objects.into_iter().flatten().map(|object| Read::Kubernetes(KubernetesRead::Object(object))).collect()
@@ -57,7 +61,7 @@ impl Kind for JsonInConfigMap {
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         match Look::at(wish, answers) {
-            Ok(look) => compare(wish, &look).unwrap_or_else(refused),
+            Ok(look) => compare(wish, &look).unwrap_or_else(|reason| refused(&look, reason)),
             Err(Trouble::Unknown(reason)) => with_text(Reading::is("a JSON map"), Reading::Unknown(reason)),
             Err(Trouble::Absent(reason)) => {
                 let mut assessment = with_text(Reading::is("a JSON map"), Reading::Absent);
@@ -89,8 +93,11 @@ fn with_text(wanted: Reading, found: Reading) -> Assessment {
 }
 
 /// A text that nothing can be done with is left alone.
-fn refused(reason: String) -> Assessment {
-    Assessment { refusal: Some(reason), ..with_text(Reading::is("a JSON map"), Reading::is("something else")) }
+fn refused(look: &Look, reason: String) -> Assessment {
+    let mut assessment = Assessment { refusal: Some(reason), ..Assessment::default() };
+    let attribute = look.attribute(Reading::is("a JSON map that can be edited"), Reading::is("something else"));
+    assessment.attributes.insert(TEXT.to_owned(), attribute);
+    assessment
 }
 
 fn compare(wish: &Wish, look: &Look) -> Result<Assessment, String> {

@@ -10,14 +10,14 @@ use serde_json::Value;
 /// The attribute of the mark on the ConfigMap.
 const MARK: &str = "mark";
 
+/// Takes back what we changed, and only that.
 pub fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let restored = match Look::at_text(last_applied, answers) {
-        Ok(look) => restore(last_applied, before, &look),
-        Err(Trouble::Unknown(reason)) => Ok(with_text(Reading::is("as before us"), Reading::Unknown(reason))),
+    let assessment = match Look::at_text(last_applied, answers) {
+        Ok(look) => restore(last_applied, before, &look).unwrap_or_else(|reason| refused(&look, reason)),
+        Err(Trouble::Unknown(reason)) => with_text(Reading::is("as before us"), Reading::Unknown(reason)),
         // With the text went what we changed in it.
-        Err(Trouble::Absent(_)) => Ok(with_text(Reading::Absent, Reading::Absent)),
+        Err(Trouble::Absent(_)) => with_text(Reading::Absent, Reading::Absent),
     };
-    let assessment = restored.unwrap_or_else(refused);
     Assessment { before: before.clone(), ..assessment }
 }
 

@@ -7,6 +7,7 @@
 //! A field that somebody else set on an object of ours is drift, and set back. On an object that was never ours it is
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
+mod labels;
 pub mod manifest;
 pub(super) mod ownership;
 pub(super) mod paths;

@@ -26,6 +26,9 @@ pub struct Kubernetes {
     /// The eRDMA controller of Alibaba Cloud, which gives nodes their eRDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erdma: Option<KubernetesErdma>,
+    /// Said where the cluster's network plugin is Alibaba Cloud's Terway: how it leaves eRDMA interfaces alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terway: Option<KubernetesTerway>,
 }
 
 /// How pods get RDMA devices.
@@ -115,6 +118,26 @@ pub enum ErdmaDriver {
     Compat,
     /// On top of the OFED stack, for instances with GPUs.
     Ofed,
+}
+
+/// Alibaba Cloud's network plugin Terway.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesTerway {
+    /// How it knows which interfaces are its own.
+    #[serde(default)]
+    pub whitelist: TerwayWhitelist,
+}
+
+/// How Terway knows which network interfaces are its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TerwayWhitelist {
+    /// Only those with its own tag, by its configuration: what every release and mode from V1.5.5 on knows.
+    #[default]
+    TagFilter,
+    /// By the block list that newer releases bring, in the mode in which a controller gives out addresses for all nodes.
+    BuiltIn,
 }
 
 /// A device plugin for RDMA devices.
