@@ -3,7 +3,7 @@
 use super::edit::Edit;
 use super::mark::{self, Mark};
 use super::text::Document;
-use super::{Action, Answers, Attribute, Plane, Read, Reading, Wish, body};
+use super::{Action, Answers, Attribute, Plane, Read, Reading, TEXT, Wish, body};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::ownership::{MANAGER, holders};
 use crate::resource::kubernetes_object::paths::Step;
@@ -19,8 +19,12 @@ const OF_TEMPLATE: &str = "/spec/template/metadata/annotations";
 pub enum Trouble {
     /// It could not be found out.
     Unknown(String),
-    /// The ConfigMap, its key or the workload is not there.
-    Absent(String),
+    /// The ConfigMap, its text or the workload is not there.
+    Absent {
+        /// Which of them.
+        what: String,
+        reason: String,
+    },
 }
 
 /// The text, and what reads it.
@@ -45,7 +49,7 @@ impl Look {
     pub fn at(wish: &Wish, answers: &Answers) -> Result<Self, Trouble> {
         let look = Look::at_text(wish, answers)?;
         match (body::workload(&wish.body), &look.reader) {
-            (Some(workload), None) => Err(Trouble::Absent(format!("{workload} is not there: nothing would read the edit"))),
+            (Some(workload), None) => Err(absent(&workload, "nothing would read the edit")),
             _ => Ok(look),
         }
     }
@@ -55,9 +59,9 @@ impl Look {
         let (Some(object), Some(key)) = (body::config_map(&wish.body), wish.text("key")) else {
             return Err(Trouble::Unknown("the wish names no ConfigMap".to_owned()));
         };
-        let Some(live) = found(&object, answers)? else { return Err(Trouble::Absent(format!("{object} is not there"))) };
+        let Some(live) = found(&object, answers)? else { return Err(absent(&object, "there is nothing to edit")) };
         if live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str).is_none() {
-            return Err(Trouble::Absent(format!("{object} has no text `{key}`")));
+            return Err(Trouble::Absent { what: TEXT.to_owned(), reason: format!("{object} has no text `{key}`") });
         }
         let reader = match body::workload(&wish.body) {
             None => None,
@@ -127,6 +131,10 @@ impl Reader {
     pub fn waits_for_deletion(&self) -> bool {
         self.live.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete")
     }
+}
+
+fn absent(object: &ObjectName, effect: &str) -> Trouble {
+    Trouble::Absent { what: object.to_string(), reason: format!("{object} is not there: {effect}") }
 }
 
 fn found(object: &ObjectName, answers: &Answers) -> Result<Option<Value>, Trouble> {

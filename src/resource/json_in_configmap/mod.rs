@@ -62,9 +62,9 @@ impl Kind for JsonInConfigMap {
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         match Look::at(wish, answers) {
             Ok(look) => compare(wish, &look).unwrap_or_else(|reason| refused(&look, reason)),
-            Err(Trouble::Unknown(reason)) => with_text(Reading::is("a JSON map"), Reading::Unknown(reason)),
-            Err(Trouble::Absent(reason)) => {
-                let mut assessment = with_text(Reading::is("a JSON map"), Reading::Absent);
+            Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason)),
+            Err(Trouble::Absent { what, reason }) => {
+                let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
                 assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
                 assessment
             }
@@ -86,9 +86,10 @@ pub fn is_wished_whole(edited: &Wish, object: &Wish) -> bool {
         && manifest.pointer("/data").is_some_and(|data| data.get(key).is_some())
 }
 
-fn with_text(wanted: Reading, found: Reading) -> Assessment {
+/// Of one attribute alone.
+fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
-    assessment.attributes.insert(TEXT.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+    assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
     assessment
 }
 

@@ -4,7 +4,7 @@ use super::edit::Held;
 use super::look::{Look, Trouble};
 use super::parts::{Walk, Was};
 use super::text::shown;
-use super::{Answers, Assessment, Attribute, Plane, Reading, Wish, body, disturb, of_mark, refused, with_text};
+use super::{Answers, Assessment, Attribute, Plane, Reading, TEXT, Wish, body, disturb, of_mark, of_one, refused};
 use serde_json::Value;
 
 /// The attribute of the mark on the ConfigMap.
@@ -14,9 +14,9 @@ const MARK: &str = "mark";
 pub fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let assessment = match Look::at_text(last_applied, answers) {
         Ok(look) => restore(last_applied, before, &look).unwrap_or_else(|reason| refused(&look, reason)),
-        Err(Trouble::Unknown(reason)) => with_text(Reading::is("as before us"), Reading::Unknown(reason)),
+        Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason)),
         // With the text went what we changed in it.
-        Err(Trouble::Absent(_)) => with_text(Reading::Absent, Reading::Absent),
+        Err(Trouble::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
     };
     Assessment { before: before.clone(), ..assessment }
 }
