@@ -12,6 +12,8 @@ use super::shared::Shared;
 use super::trouble;
 use crate::base::{Address, Diagnostic, Digest};
 use crate::plan::{Applied, Member, Node, NodeKind};
+use crate::resource::complaint::complaint;
+use crate::resource::kubernetes_object::request::MOVED;
 use crate::resource::{Action, Answers};
 use crate::state::journal::MemberIntent;
 use crate::state::journal_writer::JournalError;
@@ -169,6 +171,9 @@ impl<'a> Step<'a> {
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
                 Acted::All => return self.confirm(&seen, begun, &actions).await,
+                Acted::Failed { code: MOVED, stderr, .. } if matches!(actions.first(), Some(Action::EditConfigMap { .. })) => {
+                    return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
+                }
                 Acted::Failed { word, code, stdout, stderr } => {
                     let untouched = self.is_untouched(&seen).await;
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)

@@ -92,6 +92,8 @@ pub struct HostNames {
     pub tagged: bool,
     /// True when the RDMA devices are made of plain Ethernet ones by software.
     pub soft_roce: bool,
+    /// True when pods get the RDMA devices: the host is a node of the Kubernetes cluster, which has a device plugin for them.
+    pub rdma_pods: bool,
 }
 
 /// The rows of the catalogue about a host; one that nobody knows is not there.
@@ -310,6 +312,7 @@ pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &
         rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
         tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
         soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
+        rdma_pods: loaded.spec.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
     }
 }
 
@@ -342,6 +345,7 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "chosen", part, ..] => format!("{group}.gpu.{part}"),
         ["host", "tagged", ..] => format!("{group}.nics.vlan"),
         ["host", "rails", EACH, "port", ..] => format!("{group}.nics.netdev"),
+        ["host", "rdma_pods", ..] => "kubernetes".to_owned(),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
         ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),

@@ -176,6 +176,7 @@ impl OfSubject<'_> {
         }
         let drafts = std::mem::take(&mut self.drafts);
         let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, self.on.name());
+        merge::edited_and_whole(&wishes, self.found, self.on.name());
         super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
         super::order::after_what_they_are_in(wishes.iter_mut().map(|(wish, _)| wish));
         for (wish, why) in wishes {

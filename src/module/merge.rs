@@ -6,6 +6,7 @@ use super::findings::Findings;
 use super::order::Made;
 use crate::base::{Address, Diagnostic};
 use crate::resource::Wish;
+use crate::resource::json_in_configmap::is_wished_whole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,6 +49,24 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
             (wish, why)
         })
         .collect()
+}
+
+/// A text that one wish edits and another one writes as a whole.
+pub(super) fn edited_and_whole(wishes: &[(Wish, Vec<Why>)], found: &mut Findings, on: &str) {
+    let of_kind = |kind: &'static str| wishes.iter().filter(move |(wish, _)| wish.kind == kind);
+    for (edited, _) in of_kind("json_in_configmap") {
+        for (whole, _) in of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole)) {
+            let (theirs, ours) = (&whole.module, &edited.module);
+            let error = Diagnostic::error("RW0211", format!("`{ours}` edits a text that `{theirs}` writes as a whole"))
+                .effect("each apply would undo the other, so neither is planned")
+                .next(format!(
+                    "put what is wanted of {} into {}, or leave one of the two out",
+                    edited.address.name(),
+                    whole.address.words()
+                ));
+            found.add(error, on);
+        }
+    }
 }
 
 /// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does

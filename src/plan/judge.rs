@@ -3,10 +3,9 @@
 use super::Applied;
 use super::model::{Difference, Reason, UnknownFinding};
 use super::part::Group;
-use crate::base::{Address, Target};
+use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
 pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Kind>;
@@ -119,8 +118,10 @@ fn by_hand(disruption: Disruption) -> String {
 /// Why a resource that is not as wished is not: the spec, the world, or a debt.
 fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Reason {
     if let Some(step) = &assessment.known_after {
-        let (kind, name) = step.split_once('/').unwrap_or((step, ""));
-        let step = Address { target: wish.address.target.clone(), path: Arc::new([kind.to_owned(), name.to_owned()]), attribute: None };
+        // The name of a resource on a host may be a path; objects of Kubernetes have their namespace in a segment of its own.
+        let segments = if wish.address.target.kind == TargetKind::Kube { 4 } else { 2 };
+        let path: Vec<String> = step.splitn(segments, '/').map(str::to_owned).collect();
+        let step = Address { target: wish.address.target.clone(), path: path.into(), attribute: None };
         return Reason::KnownAfter { step };
     }
     let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();

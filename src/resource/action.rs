@@ -2,6 +2,8 @@
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
 use super::interrupt_affinity::script::Binding;
+use super::json_in_configmap::edit::Edit;
+use super::json_in_configmap::mark::Mark;
 use super::kernel_module_build::source::{Builder, ModuleSource};
 use super::kubernetes_object::request::ObjectName;
 use super::pci_setting::script::PciWrite;
@@ -168,6 +170,17 @@ pub enum Action {
     ApplyObject { object: ObjectName, manifest: Value },
     /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
     DeleteObject { object: ObjectName, uid: String },
+    /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
+    /// its readers' pods have to bear.
+    EditConfigMap {
+        object: ObjectName,
+        key: String,
+        edits: Vec<Edit>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mark: Option<Mark>,
+    },
+    /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew.
+    MarkPodTemplate { object: ObjectName, mark: Mark },
 }
 
 impl Action {
@@ -278,6 +291,7 @@ impl Action {
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
             Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }

@@ -112,6 +112,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::file::File,
         &super::firmware_setting::FirmwareSetting,
         &super::interrupt_affinity::InterruptAffinity,
+        &super::json_in_configmap::JsonInConfigMap,
         &super::kernel_module::KernelModule,
         &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,

@@ -21,6 +21,7 @@ pub mod guard;
 pub mod hardware;
 pub mod host;
 pub mod interrupt_affinity;
+pub mod json_in_configmap;
 pub mod keeper;
 pub mod kernel_module;
 pub mod kernel_module_build;

@@ -14,6 +14,8 @@ mod management;
 mod naming;
 mod nodes;
 mod operation;
+mod owners;
+mod platform;
 mod supply;
 mod waivers;
 
@@ -35,6 +37,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     }
     supply::check(&mut checker, spec);
     kubernetes::check(&mut checker, spec);
+    platform::check(&mut checker, spec);
     operation::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
@@ -43,6 +46,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         access::shared_addresses(&mut checker, hosts);
         kubernetes::names(&mut checker, spec, hosts);
         kubernetes::pools_of_hosts(&mut checker, spec, hosts);
+        owners::check(&mut checker, spec);
         addresses::check(&mut checker, spec, hosts);
         // An entry that did not decode would shift the places of those after it.
         acceptance::check(&mut checker, spec);
@@ -66,6 +70,13 @@ impl Checker<'_> {
     /// Adds a finding with its caret at a path; where the files leave the value to its default, at what is around it.
     fn find(&mut self, path: &str, label: &str, finding: Diagnostic) {
         let finding = self.pointed(path, label, finding);
+        self.findings.push(finding);
+    }
+
+    /// The same, with the other place that it does not agree with.
+    fn find_with(&mut self, path: &str, label: &str, other: (&str, &str), finding: Diagnostic) {
+        let finding = self.pointed(path, label, finding);
+        let finding = self.pointed(other.0, other.1, finding);
         self.findings.push(finding);
     }
 

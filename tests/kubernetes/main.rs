@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod cluster;
+mod json;
+mod meanwhile;
 mod objects;
 mod ready;
 mod rbac;
@@ -162,4 +164,16 @@ fn rbac_that_is_missing_is_found_first() {
     let Some(plane) = ControlPlane::start() else { return };
     rbac::a_missing_right_is_found_before_the_first_change(&plane);
     rbac::a_run_that_goes_on_asks_again(&plane);
+}
+
+#[test]
+fn json_of_others_is_edited() {
+    let Some(plane) = ControlPlane::start() else { return };
+    json::a_part_is_edited_and_its_readers_restart(&plane);
+    json::drift_is_named_and_mended(&plane);
+    json::edits_of_others_are_not_lost(&plane);
+    json::edits_of_others_between_read_and_write_are_kept(&plane);
+    json::what_comes_with_another_step_is_edited_after_it(&plane);
+    json::what_cannot_be_edited_is_left_alone(&plane);
+    json::terway_is_kept_away_from_erdma(&plane);
 }

@@ -100,6 +100,13 @@ impl ControlPlane {
         self.work.join(format!("{identity}.kubeconfig"))
     }
 
+    /// kubectl as the admin, not started yet.
+    pub fn program(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.programs.join("kubectl"));
+        command.arg("--kubeconfig").arg(self.kubeconfig("admin")).args(words).env("HOME", &self.work);
+        command
+    }
+
     /// kubectl as this identity, with this input, however it ends.
     pub fn kubectl_as(&self, identity: &str, words: &[&str], input: &str) -> Output {
         let mut child = Command::new(self.programs.join("kubectl"))

@@ -138,6 +138,8 @@ enum How {
     Listed,
     /// Only looked at.
     Read,
+    /// Of others: looked at, and parts of it changed.
+    Edited,
     /// Applied earlier and no longer wished: looked at, and deleted.
     TakenBack,
     /// Previewed, applied, and deleted when it leaves the spec.
@@ -163,7 +165,9 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
     let reads = kind.map(|kind| kind.reads(wish)).unwrap_or_default();
     let troubles = kind.filter(|_| wished).map(|kind| kind.troubles(wish)).unwrap_or_default();
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
+    let edits = wish.kind == crate::resource::json_in_configmap::NAME;
     for (object, found) in reads.iter().chain(&troubles).flat_map(|read| of_read(read, wished)) {
+        let found = if edits { How::Edited } else { found };
         let known = how.entry(object).or_insert(found);
         *known = found.max(*known);
     }
@@ -227,8 +231,11 @@ impl Use {
         let mut verbs = match self.how {
             How::Told if level != Level::Apply => Vec::new(),
             How::Told | How::Listed => vec![Verb::List],
-            How::Read | How::TakenBack | How::Wished => vec![Verb::Get, Verb::List, Verb::Watch],
+            How::Read | How::Edited | How::TakenBack | How::Wished => vec![Verb::Get, Verb::List, Verb::Watch],
         };
+        if self.how == How::Edited && level == Level::Apply {
+            verbs.push(Verb::Patch);
+        }
         if self.how == How::Wished && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced())) {
             verbs.extend([Verb::Patch, Verb::Create]);
             // What is in a role must be held by the one who writes it, or be given away by this leave
@@ -257,7 +264,7 @@ impl Use {
         match self.how {
             How::Told => None,
             How::Listed => Some(Verb::List),
-            How::Read | How::TakenBack | How::Wished => Some(Verb::Get),
+            How::Read | How::Edited | How::TakenBack | How::Wished => Some(Verb::Get),
         }
     }
 
@@ -271,6 +278,7 @@ impl Use {
 pub fn of_action(action: &Action) -> Option<(&ObjectName, Verb)> {
     match action {
         Action::ApplyObject { object, .. } => Some((object, Verb::Patch)),
+        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => Some((object, Verb::Patch)),
         Action::DeleteObject { object, .. } => Some((object, Verb::Delete)),
         _ => None,
     }

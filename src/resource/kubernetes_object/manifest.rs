@@ -75,7 +75,8 @@ pub fn check(body: &Value) -> Vec<BodyError> {
     fields.finish().into_iter().chain(super::readiness::check(body)).collect()
 }
 
-type Problem = (&'static str, String, Option<String>);
+/// Where, what is wrong, and what would be right.
+pub type Problem = (&'static str, String, Option<String>);
 
 fn problems(manifest: &Value) -> Vec<Problem> {
     let mut out: Vec<Problem> = Vec::new();
@@ -96,6 +97,7 @@ fn problems(manifest: &Value) -> Vec<Problem> {
     if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
         out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
     }
+    out.extend(super::labels::problems(manifest));
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/kind") == "Secret" {
         let help = "make it by other means, and name it in the object that uses it";
@@ -129,12 +131,13 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     }
 }
 
-/// A name as most objects have one.
+/// A DNS subdomain, as most names of objects are.
 pub fn is_subdomain(name: &str) -> bool {
     name.len() <= NAME_LIMIT && name.split('.').all(is_part)
 }
 
-fn is_label(name: &str) -> bool {
+/// A DNS label, as the names of namespaces are.
+pub fn is_label(name: &str) -> bool {
     name.len() <= LABEL_LIMIT && is_part(name)
 }
 

@@ -9,8 +9,9 @@
 
 pub mod access;
 pub mod known_kinds;
+mod labels;
 pub mod manifest;
-mod ownership;
+pub(super) mod ownership;
 pub mod paths;
 pub mod readiness;
 pub mod request;
@@ -199,17 +200,23 @@ impl Asked {
     }
 }
 
-enum Live {
+/// What a server says of an object.
+pub(super) enum Live {
     Is(Value),
     Absent,
     Unknown(String),
 }
 
 fn live(asked: &Asked, answers: &Answers) -> Live {
-    if let Some(Answer { status: AnswerStatus::Denied, out }) = answers.get(&asked.live()) {
+    looked_at(&asked.live(), answers)
+}
+
+/// The answer to a read of an object.
+pub(super) fn looked_at(read: &Read, answers: &Answers) -> Live {
+    if let Some(Answer { status: AnswerStatus::Denied, out }) = answers.get(read) {
         return Live::Unknown(format!("no role of ours allows it: {}", one_line(out, 200)));
     }
-    match answers.output(&asked.live()) {
+    match answers.output(read) {
         Ok((0, out)) => match serde_json::from_str::<Value>(out) {
             Ok(object) if object.is_object() => Live::Is(object),
             _ => Live::Unknown("the server's answer is no object".to_owned()),

@@ -95,6 +95,8 @@ pub const NO_KIND: i32 = 2;
 pub const REFUSED: i32 = 3;
 /// The server did not say; the answer is why (a webhook that refuses dry runs, an error of its own).
 pub const NOT_SAID: i32 = 4;
+/// Of an action: what it goes by is no longer there, and nothing was changed.
+pub const MOVED: i32 = 5;
 
 impl KubernetesRead {
     /// The object that it is about, where it is one.

@@ -23,6 +23,12 @@ pub struct Kubernetes {
     /// How pods get RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma: Option<KubernetesRdma>,
+    /// The eRDMA controller of Alibaba Cloud, which gives nodes their eRDMA devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erdma: Option<KubernetesErdma>,
+    /// Said where the cluster's network plugin is Alibaba Cloud's Terway: how it leaves eRDMA interfaces alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terway: Option<KubernetesTerway>,
 }
 
 /// How pods get RDMA devices.
@@ -41,6 +47,97 @@ pub struct KubernetesRdma {
     /// The plugin's image, where it does not come from its own registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+}
+
+/// The eRDMA controller of Alibaba Cloud: how it is installed, and what it is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesErdma {
+    /// Who installs it, and so who owns its settings.
+    #[serde(default)]
+    pub install: ErdmaInstall,
+    /// `helm-chart`: the chart, as a folder or an archive relative to the inventory, or as an `oci://` or `https://` reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<String>,
+    /// The version of the chart; any when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The chart archive's SHA-256, as 64 hexadecimal digits. A folder has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The driver that the agent installs on the nodes. Left out, the agent takes `ofed` on nodes with a GPU, and else `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefer_driver: Option<ErdmaDriver>,
+    /// Whether a pod gets all eRDMA devices of its node, or one by NUMA topology.
+    #[serde(default)]
+    pub allocate_all_devices: bool,
+    /// The MTU of eRDMA NICs on instances that have jumbo frames on. The chart's own, 8500, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jumbo_mtu: Option<u32>,
+    /// The region of the instances. The controller asks the instance when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// How the controller proves to the cloud's API who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<ErdmaCredentials>,
+}
+
+/// How the eRDMA controller proves to the cloud's API who it is: a role, or the names of two secrets of the spec.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ErdmaCredentials {
+    /// The RAM role of its service account (RRSA).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The secret that holds the AccessKey's ID, by its name below `secrets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_key_id: Option<String>,
+    /// The secret that holds the AccessKey's secret, by its name below `secrets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_key_secret: Option<String>,
+}
+
+/// Who installs the eRDMA controller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErdmaInstall {
+    /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`.
+    #[default]
+    AckAddon,
+    /// The chart of the open-source project, in `kube-system`.
+    HelmChart,
+}
+
+/// A driver that the eRDMA agent installs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ErdmaDriver {
+    /// RDMA connections by its own connection manager.
+    Default,
+    /// Compatible with RoCE.
+    Compat,
+    /// On top of the OFED stack, for instances with GPUs.
+    Ofed,
+}
+
+/// Alibaba Cloud's network plugin Terway.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesTerway {
+    /// How it knows which interfaces are its own.
+    #[serde(default)]
+    pub whitelist: TerwayWhitelist,
+}
+
+/// How Terway knows which network interfaces are its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TerwayWhitelist {
+    /// Only those with its own tag, by its configuration: what every release and mode from V1.5.5 on knows.
+    #[default]
+    TagFilter,
+    /// By the block list that newer releases bring, in the mode in which a controller gives out addresses for all nodes.
+    BuiltIn,
 }
 
 /// A device plugin for RDMA devices.

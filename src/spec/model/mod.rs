@@ -10,7 +10,8 @@ mod operation;
 
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
-pub use kubernetes::{Kubernetes, KubernetesRdma, Platform, RdmaPlugin};
+pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
+pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
 pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,

@@ -302,3 +302,35 @@ fn pools_of_rdma_devices() {
     check(&spec("resources: { rdma_a: rail 0-2, rdma_b: rail 2-3 }"), &[("RW0139", "rail 2-3")]);
     check(&spec("resources: { rdma_a: rail 0 }, max: 0"), &[("RW0139", "0")]);
 }
+
+#[test]
+fn platforms() {
+    check("kubernetes: { platform: acs }\njobs: { acs: { model: GU8TF, gpus: 8 } }", &[]);
+    check("kubernetes: { platform: acs }\nnodes: [{ name: n1 }]", &[("RW0145", "nodes")]);
+    check("fabric: { kind: acs }\nnodes: [{ name: n1 }]", &[("RW0145", "nodes")]);
+    check("kubernetes: { platform: acs, terway: {} }", &[("RW0145", "terway")]);
+    check("kubernetes: { platform: acs, erdma: {} }", &[("RW0145", "erdma")]);
+    check("kubernetes: { platform: ack-managed, erdma: {}, terway: { whitelist: built-in } }", &[]);
+    check("kubernetes: { erdma: {} }", &[("RW0145", "erdma")]);
+    let (found, text) = problems("kubernetes: { platform: generic, erdma: {} }");
+    let places: Vec<&str> = found[0].labels.iter().map(|label| &text[label.span.clone()]).collect();
+    assert_eq!(places, ["erdma", "generic"], "both places are shown");
+}
+
+#[test]
+fn owners() {
+    let spec = |group: &str, more: &str| {
+        format!("fabric: {{ kind: erdma }}\nkubernetes: {{ platform: ack-managed, erdma: {{}} }}\nnodes: [{{ name: n1{group} }}]{more}")
+    };
+    check(&spec("", ""), &[]);
+    check(&spec(", erdma: { mode: compat }", ""), &[("RW0146", "erdma")]);
+    check(&spec(", erdma: { route_metric: 150 }", "\nmodules: { erdma-driver: { enabled: false } }"), &[]);
+    let (found, text) = problems(&spec(", erdma: { mode: compat }", ""));
+    let places: Vec<usize> = found[0].labels.iter().map(|label| label.span.start).collect();
+    assert!(
+        text[places[0]..].starts_with("erdma: { mode") && text[places[1]..].starts_with("erdma: {}"),
+        "both places are shown: {places:?}"
+    );
+    let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
+    check(both, &[("RW0146", "rdma")]);
+}

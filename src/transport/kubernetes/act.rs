@@ -1,4 +1,4 @@
-//! The two actions for an API server: apply a whole wish, and delete an object. Exit 0 is necessary, never sufficient: the
+//! The actions for an API server: apply a whole wish, delete an object, edit what others own (`edit`). Exit 0 is necessary, never sufficient: the
 //! object is read again.
 
 use super::answer;
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often an apply that met another one is tried, all in all.
-const TRIES: u32 = 5;
+pub(super) const TRIES: u32 = 5;
 /// A kind that was defined a moment ago is served after about a second.
 const KIND_LIMIT: Duration = Duration::from_secs(15);
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(500);
+pub(super) const LOOK: Duration = Duration::from_millis(500);
 
 /// Ended before the object was asked about, or on the way.
-enum Stop {
+pub(super) enum Stop {
     Ended(Performed),
     Failed(TransportError),
 }
@@ -34,6 +34,8 @@ impl KubernetesLink {
         let done = match action {
             Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
             Action::DeleteObject { object, uid } => self.delete(object, uid, limit).await,
+            Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
+            Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
             _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
         };
         match done {
@@ -101,7 +103,7 @@ impl KubernetesLink {
         }
     }
 
-    async fn resource(&self, object: &ObjectName) -> Result<Option<Resource>, Stop> {
+    pub(super) async fn resource(&self, object: &ObjectName) -> Result<Option<Resource>, Stop> {
         let mut groups = self.kinds.of(&self.server, std::iter::once(object)).await;
         match groups.remove(&object.api_version) {
             Some(Ok(group)) => Ok(group.get(&object.kind).cloned()),
@@ -115,7 +117,7 @@ impl KubernetesLink {
     }
 
     /// A request that changes something. A server that gave up half way does not say whether it did.
-    async fn change(&self, call: &Call) -> Result<Reply, Stop> {
+    pub(super) async fn change(&self, call: &Call) -> Result<Reply, Stop> {
         match self.server.ask(call).await {
             Ok(reply) if reply.status == 504 => Err(Stop::Ended(Performed::Unknown { reason: reply.message() })),
             Ok(reply) => Ok(reply),
@@ -125,15 +127,15 @@ impl KubernetesLink {
 }
 
 /// The last line of stderr, behind the mark by which it is found.
-fn complaint(sentence: &str) -> String {
+pub(super) fn complaint(sentence: &str) -> String {
     format!("railwright: {}", one_line(sentence, 2000))
 }
 
-fn failed(sentence: &str) -> Stop {
+pub(super) fn failed(sentence: &str) -> Stop {
     Stop::Ended(ended(1, "", &complaint(sentence)))
 }
 
-fn refused(object: &ObjectName, resource: &Resource, reply: &Reply) -> Stop {
+pub(super) fn refused(object: &ObjectName, resource: &Resource, reply: &Reply) -> Stop {
     match answer::lacking(reply) {
         Some(verb) => {
             failed(&format!("a rule is missing in the roles of this identity: {}", answer::rule(object, &verb, &resource.plural)))

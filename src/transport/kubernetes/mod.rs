@@ -4,6 +4,7 @@
 mod access;
 mod act;
 mod answer;
+mod edit;
 mod fault;
 mod identity;
 mod kinds;

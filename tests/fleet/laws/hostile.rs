@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use railwright::base::quote::sh;
 use railwright::resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
 use railwright::resource::interrupt_affinity::script::Binding;
+use railwright::resource::json_in_configmap::mark::Mark;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
 use serde_json::{Value, json};
@@ -48,7 +50,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 68] = [
+const PIECES: [&str; 70] = [
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -117,6 +119,8 @@ const PIECES: [&str; 68] = [
     "|total=8",
     "|bar=0x0 0xffffffffffffffff 0x0",
     "\n== end",
+    "{\"data\":{\"b\":\"{\\\"c\\\":{\\\"d\\\":2},\\\"e\\\":[]}\"},\"metadata\":{},\"spec\":{\"template\":{}}}",
+    "{\"data\":{\"b\":\"{\\\"c\\\":[],\\\"e\\\":\\\"\\\"}\"}}",
 ];
 
 /// What a setup program offers.
@@ -161,6 +165,11 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             json!({ "api_version": "a.b/v1", "kind": "C", "names": ["a"], "ready": { "each": [{ "list": "status.a", "field": "b", "equals": "c" }] } }),
         ),
         ("node_allocatable", json!({ "resource": "rdma/a", "nodes": ["n1"], "amount": 63 })),
+        (
+            "json_in_configmap",
+            json!({ "namespace": "n", "name": "a", "key": "b", "edits": [{ "pointer": "/c/d", "value": 1 }, { "pointer": "/e", "contains": 2 }],
+                "restarts": { "kind": "DaemonSet", "name": "d" } }),
+        ),
         ("platform_feature", feature("iommu")),
         ("platform_feature", feature("virtual_functions")),
         ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),
@@ -221,6 +230,8 @@ fn actions(text: &str) -> Vec<Action> {
         Action::SetPci { writes: vec![PciWrite { address: own(), register: PciRegister::AcsControl, value: 0, mask: 0x7f }] },
         Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: own() }] },
         Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
+        Action::EditConfigMap { object: object(text), key: own(), edits: Vec::new(), mark: Some(Mark { name: own(), value: Some(own()) }) },
+        Action::MarkPodTemplate { object: object(text), mark: Mark { name: own(), value: None } },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
     let git = ModuleSource::Git { url: own(), revision: own() };
@@ -233,6 +244,12 @@ fn actions(text: &str) -> Vec<Action> {
         all.push(Action::RefreshPackages { manager, repository: Some(own()) });
     }
     all
+}
+
+/// An object with the text in every place.
+fn object(text: &str) -> ObjectName {
+    let own = || text.to_owned();
+    ObjectName { api_version: own(), kind: own(), namespace: Some(own()), name: own() }
 }
 
 /// The same of what is read.
@@ -258,5 +275,6 @@ fn reads(text: &str) -> Vec<Read> {
         Read::VirtualFunctions { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
+        Read::Kubernetes(KubernetesRead::Object(object(text))),
     ]
 }

@@ -1,0 +1,236 @@
+//! The wish for parts of a JSON text in a ConfigMap, as the module's manifest has it.
+
+use super::edit::is_below;
+use crate::resource::BodyError;
+use crate::resource::body::{Field, Shape, check_fields, demand, error, optional, required};
+use crate::resource::kubernetes_object::manifest::{is_label, is_subdomain};
+use crate::resource::kubernetes_object::request::ObjectName;
+use serde_json::Value;
+
+const FIELDS: &[Field] = &[
+    required("name", Shape::Text),
+    required("namespace", Shape::Text),
+    required("key", Shape::Text),
+    optional("restarts", Shape::Fields),
+    optional("known_after", Shape::Text),
+    optional("cluster", Shape::Text),
+];
+const RESTARTS: &[Field] = &[required("kind", Shape::Text), required("name", Shape::Text), optional("namespace", Shape::Text)];
+/// Workloads of `apps/v1` with a template of pods.
+const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
+
+/// What is wanted at one pointer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// This value.
+    Value(Value),
+    /// Nothing.
+    Absent,
+    /// A list with these elements, among others.
+    Elements(Vec<Value>),
+}
+
+/// One pointer with what is wanted there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub pointer: String,
+    pub wanted: Wanted,
+}
+
+/// What must not stand in the text: beside it the edits would do harm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conflict {
+    pub pointer: String,
+    pub value: Value,
+    /// What it would do, and what is to be decided.
+    pub says: String,
+}
+
+/// The edits, one for each pointer.
+pub fn edits(body: &Value) -> Vec<Asked> {
+    let mut out: Vec<Asked> = Vec::new();
+    for entry in list(body, "edits") {
+        let Some(pointer) = entry.get("pointer").and_then(Value::as_str) else { continue };
+        let wanted = match (entry.get("value"), entry.get("contains")) {
+            (Some(value), _) => Wanted::Value(value.clone()),
+            (None, Some(element)) => Wanted::Elements(vec![element.clone()]),
+            (None, None) => Wanted::Absent,
+        };
+        match (out.iter_mut().find(|asked| asked.pointer == pointer), wanted) {
+            (Some(Asked { wanted: Wanted::Elements(all), .. }), Wanted::Elements(more)) => {
+                all.extend(more.into_iter().filter(|element| !all.contains(element)).collect::<Vec<_>>());
+            }
+            (_, wanted) => out.push(Asked { pointer: pointer.to_owned(), wanted }),
+        }
+    }
+    out
+}
+
+/// What must not stand there.
+pub fn conflicts(body: &Value) -> Vec<Conflict> {
+    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
+    let one =
+        |entry: &Value| Some(Conflict { pointer: text(entry, "pointer")?, value: entry.get("value")?.clone(), says: text(entry, "says")? });
+    list(body, "conflicts").iter().filter_map(one).collect()
+}
+
+/// The ConfigMap.
+pub fn config_map(body: &Value) -> Option<ObjectName> {
+    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+    Some(ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        namespace: Some(text("namespace")?),
+        name: text("name")?,
+    })
+}
+
+/// What reads the text at its start only.
+pub fn workload(body: &Value) -> Option<ObjectName> {
+    let restarts = body.get("restarts")?;
+    let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).map(str::to_owned);
+    let namespace = text(restarts, "namespace").or_else(|| text(body, "namespace"));
+    Some(ObjectName { api_version: "apps/v1".to_owned(), kind: text(restarts, "kind")?, namespace, name: text(restarts, "name")? })
+}
+
+fn list<'b>(body: &'b Value, field: &str) -> &'b [Value] {
+    body.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// All that is wrong with a body.
+pub fn check(body: &Value) -> Vec<BodyError> {
+    let mut plain = body.clone();
+    let lists = plain.as_object_mut().map(|map| [map.remove("edits"), map.remove("conflicts")]).unwrap_or_default();
+    let mut errors = check_fields(&plain, "", FIELDS);
+    let text = |field: &str| body.get(field).and_then(Value::as_str);
+    let named = text("name").is_none_or(is_subdomain);
+    demand(&mut errors, named, "/name", "the API server takes no ConfigMap of this name", "lower-case letters, digits, `-` and `.`");
+    let namespace = text("namespace").is_none_or(is_label);
+    demand(&mut errors, namespace, "/namespace", "the API server takes no such namespace", "lower-case letters, digits and `-`");
+    demand(&mut errors, text("key").is_none_or(is_key), "/key", "a ConfigMap takes no such key", "letters, digits, `-`, `_` and `.`");
+    if let Some(restarts) = body.get("restarts").filter(|restarts| restarts.is_object()) {
+        errors.extend(check_fields(restarts, "/restarts", RESTARTS));
+        let kind = restarts.get("kind").and_then(Value::as_str).is_none_or(|kind| WORKLOADS.contains(&kind));
+        demand(&mut errors, kind, "/restarts/kind", "this has no template of pods", "DaemonSet, Deployment or StatefulSet");
+    }
+    for (field, value) in ["edits", "conflicts"].into_iter().zip(&lists) {
+        let at = format!("/{field}");
+        demand(
+            &mut errors,
+            value.as_ref().is_none_or(Value::is_array),
+            &at,
+            &format!("`{field}` must be a list"),
+            "of maps with `pointer`",
+        );
+    }
+    let empty = list(body, "edits").is_empty() && list(body, "conflicts").is_empty();
+    demand(&mut errors, !empty || !body.is_object(), "", "nothing is edited", "`edits: [{ pointer: /a/b, value: 1 }]`");
+    check_edits(list(body, "edits"), &mut errors);
+    check_conflicts(list(body, "conflicts"), &mut errors);
+    errors
+}
+
+fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
+    let ways = |edit: &Value| ["value", "absent", "contains"].iter().filter(|field| edit.get(**field).is_some()).count();
+    let pointer = |edit: &Value| edit.get("pointer").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (n, edit) in edits.iter().enumerate() {
+        let at = format!("/edits/{n}");
+        check_entry(edit, &at, &["pointer", "value", "absent", "contains"], errors);
+        demand(errors, ways(edit) == 1, &at, "an edit says one of `value`, `absent: true` and `contains`", "`value: 1`");
+        let absent = edit.get("absent").is_none_or(|absent| *absent == Value::Bool(true));
+        demand(errors, absent, &format!("{at}/absent"), "`absent` is true or left out", "`value` says what is wanted");
+        let (own, elements) = (pointer(edit), edit.get("contains").is_some());
+        let clash = edits[..n].iter().find(|other| {
+            let (theirs, both) = (pointer(other), elements && other.get("contains").is_some());
+            (is_below(&own, &theirs) || is_below(&theirs, &own)) && !(both && own == theirs)
+        });
+        if clash.is_some() {
+            errors.push(error(&format!("{at}/pointer"), "another edit is about the same part", Some("make one edit of both")));
+        }
+    }
+}
+
+fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
+    for (n, conflict) in conflicts.iter().enumerate() {
+        let at = format!("/conflicts/{n}");
+        check_entry(conflict, &at, &["pointer", "value", "says"], errors);
+        let says = conflict.get("says").and_then(Value::as_str).is_some_and(|says| !says.trim().is_empty());
+        demand(errors, says && conflict.get("value").is_some(), &at, "a conflict has `value` and `says`", "what it would do, in words");
+    }
+}
+
+fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyError>) {
+    for name in entry.as_object().into_iter().flatten().map(|(name, _)| name).filter(|name| !known.contains(&name.as_str())) {
+        errors.push(error(at, &format!("unknown field `{name}`"), Some(&format!("the fields are {}", known.join(", ")))));
+    }
+    let pointer = entry.get("pointer").and_then(Value::as_str);
+    demand(errors, pointer.is_some_and(is_pointer), &format!("{at}/pointer"), "this is no JSON pointer", "`/a/b`; `~1` for `/` in a name");
+}
+
+/// RFC 6901; the whole text is not edited.
+fn is_pointer(text: &str) -> bool {
+    let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    text.len() > 1 && text.starts_with('/') && escapes && !text.chars().any(char::is_control)
+}
+
+/// What the API server takes as a key of a ConfigMap.
+fn is_key(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=253).contains(&text.len()) && text.chars().all(plain) && text != "." && !text.starts_with("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn with(more: Value) -> Value {
+        let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    }
+
+    fn pointers(more: Value) -> Vec<String> {
+        check(&with(more)).into_iter().map(|error| error.pointer).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let one = |edit: Value| pointers(json!({ "edits": [edit] }));
+        assert_eq!(one(json!({ "pointer": "/a", "value": null })), Vec::<String>::new());
+        assert_eq!(one(json!({ "pointer": "a", "value": 1 })), ["/edits/0/pointer"]);
+        assert_eq!(one(json!({ "pointer": "/a~2", "value": 1 })), ["/edits/0/pointer"]);
+        assert_eq!(one(json!({ "pointer": "/a" })), ["/edits/0"]);
+        assert_eq!(one(json!({ "pointer": "/a", "value": 1, "absent": true })), ["/edits/0"]);
+        assert_eq!(one(json!({ "pointer": "/a", "absent": false })), ["/edits/0/absent"]);
+        assert_eq!(one(json!({ "pointer": "/a", "value": 1, "was": 2 })), ["/edits/0"]);
+        assert_eq!(pointers(json!({})), [""]);
+        assert_eq!(pointers(json!({ "edits": "x" })), ["/edits", ""]);
+        assert_eq!(
+            pointers(json!({ "edits": [{ "pointer": "/a", "value": {} }, { "pointer": "/a/b", "value": 1 }] })),
+            ["/edits/1/pointer"]
+        );
+        assert_eq!(
+            pointers(json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/a", "contains": 2 }] })),
+            Vec::<String>::new()
+        );
+        assert_eq!(pointers(json!({ "conflicts": [{ "pointer": "/a", "value": true }] })), ["/conflicts/0"]);
+        let other =
+            |field: &str, value: Value| pointers(json!({ field: value, "conflicts": [{ "pointer": "/a", "value": 1, "says": "no" }] }));
+        assert_eq!(other("name", json!("Eni")), ["/name"]);
+        assert_eq!(other("namespace", json!("a.b")), ["/namespace"]);
+        assert_eq!(other("key", json!("a/b")), ["/key"]);
+        assert_eq!(other("restarts", json!({ "kind": "Job", "name": "x" })), ["/restarts/kind"]);
+        assert_eq!(other("restarts", json!({ "kind": "DaemonSet" })), ["/restarts"]);
+        assert_eq!(check(&json!([])).len(), 1);
+    }
+
+    #[test]
+    fn elements_of_one_list_are_asked_together() {
+        let body = with(
+            json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/b", "absent": true }, { "pointer": "/a", "contains": 2 }] }),
+        );
+        let asked = edits(&body);
+        assert_eq!((asked.len(), &asked[0].wanted), (2, &Wanted::Elements(vec![json!(1), json!(2)])));
+    }
+}

@@ -1,0 +1,223 @@
+//! One change in a JSON text that somebody else owns, by JSON pointer (RFC 6901) through maps. Everything that is not edited
+//! keeps its bytes: order, spacing and the way in which numbers are written. What is put in is written in one line, indented as
+//! its neighbours.
+
+use super::text::{Document, Part};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What stands at a pointer. JSON's `null` is a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Held {
+    /// This value.
+    Is(Value),
+    /// Nothing.
+    Absent,
+}
+
+/// One change, which holds only where the text still says what it goes by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "edit", rename_all = "snake_case")]
+pub enum Edit {
+    /// The value at a pointer.
+    Value {
+        pointer: String,
+        old: Held,
+        new: Held,
+        /// Where the value goes: the outermost map above it that goes along once it is empty, because it came with the value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        up_to: Option<String>,
+    },
+    /// One element of the list at a pointer, whatever else the list holds.
+    Element {
+        pointer: String,
+        element: Value,
+        /// It is put at the end; else it is taken out.
+        present: bool,
+    },
+}
+
+/// The text after these edits, one after the other; why not, where it does not say what an edit goes by.
+pub fn edited(text: &str, edits: &[Edit]) -> Result<String, String> {
+    edits.iter().try_fold(text.to_owned(), |text, edit| edit.of(&text))
+}
+
+impl Edit {
+    /// Where it is.
+    pub fn pointer(&self) -> &str {
+        let (Edit::Value { pointer, .. } | Edit::Element { pointer, .. }) = self;
+        pointer
+    }
+
+    fn of(&self, text: &str) -> Result<String, String> {
+        let document = Document::of(text)?;
+        let part = document.part(self.pointer())?;
+        let now = held(&document, &part)?;
+        match self {
+            Edit::Value { pointer, old, .. } if now != *old => Err(moved(pointer, &now)),
+            Edit::Value { pointer, new, up_to, .. } => match (part, new) {
+                (Part::Value(value), Held::Is(new)) => Ok(document.with(&value, &new.to_string())),
+                (Part::Missing { map, names }, Held::Is(new)) => Ok(document.with_member(&map, &names, new)),
+                (Part::Value(_), Held::Absent) => without(text, pointer, up_to.as_deref()),
+                (Part::Missing { .. }, Held::Absent) => Ok(text.to_owned()),
+            },
+            Edit::Element { pointer, element, present } => {
+                let Part::Value(list) = part else { return Err(moved(pointer, &now)) };
+                let items = document.items(&list, b'[').ok_or_else(|| moved(pointer, &now))?;
+                let at = items.iter().position(|item| document.value(&item.value).as_ref() == Ok(element));
+                match (at, present) {
+                    (None, true) => Ok(document.with_element(&list, element)),
+                    (Some(at), false) => Ok(document.without_item(&list, &items, at)),
+                    _ => Err(moved(pointer, &now)),
+                }
+            }
+        }
+    }
+}
+
+/// What stands there.
+pub fn held(document: &Document<'_>, part: &Part) -> Result<Held, String> {
+    match part {
+        Part::Value(value) => document.value(value).map(Held::Is),
+        Part::Missing { .. } => Ok(Held::Absent),
+    }
+}
+
+fn without(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, String> {
+    let (mut text, mut pointer) = (Document::of(text)?.without_member(pointer)?, pointer);
+    while let Some((above, _)) = pointer.rsplit_once('/').filter(|(above, _)| up_to.is_some_and(|up_to| is_below(above, up_to))) {
+        let document = Document::of(&text)?;
+        match document.part(above)? {
+            Part::Value(map) if document.items(&map, b'{').is_some_and(|items| items.is_empty()) => {
+                text = document.without_member(above)?
+            }
+            _ => break,
+        }
+        pointer = above;
+    }
+    Ok(text)
+}
+
+/// True when a pointer is this one, or leads on from it.
+pub fn is_below(pointer: &str, above: &str) -> bool {
+    pointer.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn moved(pointer: &str, now: &Held) -> String {
+    let now = match now {
+        Held::Is(value) => crate::base::text::one_line(&value.to_string(), 80),
+        Held::Absent => "not there".to_owned(),
+    };
+    format!("{} is {now} by now", super::text::shown(pointer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn set(pointer: &str, old: Option<Value>, new: Option<Value>) -> Edit {
+        let held = |value: Option<Value>| value.map_or(Held::Absent, Held::Is);
+        Edit::Value { pointer: pointer.to_owned(), old: held(old), new: held(new), up_to: None }
+    }
+
+    fn element(pointer: &str, element: Value, present: bool) -> Edit {
+        Edit::Element { pointer: pointer.to_owned(), element, present }
+    }
+
+    const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n}\n";
+
+    #[test]
+    fn only_what_is_edited_changes() {
+        let to = |edits: &[Edit], from: &str, to: &str| assert_eq!(edited(TEXT, edits).unwrap(), TEXT.replace(from, to), "{edits:?}");
+        to(&[set("/version", Some(json!("1")), Some(json!("2")))], "\"1\"", "\"2\"");
+        to(&[set("/tags/a~1b", Some(json!("x")), Some(json!(null)))], "\"x\"", "null");
+        to(&[set("/tags/c", None, Some(json!(true)))], "\"x\" }", "\"x\", \"c\": true }");
+        to(&[set("/erdma", None, Some(json!(false)))], "[1, 2]\n", "[1, 2],\n  \"erdma\": false\n");
+        to(&[set("/filter/a/b", None, Some(json!(1)))], "[1, 2]\n", "[1, 2],\n  \"filter\": {\"a\":{\"b\":1}}\n");
+        to(&[set("/version", Some(json!("1")), None)], "\n  \"version\": \"1\",", "");
+        to(&[set("/list", Some(json!([1, 2])), None)], ",\n  \"list\": [1, 2]", "");
+        to(&[set("/tags/a~1b", Some(json!("x")), None)], "{ \"a/b\": \"x\" }", "{}");
+        to(&[element("/list", json!({ "k": 3 }), true)], "[1, 2]", "[1, 2, {\"k\":3}]");
+        to(&[element("/list", json!(1), false)], "[1, 2]", "[2]");
+        to(&[element("/list", json!(2), false)], "[1, 2]", "[1]");
+        assert_eq!(edited("{}", &[set("/a", None, Some(json!([])))]).unwrap(), r#"{"a":[]}"#);
+        assert_eq!(edited(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(), r#"{"a":[1]}"#);
+    }
+
+    #[test]
+    fn maps_that_came_along_go_along() {
+        let gone = |pointer: &str, up_to: &str| {
+            let edit =
+                Edit::Value { pointer: pointer.to_owned(), old: Held::Is(json!(1)), new: Held::Absent, up_to: Some(up_to.to_owned()) };
+            edited(r#"{"a":{"b":{"c":1},"d":{"e":1}},"f":{"g":1}}"#, &[edit]).unwrap()
+        };
+        assert_eq!(gone("/a/b/c", "/a"), r#"{"a":{"d":{"e":1}},"f":{"g":1}}"#);
+        assert_eq!(gone("/a/b/c", "/a/b"), r#"{"a":{"d":{"e":1}},"f":{"g":1}}"#);
+        assert_eq!(gone("/f/g", "/f"), r#"{"a":{"b":{"c":1},"d":{"e":1}}}"#);
+    }
+
+    #[test]
+    fn what_moved_is_left_alone() {
+        for (edit, why) in [
+            (set("/version", Some(json!("0")), Some(json!("2"))), "version is \"1\" by now"),
+            (set("/version", None, Some(json!("2"))), "version is \"1\" by now"),
+            (set("/absent", Some(json!(1)), None), "absent is not there by now"),
+            (set("/version/x", None, Some(json!(1))), "`version` is no map"),
+            (set("/list/0", Some(json!(1)), Some(json!(2))), "`list` is no map"),
+            (element("/list", json!(1), true), "list is [1,2] by now"),
+            (element("/list", json!(3), false), "list is [1,2] by now"),
+            (element("/version", json!(3), true), "version is \"1\" by now"),
+            (element("/none", json!(3), true), "none is not there by now"),
+        ] {
+            let said = edited(TEXT, &[edit]).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        for text in ["", "[]", "1", "{", "{\"a\":1,}", "# x\n{}", "{} {}"] {
+            assert!(edited(text, &[set("/a", None, Some(json!(1)))]).is_err(), "{text}");
+        }
+        let twice = edited(r#"{"a":1,"a":2}"#, &[set("/a", Some(json!(2)), Some(json!(3)))]).unwrap_err();
+        assert!(twice.contains("twice"), "{twice}");
+    }
+
+    /// Any JSON map, small.
+    fn maps() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from)
+        ];
+        let value = leaf.prop_recursive(3, 12, 4, |inner| {
+            let map = proptest::collection::btree_map("[a-c/~.\"]{0,2}", inner.clone(), 0..4).prop_map(|map| map.into_iter().collect());
+            prop_oneof![proptest::collection::vec(inner, 0..4).prop_map(Value::from), map]
+        });
+        proptest::collection::btree_map("[a-c/~.\"]{0,2}", value, 0..4).prop_map(|map| map.into_iter().collect())
+    }
+
+    proptest! {
+        /// An edit and its inverse leave the document as it was, and in between it says what the edit says.
+        #[test]
+        fn an_edit_can_be_taken_back(map in maps(), pointer in "(/[a-c]){1,3}", new in maps(), pretty in any::<bool>()) {
+            let text = if pretty { serde_json::to_string_pretty(&map).unwrap() } else { map.to_string() };
+            let document = Document::of(&text).unwrap();
+            let Ok(part) = document.part(&pointer) else { return Ok(()) };
+            let (old, up_to) = (held(&document, &part).unwrap(), part.outermost(&pointer));
+            let after = edited(&text, &[Edit::Value { pointer: pointer.clone(), old: old.clone(), new: Held::Is(new.clone()), up_to: None }]).unwrap();
+            let parsed: Value = serde_json::from_str(&after).unwrap();
+            prop_assert_eq!(parsed.pointer(&pointer), Some(&new));
+            let back = edited(&after, &[Edit::Value { pointer, old: Held::Is(new), new: old, up_to }]).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Value>(&back).unwrap(), map);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,60}", pointer in "[/~a-c0-9]{0,8}") {
+            for edit in [set(&pointer, None, Some(json!(1))), set(&pointer, Some(json!(1)), None), element(&pointer, json!(1), true)] {
+                let _ = edited(&text, &[edit]);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `json_in_configmap`: parts of a JSON text that somebody else owns in a ConfigMap. Server-side apply knows the text as one
+//! field and could only take all of it; here each part is compared and changed by its JSON pointer, and the rest keeps its bytes.
+//!
+//! What reads the text at its start only owes a restart after an edit. The edit leaves a mark on the ConfigMap in the same request,
+//! and the template of the pods has to bear the same one: a restart that is owed is a difference, whatever became of the run.
+//!
+//! One wish for one text: two modules that want parts of it are told so, even where the parts are not the same.
+
+mod body;
+pub mod edit;
+mod look;
+pub mod mark;
+mod parts;
+mod text;
+mod undo;
+
+use self::look::{Look, Trouble};
+use self::parts::Walk;
+use super::kubernetes_object::manifest;
+use super::kubernetes_object::request::KubernetesRead;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use crate::base::TargetKind;
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct JsonInConfigMap;
+
+/// The kind's word.
+pub const NAME: &str = "json_in_configmap";
+/// The attribute that says whether there is a text to edit.
+const TEXT: &str = "text";
+
+impl Kind for JsonInConfigMap {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("key").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn address_path(&self, body: &Value) -> Option<Vec<String>> {
+        let object = body::config_map(body)?;
+        Some(vec![self.name().to_owned(), object.namespace?, object.name, self.address_name(body)?])
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        body::check(body)
+    }
+
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["edits"]
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
+        objects.into_iter().flatten().map(|object| Read::Kubernetes(KubernetesRead::Object(object))).collect()
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        match Look::at(wish, answers) {
+            Ok(look) => compare(wish, &look).unwrap_or_else(|reason| refused(&look, reason)),
+            Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason)),
+            Err(Trouble::Absent { what, reason }) => {
+                let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
+                assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
+                assessment
+            }
+        }
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo::undo(last_applied, before, answers)
+    }
+}
+
+/// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of this wish.
+pub fn is_wished_whole(edited: &Wish, object: &Wish) -> bool {
+    let (Some(named), Some(key), Ok(manifest)) = (body::config_map(&edited.body), edited.text("key"), manifest::manifest(&object.body))
+    else {
+        return false;
+    };
+    manifest::object(&manifest).is_some_and(|object| object == named)
+        && manifest.pointer("/data").is_some_and(|data| data.get(key).is_some())
+}
+
+/// Of one attribute alone.
+fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
+    let mut assessment = Assessment::default();
+    assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+    assessment
+}
+
+/// A text that nothing can be done with is left alone.
+fn refused(look: &Look, reason: String) -> Assessment {
+    let mut assessment = Assessment { refusal: Some(reason), ..Assessment::default() };
+    let attribute = look.attribute(Reading::is("a JSON map that can be edited"), Reading::is("something else"));
+    assessment.attributes.insert(TEXT.to_owned(), attribute);
+    assessment
+}
+
+fn compare(wish: &Wish, look: &Look) -> Result<Assessment, String> {
+    let mut assessment = Assessment::default();
+    let (document, mut walk) = (look.document()?, Walk::default());
+    for asked in body::edits(&wish.body) {
+        let (name, wanted, found) = walk.judge(&document, &asked).map_err(|reason| look.says(&reason))?;
+        assessment.attributes.insert(name, look.attribute(wanted, found));
+    }
+    assessment.before = json!({ "parts": walk.before });
+    restart(wish, look, &mut walk, &mut assessment);
+    for conflict in body::conflicts(&wish.body) {
+        if parts::stands(&document, &conflict.pointer, &conflict.value) {
+            let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value));
+            assessment.attributes.insert(text::shown(&conflict.pointer), attribute);
+            assessment.refusal = Some(conflict.says);
+        }
+    }
+    if look.is_immutable() && !walk.edits.is_empty() {
+        assessment.refusal = Some(format!("{} is immutable: only its owner can make it anew", look.object));
+    }
+    if assessment.refusal.is_some() {
+        assessment.actions.clear();
+    }
+    Ok(assessment)
+}
+
+/// What edits the text, and what starts its readers anew.
+fn restart(wish: &Wish, look: &Look, walk: &mut Walk, assessment: &mut Assessment) {
+    let wanted = &wish.body["edits"];
+    let next = match (&look.reader, walk.edits.is_empty()) {
+        (None, _) => None,
+        (Some(_), true) => Some(look.mark_of_text().map_or_else(|| mark::of_values(wanted), str::to_owned)),
+        (Some(_), false) => Some(mark::of_edit(wanted, &json!(walk.before), look.mark_of_template())),
+    };
+    if !walk.edits.is_empty() {
+        assessment.actions.push(look.edit(walk.edits.clone(), next.clone()));
+    }
+    let (Some(reader), Some(next)) = (&look.reader, next.filter(|_| wanted.as_array().is_some_and(|edits| !edits.is_empty()))) else {
+        return;
+    };
+    let found = look.mark_of_template();
+    let attribute = Attribute::in_plane(Plane::Running, of_mark(Some(&next)), of_mark(found));
+    assessment.attributes.insert(reader.attribute(), attribute);
+    if found != Some(next.as_str()) {
+        assessment.owed = walk.edits.is_empty();
+        disturb(reader, assessment);
+        assessment.actions.push(look.mark_template(reader, Some(next)));
+    }
+}
+
+fn of_mark(mark: Option<&str>) -> Reading {
+    mark.map_or(Reading::Absent, |mark| Reading::is(format!("since edit {mark}")))
+}
+
+fn disturb(reader: &look::Reader, assessment: &mut Assessment) {
+    assessment.disruption = Disruption::Restart;
+    assessment.interrupts = vec![match reader.waits_for_deletion() {
+        true => format!("pods of {} go on with what they have read until somebody deletes them (OnDelete)", reader.object),
+        false => format!("pods of {} start anew, and read it then", reader.object),
+    }];
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! What the kind makes of an API server's answers.
+
+use super::edit::{Edit, Held, edited};
+use super::*;
+use crate::base::{Address, Target};
+use crate::resource::{Answer, AnswerStatus};
+use proptest::prelude::*;
+
+const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n}\n";
+
+fn wish(more: Value) -> Wish {
+    let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf", "cluster": "lab" });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    assert_eq!(JsonInConfigMap.check(&body), []);
+    let path = JsonInConfigMap.address_path(&body).unwrap();
+    Wish::of(Address { target: Target::kube("prod"), path: path.into(), attribute: None }, "json_in_configmap", body)
+}
+
+fn filter(more: Value) -> Wish {
+    let mut body = json!({ "edits": [{ "pointer": "/eni_tag_filter/creator", "value": "terway" }, { "pointer": "/list", "contains": 1 }],
+        "restarts": { "kind": "DaemonSet", "name": "terway-eniip" } });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    wish(body)
+}
+
+/// A cluster of one ConfigMap and one DaemonSet, on which actions are done as the transport does them.
+struct World {
+    map: Value,
+    set: Value,
+}
+
+impl World {
+    fn of(text: &str) -> Self {
+        let managed = json!([{ "manager": "kubectl-edit", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsV1": { "f:data": { "f:eni_conf": {} } } }]);
+        World {
+            map: json!({ "data": { "eni_conf": text, "other": "x" }, "metadata": { "managedFields": managed } }),
+            set: json!({ "metadata": {}, "spec": { "template": {} } }),
+        }
+    }
+
+    fn text(&self) -> &str {
+        self.map["data"]["eni_conf"].as_str().unwrap()
+    }
+
+    fn answers(&self, wish: &Wish) -> Answers {
+        let mut answers = Answers::default();
+        for (read, value) in JsonInConfigMap.reads(wish).into_iter().zip([&self.map, &self.set]) {
+            let code = if value.is_null() { 1 } else { 0 };
+            answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: value.to_string() });
+        }
+        answers
+    }
+
+    fn assess(&self, wish: &Wish) -> Assessment {
+        JsonInConfigMap.assess(wish, &self.answers(wish))
+    }
+
+    fn undo(&self, wish: &Wish, before: &Value) -> Assessment {
+        JsonInConfigMap.undo(wish, before, &self.answers(wish))
+    }
+
+    fn perform(&mut self, action: &Action) {
+        match action {
+            Action::EditConfigMap { edits, mark, .. } => {
+                self.map["data"]["eni_conf"] = Value::from(edited(self.text(), edits).unwrap());
+                if let Some(mark) = mark {
+                    self.map["metadata"]["annotations"] = json!({ &mark.name: mark.value });
+                }
+            }
+            Action::MarkPodTemplate { mark, .. } => {
+                self.set["spec"]["template"] = json!({ "metadata": { "annotations": { &mark.name: mark.value } } })
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn perform_all(&mut self, assessment: &Assessment) {
+        assessment.actions.iter().for_each(|action| self.perform(action));
+    }
+}
+
+fn words(assessment: &Assessment) -> Vec<String> {
+    assessment.actions.iter().map(Action::word).collect()
+}
+
+const RESTART: &str = "restart of DaemonSet.apps kube-system/terway-eniip";
+
+#[test]
+fn parts_are_edited_and_their_readers_restarted() {
+    let (mut world, wish) = (World::of(CONF), filter(json!({})));
+    assert_eq!(wish.address.to_string(), "kube/prod/json_in_configmap/kube-system/eni-config/eni_conf");
+    let first = world.assess(&wish);
+    assert!(first.is_absent() && first.refusal.is_none(), "{first:?}");
+    assert_eq!(first.attributes.keys().collect::<Vec<_>>(), ["eni_tag_filter.creator", "list holds", RESTART]);
+    assert_eq!(first.attributes["eni_tag_filter.creator"].by.as_deref(), Some("the text was set by kubectl-edit at 2026-01-02T03:04:05Z"));
+    assert_eq!(
+        (words(&first), first.disruption, first.owed),
+        (vec!["edit_config_map".into(), "mark_pod_template".into()], Disruption::Restart, false)
+    );
+    assert_eq!(world.assess(&wish), first, "the same answers give the same marks");
+
+    // A run that ends between the two leaves the restart owed.
+    world.perform(&first.actions[0]);
+    assert!(world.text().starts_with(
+        "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
+    ));
+    let owed = world.assess(&wish);
+    assert_eq!((owed.owed, words(&owed), &owed.actions[0]), (true, vec!["mark_pod_template".into()], &first.actions[1]));
+    world.perform_all(&owed);
+    let met = world.assess(&wish);
+    assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
+
+    // Pods may have read what somebody wrote in between.
+    world.map["data"]["eni_conf"] = Value::from(world.text().replace("terway\"", "nobody\""));
+    let drifted = world.assess(&wish);
+    assert_eq!(words(&drifted), ["edit_config_map", "mark_pod_template"]);
+    world.perform_all(&drifted);
+    assert!(world.assess(&wish).is_met() && world.text().contains("terway"));
+
+    let undo = world.undo(&wish, &first.before);
+    assert_eq!((undo.disruption, undo.residue.len()), (Disruption::Restart, 0));
+    world.perform(&undo.actions[0]);
+    assert_eq!(world.text(), CONF);
+    let rest = world.undo(&wish, &first.before);
+    assert_eq!(words(&rest), ["mark_pod_template"]);
+    world.perform_all(&rest);
+    let done = world.undo(&wish, &first.before);
+    assert!(done.is_met() && done.actions.is_empty(), "{done:?}");
+}
+
+#[test]
+fn what_stood_there_already_is_not_taken_back() {
+    let text = r#"{"eni_tag_filter":{"creator":"terway"},"list":[0,1]}"#;
+    let (mut world, wish) = (World::of(text), filter(json!({})));
+    let first = world.assess(&wish);
+    assert_eq!((words(&first), first.owed), (vec!["mark_pod_template".into()], true));
+    world.perform_all(&first);
+    assert!(world.assess(&wish).is_met());
+    let undo = world.undo(&wish, &first.before);
+    assert!(undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("nothing reads it"), "{undo:?}");
+    let blind = world.undo(&wish, &Value::Null);
+    assert!(blind.residue.len() == 2 && blind.residue[0].contains("is not known"), "{blind:?}");
+}
+
+#[test]
+fn only_our_element_is_taken_back() {
+    let (mut world, wish) = (World::of(r#"{"list":[0]}"#), wish(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })));
+    let first = world.assess(&wish);
+    assert_eq!((words(&first), first.disruption), (vec!["edit_config_map".into()], Disruption::None));
+    world.perform_all(&first);
+    world.map["data"]["eni_conf"] = Value::from(world.text().replace("]", ",2]"));
+    assert!(world.assess(&wish).is_met());
+    let undo = world.undo(&wish, &first.before);
+    world.perform_all(&undo);
+    assert_eq!(world.text(), r#"{"list":[0,2]}"#);
+}
+
+#[test]
+fn what_is_not_there_or_no_json_is_never_written_over() {
+    let refusal = |world: &World, wish: &Wish| {
+        let assessment = world.assess(wish);
+        assert!(assessment.actions.is_empty() && !assessment.is_met(), "{assessment:?}");
+        assessment.refusal.unwrap_or_default()
+    };
+    let wish = filter(json!({}));
+    for (text, why) in [
+        ("# a comment\n{}", "it is no JSON"),
+        ("[]", "no map"),
+        (r#"{"eni_tag_filter":""}"#, "`eni_tag_filter` is no map"),
+        (r#"{"list":{}}"#, "`list` is no list"),
+        (r#"{"list":[],"list":[1]}"#, "stands there twice"),
+    ] {
+        let said = refusal(&World::of(text), &wish);
+        assert!(said.contains(why) && said.contains("nothing of it is touched"), "{said}");
+        let before = json!({ "parts": [{ "part": "value", "pointer": "/eni_tag_filter/creator", "held": { "is": 1 } }] });
+        assert!(text.contains("list") || World::of(text).undo(&wish, &before).actions.is_empty(), "{text}");
+    }
+    let mut world = World::of(CONF);
+    world.map["immutable"] = json!(true);
+    assert!(refusal(&world, &wish).contains("immutable"));
+    world.map["data"] = json!({ "other": "{}" });
+    assert!(refusal(&world, &wish).contains("has no text `eni_conf`"));
+    world.map = Value::Null;
+    assert!(refusal(&world, &wish).contains("ConfigMap.core kube-system/eni-config is not there"));
+    assert!(world.undo(&wish, &Value::Null).is_met());
+    let waiting = world.assess(&filter(json!({ "known_after": "ConfigMap.core/kube-system/other" })));
+    assert!(waiting.known_after.is_some() && waiting.announced == ["edit_config_map", "mark_pod_template"]);
+    let mut world = World::of(CONF);
+    world.set = Value::Null;
+    assert!(refusal(&world, &wish).contains("nothing would read the edit"));
+}
+
+#[test]
+fn beside_a_conflict_nothing_is_edited() {
+    let conflict = json!({ "conflicts": [{ "pointer": "/enable_erdma", "value": true, "says": "two of them" }] });
+    let refused = World::of(r#"{"enable_erdma":true}"#).assess(&filter(conflict.clone()));
+    assert_eq!((refused.refusal.as_deref(), refused.actions.len(), refused.is_met()), (Some("two of them"), 0, false));
+    assert!(World::of(r#"{"enable_erdma":false}"#).assess(&wish(conflict)).is_met(), "nothing is edited, and nothing stands in the way");
+}
+
+#[test]
+fn an_object_wished_for_as_a_whole_is_known() {
+    let whole = |name: &str, key: &str| {
+        let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" }, "data": { key: "{}" } });
+        Wish::of("kube/prod/ConfigMap.core/kube-system/x".parse().unwrap(), "kubernetes_object", json!({ "manifest": manifest }))
+    };
+    let edited = filter(json!({}));
+    assert!(is_wished_whole(&edited, &whole("eni-config", "eni_conf")));
+    assert!(!is_wished_whole(&edited, &whole("eni-config", "other")) && !is_wished_whole(&edited, &whole("other", "eni_conf")));
+}
+
+proptest! {
+    /// Whatever the server answers and whatever is remembered, nothing panics; where actions come of it, the transport can do them.
+    #[test]
+    fn no_answer_panics(text in r#"[\[\]{}",:a-c0-9 \n]{0,40}"#, before in r#"[\[\]{}",:a-c0-9]{0,20}"#, part in any::<bool>()) {
+        let inner = if part { format!(r#"{{"list":{text}}}"#) } else { text };
+        let (mut world, wish) = (World::of(&inner), filter(json!({})));
+        let before: Value = serde_json::from_str(&before).unwrap_or_default();
+        for before in [before.clone(), json!({ "parts": [{ "part": "elements", "pointer": "/list", "added": [before], "listed": false }] })] {
+            let undo = world.undo(&wish, &before);
+            undo.actions.iter().for_each(|action| world.perform(action));
+        }
+        let assessment = world.assess(&wish);
+        world.perform_all(&assessment);
+        prop_assert!(assessment.actions.is_empty() || world.assess(&wish).is_met());
+    }
+}
+
+#[test]
+fn actions_are_read_back_as_they_were_written() {
+    let nothing = Edit::Value { pointer: "/a".into(), old: Held::Is(Value::Null), new: Held::Absent, up_to: None };
+    let written = serde_json::to_string(&nothing).unwrap();
+    assert_eq!(serde_json::from_str::<Edit>(&written).unwrap(), nothing, "{written}");
+}

@@ -1,0 +1,68 @@
+//! The wish was taken out: the parts are as they were before our first change, and what reads the text reads it again.
+
+use super::edit::Held;
+use super::look::{Look, Trouble};
+use super::parts::{Walk, Was};
+use super::text::shown;
+use super::{Answers, Assessment, Attribute, Plane, Reading, TEXT, Wish, body, disturb, of_mark, of_one, refused};
+use serde_json::Value;
+
+/// The attribute of the mark on the ConfigMap.
+const MARK: &str = "mark";
+
+/// Takes back what we changed, and only that.
+pub fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let assessment = match Look::at_text(last_applied, answers) {
+        Ok(look) => restore(last_applied, before, &look).unwrap_or_else(|reason| refused(&look, reason)),
+        Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason)),
+        // With the text went what we changed in it.
+        Err(Trouble::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
+    };
+    Assessment { before: before.clone(), ..assessment }
+}
+
+fn restore(wish: &Wish, before: &Value, look: &Look) -> Result<Assessment, String> {
+    let was: Vec<Was> = before.get("parts").cloned().and_then(|parts| serde_json::from_value(parts).ok()).unwrap_or_default();
+    let (document, mut walk, mut assessment) = (look.document()?, Walk::default(), Assessment::default());
+    for was in &was {
+        let (name, wanted, found) = walk.back(&document, was).map_err(|reason| look.says(&reason))?;
+        assessment.attributes.insert(name, look.attribute(wanted, found));
+    }
+    let asked = body::edits(&wish.body);
+    for unknown in asked.iter().filter(|asked| !was.iter().any(|was| was.pointer() == asked.pointer)) {
+        let line = format!("{} stays as it is: what was there before us is not known", shown(&unknown.pointer));
+        assessment.residue.push(line);
+    }
+    if let Some(mark) = look.mark_of_text() {
+        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is(mark));
+        assessment.attributes.insert(MARK.to_owned(), attribute);
+    }
+    if !walk.edits.is_empty() || look.mark_of_text().is_some() {
+        assessment.actions.push(look.edit(walk.edits.clone(), None));
+    }
+    if let (Some(reader), Some(mark)) = (&look.reader, look.mark_of_template()) {
+        if is_changed(&asked, &was) {
+            let attribute = Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
+            assessment.attributes.insert(reader.attribute(), attribute);
+            disturb(reader, &mut assessment);
+            assessment.actions.push(look.mark_template(reader, None));
+        } else {
+            // To take it would start pods anew for nothing.
+            assessment.residue.push(format!("an annotation in the template of {} stays; nothing reads it", reader.object));
+        }
+    }
+    Ok(assessment)
+}
+
+/// True where we changed anything: what stood there already was never ours.
+fn is_changed(asked: &[body::Asked], was: &[Was]) -> bool {
+    asked.iter().any(|asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
+        None => true,
+        Some(Was::Elements { added, .. }) => !added.is_empty(),
+        Some(Was::Value { held, .. }) => match &asked.wanted {
+            body::Wanted::Value(value) => *held != Held::Is(value.clone()),
+            body::Wanted::Absent => *held != Held::Absent,
+            body::Wanted::Elements(_) => true,
+        },
+    })
+}
