@@ -48,6 +48,8 @@ pub struct ClusterNames {
     pub rdma_pools: Vec<PoolNames>,
     /// The hosts.
     pub hosts: Vec<HostNames>,
+    /// Each secret of the spec, as a mark that is filled in on the way to the cluster.
+    pub secrets: BTreeMap<String, String>,
 }
 
 /// A pool of RDMA devices.
@@ -249,6 +251,10 @@ pub fn cluster_shape() -> Shape {
     Shape::of_schema(schemars::schema_for!(ClusterNames).as_value())
 }
 
+fn secret_marks(loaded: &Loaded) -> BTreeMap<String, String> {
+    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect()
+}
+
 /// What templates can name for the Kubernetes cluster.
 pub fn cluster_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
     ClusterNames {
@@ -257,6 +263,7 @@ pub fn cluster_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> C
         kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
         rdma_pools: rdma_pools(loaded),
         hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
+        secrets: secret_marks(loaded),
     }
 }
 
@@ -323,7 +330,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
         fabric: loaded.spec.fabric.clone(),
         host: host_names(loaded, catalog, answers, host),
         repositories: repositories.to_vec(),
-        secrets: loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect(),
+        secrets: secret_marks(loaded),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
+use super::helm_release::request::Release;
 use super::interrupt_affinity::script::Binding;
 use super::kernel_module_build::source::{Builder, ModuleSource};
 use super::kubernetes_object::request::ObjectName;
@@ -162,6 +163,10 @@ pub enum Action {
     ApplyObject { object: ObjectName, manifest: Value },
     /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
     DeleteObject { object: ObjectName, uid: String },
+    /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
+    UpgradeRelease { release: Box<Release> },
+    /// Uninstalls a release of Helm.
+    UninstallRelease { name: String, namespace: String },
 }
 
 impl Action {
@@ -217,6 +222,7 @@ impl Action {
         let mut filled = self.clone();
         match &mut filled {
             Action::WriteFile { content, .. } => *content = secret::fill(content, find)?,
+            Action::UpgradeRelease { release } => **release = release.filled(find)?,
             Action::RunCommand { environment, input, .. } => {
                 for text in environment.values_mut().chain(input) {
                     *text = secret::fill(text, &find)?;
@@ -234,6 +240,7 @@ impl Action {
             Action::BuildModule { .. } => 2700,
             Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader | Action::UpdateInitialRamDisks => 600,
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
         }
@@ -266,7 +273,9 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
-            Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::ApplyObject { .. } | Action::DeleteObject { .. } | Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }

@@ -87,6 +87,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::configfs_value::ConfigfsValue,
         &super::file::File,
         &super::firmware_setting::FirmwareSetting,
+        &super::helm_release::HelmRelease,
         &super::interrupt_affinity::InterruptAffinity,
         &super::kernel_module::KernelModule,
         &super::kernel_module_build::KernelModuleBuild,

@@ -19,6 +19,7 @@ pub mod file;
 pub mod firmware_setting;
 pub mod guard;
 pub mod hardware;
+pub mod helm_release;
 pub mod host;
 pub mod interrupt_affinity;
 pub mod keeper;

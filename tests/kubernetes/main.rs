@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod cluster;
+mod helm;
 mod objects;
 mod rig;
 mod transport;
@@ -137,4 +138,14 @@ fn objects_are_planned_and_applied() {
     objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn helm_releases_are_planned_and_applied() {
+    let Some(plane) = ControlPlane::start() else { return };
+    helm::a_release_is_installed_changed_and_stays(&plane);
+    helm::what_others_change_is_drift(&plane);
+    helm::a_secret_is_brought_and_never_shown(&plane);
+    helm::what_cannot_be_done_is_said_before(&plane);
+    helm::what_others_installed_is_left_to_them(&plane);
 }

@@ -100,6 +100,11 @@ impl ControlPlane {
         self.work.join(format!("{identity}.kubeconfig"))
     }
 
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
     /// kubectl as this identity, with this input, however it ends.
     pub fn kubectl_as(&self, identity: &str, words: &[&str], input: &str) -> Output {
         let mut child = Command::new(self.programs.join("kubectl"))

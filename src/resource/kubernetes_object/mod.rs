@@ -8,11 +8,11 @@
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
 pub mod manifest;
-mod ownership;
-mod paths;
+pub mod ownership;
+pub mod paths;
 pub mod request;
 
-pub use self::ownership::{MANAGER, keeper};
+pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;

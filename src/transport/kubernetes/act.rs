@@ -34,6 +34,8 @@ impl KubernetesLink {
         let done = match action {
             Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
             Action::DeleteObject { object, uid } => self.delete(object, uid, limit).await,
+            Action::UpgradeRelease { release } => return self.upgrade_release(release).await,
+            Action::UninstallRelease { name, namespace } => return self.uninstall_release(name, namespace).await,
             _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
         };
         match done {

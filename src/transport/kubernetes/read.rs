@@ -51,11 +51,12 @@ impl KubernetesLink {
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(read) => self.object(read, groups).await,
+            Read::HelmRelease(release) => Ok(self.release(release).await),
             _ => Ok(exit(127, "")),
         }
     }
 
-    async fn object(&self, read: &KubernetesRead, groups: &Groups) -> Result<Answer, Trouble> {
+    pub(super) async fn object(&self, read: &KubernetesRead, groups: &Groups) -> Result<Answer, Trouble> {
         let object = read.object();
         let group = match groups.get(&object.api_version) {
             Some(Ok(group)) => group,
@@ -91,7 +92,7 @@ pub fn no_kind(object: &ObjectName) -> String {
 
 fn asks_server(read: &Read) -> bool {
     match read {
-        Read::Kubernetes(_) => true,
+        Read::Kubernetes(_) | Read::HelmRelease(_) => true,
         Read::File { path } => is_record(path),
         _ => false,
     }

@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 68] = [
+const PIECES: [&str; 70] = [
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -117,6 +117,8 @@ const PIECES: [&str; 68] = [
     "|total=8",
     "|bar=0x0 0xffffffffffffffff 0x0",
     "\n== end",
+    "{\"installed\":{\"chart\":\"a\",\"version\":\"1\",\"revision\":1,\"status\":\"pending-\",\"description\":\"\",\"updated\":\"\",\"ours\":true,\"kept\":[],\"defines\":[],\"runs\":[]},",
+    "\"preview\":{\"is\":{\"chart\":\"a\",\"version\":\"2\",\"changes\":[{\"name\":\"values.c\",\"wanted\":1,\"found\":null}]}}}",
 ];
 
 /// What a setup program offers.
@@ -155,6 +157,10 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         (
             "kubernetes_object",
             json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "b": "c" } } }),
+        ),
+        (
+            "helm_release",
+            json!({ "name": "a", "namespace": "b", "chart": "charts/a", "values": { "c": "d" }, "keeps": ["e"], "disruptions": { "c": "drain" } }),
         ),
         ("platform_feature", feature("iommu")),
         ("platform_feature", feature("virtual_functions")),
