@@ -85,6 +85,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::bond::Bond,
         &super::command::Command,
         &super::configfs_value::ConfigfsValue,
+        &super::console_step::ConsoleStep,
         &super::file::File,
         &super::firmware_setting::FirmwareSetting,
         &super::helm_release::HelmRelease,

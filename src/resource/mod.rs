@@ -14,6 +14,7 @@ pub mod bond;
 pub mod command;
 pub mod complaint;
 pub mod configfs_value;
+pub mod console_step;
 pub mod fields;
 pub mod file;
 pub mod firmware_setting;

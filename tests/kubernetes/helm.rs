@@ -85,7 +85,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
         plan.contains("helm_release default/rails") && plan.contains("values.agent.driver compat") && plan.contains("version 0.1.0"),
         "{plan}"
     );
-    assert_eq!(helm_well(plane, &["list", "--all", "--short"]), "", "a plan changes nothing");
+    assert_eq!(helm_well(plane, &["list", "--short"]), "", "a plan changes nothing");
     story.apply();
     let driver = || plane.kubectl(&["get", "configmap", "rails", "-o", "jsonpath={.data.config\\.json}"]);
     assert_eq!(driver(), r#"{"driver":"compat"}"#);
@@ -96,6 +96,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
         "values.agent.driver (persisted) compat -> ofed",
         "(drain): empty the nodes first",
         "config.json: driver (persisted) compat -> ofed",
+        "args[1] (persisted) compat -> ofed",
         "pods of DaemonSet.apps default/rails-agent start anew",
     ] {
         assert!(plan.contains(said), "{said}: {plan}");
@@ -120,7 +121,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
         assert!(plan.contains(said), "{said}: {plan}");
     }
     story.apply();
-    assert_eq!(helm_well(plane, &["list", "--all", "--short"]), "");
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
     assert_eq!(plane.kubectl(&["get", "daemonset,configmap", "-l", "app.kubernetes.io/managed-by=Helm", "-o", "name"]), "");
 }
 
@@ -202,13 +203,13 @@ pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
     let plan = story.plan(3);
     assert!(plan.contains(&digest) && plan.contains("nothing of it is used"), "{plan}");
     story.told(3, &["apply", INV, "--yes"]);
-    assert_eq!(helm_well(plane, &["list", "--all", "--short"]), "");
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
     of_archive(&digest);
     story.told(0, &["plan", INV, "-o", "a.plan"]);
     std::fs::write(folder.join("rails-0.1.0.tgz"), [&archive[..], b"x"].concat()).unwrap();
     let stale = story.told(3, &["apply", "a.plan", "--yes"]);
     assert!(stale.contains("RW0610"), "{stale}");
-    assert_eq!(helm_well(plane, &["list", "--all", "--short"]), "", "an archive that was exchanged since is not used");
+    assert_eq!(helm_well(plane, &["list", "--short"]), "", "an archive that was exchanged since is not used");
     std::fs::write(folder.join("rails-0.1.0.tgz"), archive).unwrap();
     story.apply();
 
@@ -257,4 +258,18 @@ pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {
     story.apply();
     assert_eq!(helm_well(plane, &["list", "--short"]), "rails\n");
     helm_well(plane, &["uninstall", "rails"]);
+}
+
+/// The add-on of a managed cluster: nobody but a person installs it.
+pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let spec = std::fs::read_to_string(story.cluster.folder().join("inv/cluster.yaml")).unwrap();
+    let with = spec.replace(".kubeconfig }\n", ".kubeconfig, erdma: { prefer_driver: ofed } }\n");
+    story.cluster.file("inv/cluster.yaml", &with);
+    let plan = story.plan(3);
+    assert!(plan.contains("ACK eRDMA Controller") && plan.contains("preferDriver = ofed") && plan.contains("held"), "{plan}");
+    story.told(3, &["apply", INV, "--yes"]);
+    plane.kubectl(&["create", "namespace", "ack-erdma-controller"]);
+    assert!(story.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    plane.kubectl(&["delete", "namespace", "ack-erdma-controller", "--wait=false"]);
 }

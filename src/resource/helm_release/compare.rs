@@ -93,7 +93,7 @@ pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
         match installed.get(name) {
             None => out.push(Change { name: name.clone(), wanted: Some("made".into()), ..Change::default() }),
             Some(before) => {
-                let fields = paths::differences(object, before, false);
+                let fields = smallest(paths::differences(object, before, false));
                 out.extend(fields.iter().map(|field| changed(name, object, field)));
             }
         }
@@ -106,7 +106,8 @@ pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
 }
 
 /// Objects that are not on the cluster as the release has them, with who changed them.
-pub fn drifted(all: &[Live]) -> Vec<Change> {
+/// `mends_all`: Helm sets back what somebody set on objects of every kind.
+pub fn drifted(all: &[Live], mends_all: bool) -> Vec<Change> {
     let mut out = Vec::new();
     for one in all {
         let Some(name) = manifest::object(&one.manifest).map(|object| object.to_string()) else { continue };
@@ -120,13 +121,35 @@ pub fn drifted(all: &[Live]) -> Vec<Change> {
             Some(preview) => paths::differences(&without_servers_part(preview), &found, false),
             None => paths::differences(&said(&one.manifest), &found, true),
         };
-        for field in fields {
+        for field in smallest(fields) {
             let others = holders(live, &field.path).into_iter().find(|holder| !holder.manager.eq_ignore_ascii_case(HELM));
             let by = others.map(|holder| format!("set by {} at {}", holder.manager, holder.time));
-            out.push(Change { by, stays: !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) });
+            out.push(Change { by, stays: !mends_all && !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) });
         }
     }
     out
+}
+
+/// Lists of plain values with as many items on both sides, such as the arguments of a program, item by item.
+fn smallest(fields: Vec<Field>) -> Vec<Field> {
+    let plain = |value: &Option<Value>| -> Option<Vec<Value>> {
+        let items = value.as_ref()?.as_array()?;
+        (!items.iter().any(|item| item.is_object() || item.is_array())).then(|| items.clone())
+    };
+    let items = |field: Field| match (plain(&field.wanted), plain(&field.found)) {
+        (Some(wanted), Some(found)) if wanted.len() == found.len() => {
+            let pairs = wanted.into_iter().zip(found).enumerate().filter(|(_, (wanted, found))| wanted != found);
+            let item = |(index, (wanted, found)): (usize, (Value, Value))| Field {
+                path: field.path.clone(),
+                shown: format!("{}[{index}]", field.shown),
+                wanted: Some(wanted),
+                found: Some(found),
+            };
+            pairs.map(item).collect()
+        }
+        _ => vec![field],
+    };
+    fields.into_iter().flat_map(items).collect()
 }
 
 /// Values that the wish gives, against those that the release was installed with.

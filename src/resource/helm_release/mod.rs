@@ -218,7 +218,8 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
     match installed {
         Some(installed) => note(assessment, "status", Reading::is("deployed"), Reading::is(installed.status.as_str())),
         None => {
-            for (path, value) in wish.body.get("values").map(paths::leaves).unwrap_or_default() {
+            let values = wish.body.get("values").map(paths::leaves).unwrap_or_default();
+            for (path, value) in values.into_iter().filter(|(_, value)| value.as_object().is_none_or(|map| !map.is_empty())) {
                 let shown = value.as_str().map_or_else(|| value.clone(), |text| secret::legible(text).into());
                 note(assessment, &format!("values.{path}"), Reading::Is(shown), Reading::Absent);
             }

@@ -43,6 +43,19 @@ pub struct Helm {
     home: OnceLock<PathBuf>,
 }
 
+/// The program and its release.
+pub struct Client {
+    path: PathBuf,
+    major: u32,
+}
+
+impl Client {
+    /// From Helm 4 on: then whatever somebody set is set back, on objects of every kind.
+    pub fn applies_on_the_server(&self) -> bool {
+        self.major >= 4
+    }
+}
+
 /// How a call ended.
 pub struct Said {
     /// Exit code 0.
@@ -89,7 +102,7 @@ impl Helm {
     }
 
     /// The program; why there is none that can be used as the error.
-    pub async fn program(&self) -> Result<PathBuf, Failed> {
+    pub async fn program(&self) -> Result<Client, Failed> {
         let missing = || {
             let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export RAILWRIGHT_HELM=/path/to/helm";
             Failed::NoHelm(format!("there is no helm on this machine; {install}"))
@@ -105,13 +118,13 @@ impl Helm {
         })?;
         let version = one_line(said.out.trim(), 40);
         match numbers(&version) {
-            Some(found) if found >= OLDEST => Ok(path),
+            Some(found) if found >= OLDEST => Ok(Client { path, major: found.0 }),
             _ => Err(Failed::NoHelm(format!("{} is {version}; v{}.{} or newer is needed", path.display(), OLDEST.0, OLDEST.1))),
         }
     }
 
     /// A call about the cluster.
-    pub async fn call(&self, program: &Path, words: &[String], input: &[u8], limit: Duration) -> Result<Said, Failed> {
+    pub async fn call(&self, program: &Client, words: &[String], input: &[u8], limit: Duration) -> Result<Said, Failed> {
         let own = self.home()?;
         let folder = |name: &str| own.join(name).display().to_string();
         let mut call = self.quiet(program)?.arguments(words.iter().cloned()).environment("HELM_CONFIG_HOME", folder("config"));
@@ -125,10 +138,10 @@ impl Helm {
         ended(&call, input, limit).await
     }
 
-    fn quiet(&self, program: &Path) -> Result<Program, Failed> {
+    fn quiet(&self, program: &Client) -> Result<Program, Failed> {
         let own = self.home()?;
         let folder = |name: &str| own.join(name).display().to_string();
-        let mut call = Program::new(program.display().to_string());
+        let mut call = Program::new(program.path.display().to_string());
         for (variable, name) in [
             ("HELM_CACHE_HOME", "cache"),
             ("HELM_DATA_HOME", "data"),
@@ -152,7 +165,7 @@ impl Helm {
     }
 
     /// The chart of a release on this machine, fetched where it has to be. The bytes that were looked at are those that are used.
-    pub async fn chart(&self, program: &Path, release: &Release) -> Result<Chart, Failed> {
+    pub async fn chart(&self, program: &Client, release: &Release) -> Result<Chart, Failed> {
         let is_remote = release.repository.is_some() || release.chart.starts_with("oci://") || release.chart.starts_with("https://");
         let path = match is_remote {
             true => match self.pulled(program, release).await? {
@@ -183,7 +196,7 @@ impl Helm {
         }
     }
 
-    async fn pulled(&self, program: &Path, release: &Release) -> Result<Result<PathBuf, String>, Failed> {
+    async fn pulled(&self, program: &Client, release: &Release) -> Result<Result<PathBuf, String>, Failed> {
         let into = self.home()?.join(format!("chart-{}", Digest::of(release).short()));
         files::remove(&into).and_then(|()| files::make_private_folder(&into)).map_err(|error| Failed::Local(error.to_string()))?;
         let mut call = self.quiet(program)?.arguments(["pull", &release.chart]).argument(format!("--destination={}", into.display()));

@@ -2,7 +2,7 @@
 //! the API server for each object.
 
 use super::answer::exit;
-use super::helm::{Chart, Failed, QUESTION, Said};
+use super::helm::{Chart, Client, Failed, QUESTION, Said};
 use super::kinds::{Group, NotKnown};
 use super::{KubernetesLink, ended};
 use crate::base::text::one_line;
@@ -51,12 +51,12 @@ impl KubernetesLink {
         Ok(Found { installed: has.map(|has| has.installed), preview })
     }
 
-    async fn ask(&self, program: &Path, words: &[&str]) -> Result<Said, Failed> {
+    async fn ask(&self, program: &Client, words: &[&str]) -> Result<Said, Failed> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         self.helm.call(program, &words, b"", QUESTION).await
     }
 
-    async fn installed(&self, program: &Path, release: &Release) -> Result<Option<Has>, Failed> {
+    async fn installed(&self, program: &Client, release: &Release) -> Result<Option<Has>, Failed> {
         let (name, place) = (release.name.as_str(), format!("--namespace={}", release.namespace));
         let status = self.ask(program, &["status", name, &place, "--output=json"]).await?;
         if !status.well && status.complaint.contains("release: not found") {
@@ -65,7 +65,11 @@ impl KubernetesLink {
         let status = json(&status)?;
         let metadata = json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
         let selector = format!("--selector={MEMBERSHIP}={}", part_of(&release.cluster));
-        let ours = json(&self.ask(program, &["list", "--all", &format!("--filter=^{name}$"), &selector, &place, "--output=json"]).await?)?;
+        // Helm 3 leaves out what is pending unless it is told so, and the flag `--all` is not Helm 4's.
+        let states = ["--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled"];
+        let filter = format!("--filter=^{name}$");
+        let list = [&["list", &filter, &selector, &place, "--output=json"], &states[..]].concat();
+        let ours = json(&self.ask(program, &list).await?)?;
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut objects = compare::objects(&text(&status, "/manifest")).map_err(Failed::Local)?;
         self.place(&mut objects, &release.namespace).await;
@@ -85,7 +89,7 @@ impl KubernetesLink {
         Ok(Some(Has { installed, values: status.get("config").cloned().unwrap_or_default(), objects }))
     }
 
-    async fn preview(&self, program: &Path, release: &Release, has: Option<&Has>) -> Result<Preview, Failed> {
+    async fn preview(&self, program: &Client, release: &Release, has: Option<&Has>) -> Result<Preview, Failed> {
         let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
             return Ok(Preview::Unknown("a secret of its values is not to be had here".to_owned()));
         };
@@ -94,7 +98,7 @@ impl KubernetesLink {
             Chart::Another(reason) => return Ok(Preview::Refused(reason)),
             Chart::Unknown(reason) => return Ok(Preview::Unknown(reason)),
         };
-        let mut words = upgrade(release, &chart);
+        let mut words = upgrade(program, release, &chart);
         words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
         let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
         if !said.well {
@@ -124,7 +128,9 @@ impl KubernetesLink {
             let stay = has.objects.iter().filter(|object| wanted.iter().any(|wanted| manifest::object(wanted) == manifest::object(object)));
             match self.live(stay).await {
                 Ok(live) => {
-                    let drifted = compare::drifted(&live).into_iter().filter(|one| !changes.iter().any(|change| change.name == one.name));
+                    let drifted = compare::drifted(&live, program.applies_on_the_server())
+                        .into_iter()
+                        .filter(|one| !changes.iter().any(|change| change.name == one.name));
                     changes.extend(drifted.collect::<Vec<_>>());
                 }
                 Err(reason) => return Ok(Preview::Unknown(reason)),
@@ -187,7 +193,7 @@ impl KubernetesLink {
                 Chart::Here(path) => path,
                 Chart::Another(reason) | Chart::Unknown(reason) => return Err(Failed::Local(format!("nothing was changed; {reason}"))),
             };
-            let mut words = upgrade(release, &chart);
+            let mut words = upgrade(&program, release, &chart);
             let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
             words.extend(marks);
             self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await
@@ -209,7 +215,7 @@ impl KubernetesLink {
 
 /// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
 /// chart defines, with all objects of these kinds.
-fn upgrade(release: &Release, chart: &Path) -> Vec<String> {
+fn upgrade(program: &Client, release: &Release, chart: &Path) -> Vec<String> {
     let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"].map(str::to_owned).to_vec();
     words.extend([
         format!("--namespace={}", release.namespace),
@@ -218,6 +224,9 @@ fn upgrade(release: &Release, chart: &Path) -> Vec<String> {
     ]);
     if release.create_namespace {
         words.push("--create-namespace".to_owned());
+    }
+    if program.applies_on_the_server() {
+        words.extend(["--server-side=true", "--force-conflicts"].map(str::to_owned));
     }
     words.extend([release.name.clone(), chart.display().to_string()]);
     words

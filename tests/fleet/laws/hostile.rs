@@ -162,6 +162,10 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             "helm_release",
             json!({ "name": "a", "namespace": "b", "chart": "charts/a", "values": { "c": "d" }, "keeps": ["e"], "disruptions": { "c": "drain" } }),
         ),
+        (
+            "console_step",
+            json!({ "name": "a", "says": "b", "settings": { "c": "d" }, "proof": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "e" } } }),
+        ),
         ("platform_feature", feature("iommu")),
         ("platform_feature", feature("virtual_functions")),
         ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),
