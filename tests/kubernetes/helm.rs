@@ -2,8 +2,10 @@
 
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 const INV: &str = "inv";
 /// The secret of the stories.
@@ -31,6 +33,8 @@ fn helm_well(plane: &ControlPlane, words: &[&str]) -> String {
 struct Story<'a> {
     cluster: Cluster<'a>,
     helm: String,
+    /// The authority that Helm trusts, in the place of those of this machine.
+    authority: Option<PathBuf>,
 }
 
 impl<'a> Story<'a> {
@@ -41,7 +45,7 @@ impl<'a> Story<'a> {
             cluster.file(&format!("inv/charts/rails/{file}"), &std::fs::read_to_string(chart.join(file)).unwrap());
         }
         cluster.spec("admin", "secrets: { token: { env: RAILS_TOKEN } }\n");
-        Story { helm: program(plane).display().to_string(), cluster }
+        Story { helm: program(plane).display().to_string(), authority: None, cluster }
     }
 
     /// The release with these values, and more of its fields.
@@ -60,7 +64,10 @@ impl<'a> Story<'a> {
     }
 
     fn told(&self, code: i32, words: &[&str]) -> String {
-        let output = self.cluster.command(words).env("RAILWRIGHT_HELM", &self.helm).env("RAILS_TOKEN", POISON).output().unwrap();
+        let mut command = self.cluster.command(words);
+        command.env("RAILWRIGHT_HELM", &self.helm).env("RAILS_TOKEN", POISON);
+        command.envs(self.authority.iter().map(|authority| ("SSL_CERT_FILE", authority)));
+        let output = command.output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{words:?}:\n{said}");
         assert!(!said.contains(POISON), "{words:?}:\n{said}");
@@ -136,6 +143,11 @@ pub fn what_others_change_is_drift(plane: &ControlPlane) {
     story.apply();
     let image = "jsonpath={.spec.template.spec.containers[0].image}";
     assert_eq!(plane.kubectl(&["get", "daemonset", "rails-agent", "-o", image]), "example.invalid/agent:1");
+
+    story.cluster.wishes("  - id: one\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: rails, namespace: default }, data: { config.json: x } }\n");
+    let plan = story.plan(3);
+    assert!(plan.contains("it belongs to the release rails of Helm"), "{plan}");
+    story.wish("agent: { driver: compat }", "");
 
     plane.kubectl(&["delete", "configmap", "rails"]);
     let plan = story.plan(0);
@@ -235,7 +247,7 @@ fn pending(story: &Story<'_>) {
     let mut helm = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let is_pending = || helm_well(plane, &["status", "rails"]).contains("pending-upgrade");
     assert!((0..100).any(|_| is_pending() || {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         false
     }));
     helm.kill().unwrap();
@@ -272,4 +284,53 @@ pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
     plane.kubectl(&["create", "namespace", "ack-erdma-controller"]);
     assert!(story.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     plane.kubectl(&["delete", "namespace", "ack-erdma-controller", "--wait=false"]);
+}
+
+/// A repository behind TLS, until it is dropped.
+struct Repository(Child, String);
+
+impl Repository {
+    /// Serves a folder with the certificate of the control plane.
+    fn of(plane: &ControlPlane, folder: &Path) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Command::new("openssl");
+        server.args(["s_server", "-quiet", "-WWW", "-accept", &format!("127.0.0.1:{port}")]).current_dir(folder);
+        server.arg("-cert").arg(plane.work().join("server.crt")).arg("-key").arg(plane.work().join("server.key"));
+        let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let answers = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        assert!((0..100).any(|_| answers() || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }));
+        Repository(server, format!("https://127.0.0.1:{port}"))
+    }
+}
+
+impl Drop for Repository {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let charts = story.cluster.folder().join("charts");
+    std::fs::create_dir(&charts).unwrap();
+    let (chart, folder) = (story.cluster.folder().join("inv/charts/rails"), charts.to_str().unwrap());
+    helm_well(plane, &["package", chart.to_str().unwrap(), "-d", folder]);
+    let digest = railwright::base::Digest::of_bytes(&std::fs::read(charts.join("rails-0.1.0.tgz")).unwrap()).to_string();
+    let repository = Repository::of(plane, &charts);
+    helm_well(plane, &["repo", "index", folder, "--url", &repository.1]);
+    story.wish("agent: { driver: compat }", "");
+    let module = std::fs::read_to_string(story.cluster.folder().join("inv/modules/own/module.yaml")).unwrap();
+    let named = format!("chart: rails\n      repository: \"{}\"\n      version: 0.1.0\n      digest: \"{digest}\"", repository.1);
+    story.cluster.file("inv/modules/own/module.yaml", &module.replace("chart: charts/rails", &named));
+    let plan = story.plan(3);
+    assert!(plan.contains("could not be fetched") && !plan.contains("No changes"), "an authority that nobody trusts: {plan}");
+    let story = Story { authority: Some(plane.work().join("ca.crt")), ..story };
+    story.apply();
+    assert_eq!(helm_well(plane, &["list", "--short"]), "rails\n");
+    story.nothing();
+    story.apply();
 }

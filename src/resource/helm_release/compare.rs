@@ -155,7 +155,7 @@ fn smallest(fields: Vec<Field>) -> Vec<Field> {
 /// Values that the wish gives, against those that the release was installed with.
 pub fn values(wanted: &Value, installed: &Value, hidden: &[String]) -> Vec<Change> {
     let empty = Value::Object(serde_json::Map::new());
-    let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { value.clone() };
+    let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { plain(value) };
     let change = |field: Field| {
         let pointer = pointer(&field.path);
         let is_near = |secret: &String| within(secret, &pointer) || within(&pointer, secret);
@@ -194,6 +194,20 @@ fn secret_texts(value: &Value, at: &str, hidden: &[String], out: &mut Vec<String
             secret_texts(item, &below, hidden, out);
         }),
         _ => {}
+    }
+}
+
+/// Helm stores a whole number as one, however it was written.
+fn plain(value: &Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < EXACT => Value::from(whole as i64),
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(map) => map.iter().map(|(name, item)| (name.clone(), plain(item))).collect(),
+        other => other.clone(),
     }
 }
 

@@ -161,6 +161,7 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     let shown = serde_json::to_string(&changes).unwrap();
     assert!(!["hunter22", "old-secret", "new-secret"].iter().any(|secret| shown.contains(secret)), "{shown}");
     assert_eq!(compare::values(&json!({}), &Value::Null, &[]), []);
+    assert_eq!(compare::values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
 }
 
 #[test]
