@@ -1,6 +1,6 @@
 //! What the templates of a module for the Kubernetes cluster can name. The type is the language, as of hosts.
 
-use super::context::{HostNames, host_names};
+use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
 use crate::solve::Answers;
 use crate::spec::model::{Fabric, Kubernetes};
@@ -8,6 +8,7 @@ use crate::spec::{Host, Loaded, pools};
 use crate::template::shape::Shape;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// All that a template of a module for the Kubernetes cluster can name, besides the module's own parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub struct ClusterNames {
     pub rdma_nodes: Vec<String>,
     /// The hosts.
     pub hosts: Vec<HostNames>,
+    /// Each secret of the spec, as a mark that is filled in on the way to the cluster.
+    pub secrets: BTreeMap<String, String>,
 }
 
 /// A pool of RDMA devices.
@@ -53,6 +56,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNa
         rdma_nodes: loaded.hosts.iter().filter(is_one).map(|host| host.node.clone()).collect(),
         rdma_pools,
         hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
+        secrets: secret_marks(loaded),
     }
 }
 

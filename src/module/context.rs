@@ -267,8 +267,13 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
         fabric: loaded.spec.fabric.clone(),
         host: host_names(loaded, catalog, answers, host),
         repositories: repositories.to_vec(),
-        secrets: loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect(),
+        secrets: secret_marks(loaded),
     }
+}
+
+/// Each secret of the spec by its name, as a mark.
+pub fn secret_marks(loaded: &Loaded) -> BTreeMap<String, String> {
+    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect()
 }
 
 /// One host's part.

@@ -7,7 +7,8 @@ use crate::resource::Kind;
 use serde_json::Value;
 
 /// The fields that may name a secret, for the person who has to move it.
-const PLACES: &str = "a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`";
+const PLACES: &str =
+    "a secret may stand in the content of a `file`, in `environment` and `input` of a `command`, and in `values` of a `helm_release`";
 
 /// Every secret of a body that stands where it would not be kept.
 pub(super) fn misplaced(module: &Module, resource: &Resource, kind: &dyn Kind, body: &Value) -> Vec<Diagnostic> {

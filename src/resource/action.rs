@@ -1,6 +1,7 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
+use super::helm_release::request::Release;
 use super::interrupt_affinity::script::Binding;
 use super::json_in_configmap::edit::Edit;
 use super::json_in_configmap::mark::Mark;
@@ -181,6 +182,10 @@ pub enum Action {
     },
     /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew.
     MarkPodTemplate { object: ObjectName, mark: Mark },
+    /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
+    UpgradeRelease { release: Box<Release> },
+    /// Uninstalls a release of Helm.
+    UninstallRelease { name: String, namespace: String },
 }
 
 impl Action {
@@ -236,6 +241,7 @@ impl Action {
         let mut filled = self.clone();
         match &mut filled {
             Action::WriteFile { content, .. } => *content = secret::fill(content, find)?,
+            Action::UpgradeRelease { release } => **release = release.filled(find)?,
             Action::RunCommand { environment, input, .. } => {
                 for text in environment.values_mut().chain(input) {
                     *text = secret::fill(text, &find)?;
@@ -253,6 +259,7 @@ impl Action {
             Action::BuildModule { .. } => 2700,
             Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader | Action::UpdateInitialRamDisks => 600,
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
         }
@@ -292,6 +299,7 @@ impl Action {
             Action::Reboot => super::reboot::script(),
             Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }

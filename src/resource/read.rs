@@ -3,6 +3,7 @@
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
 use super::action::PackageManager;
+use super::helm_release::request::Release;
 use super::kubernetes_object::request::KubernetesRead;
 use super::rights::Need;
 use crate::base::quote::sh;
@@ -71,6 +72,8 @@ pub enum Read {
     Command { script: String },
     /// A question to the API server of a Kubernetes cluster; no host is asked it.
     Kubernetes(KubernetesRead),
+    /// A release of Helm: what is installed, and what the wish would come to. Asked of a cluster, and of no host.
+    HelmRelease(Box<Release>),
 }
 
 impl Read {
@@ -105,6 +108,7 @@ impl Read {
             Read::PciBridges => "pci_bridges".to_owned(),
             Read::Interrupts { netdev } => format!("interrupts:{netdev}"),
             Read::Kubernetes(read) => read.key(),
+            Read::HelmRelease(release) => release.key(),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
         }
     }
@@ -153,7 +157,7 @@ impl Read {
             Read::Unit { name } => super::systemd_unit::script::read_script(name),
             Read::Modified { paths } => super::systemd_unit::script::modified_script(paths),
             Read::Command { script } => super::command::script::read_script(script),
-            Read::Kubernetes(_) => super::kubernetes_object::NO_HOST.to_owned(),
+            Read::Kubernetes(_) | Read::HelmRelease(_) => super::kubernetes_object::NO_HOST.to_owned(),
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
             Read::LinkEcn { netdev } => super::link_ecn::read_script(netdev),
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
@@ -189,7 +193,8 @@ impl Read {
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
-            Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks | Read::Kubernetes(_) => Vec::new(),
+            Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
+            Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
             Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
                 Vec::new()
             }

@@ -1,5 +1,6 @@
 //! A program of this machine that is fed through standard input while its output is taken, bounded.
 
+use super::process::Program;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -71,7 +72,17 @@ pub enum Ending {
 /// Errors mean that it was not started.
 pub async fn run(program: &str, arguments: &[&str], input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.args(arguments);
+    feed(command, input, bounds).await
+}
+
+/// The same of a program with an environment of its own.
+pub async fn run_program(program: &Program, input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
+    feed(Command::from(program.command()), input, bounds).await
+}
+
+async fn feed(mut command: Command, input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     let (mut output, mut error) = (Capture::new(bounds.output), Capture::new(bounds.error));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

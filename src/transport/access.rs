@@ -41,7 +41,8 @@ impl HostAccess {
     pub fn of_cluster(name: &str, spec: &Spec, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
         let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), node: name.to_owned(), ssh: HostSsh::default() };
         let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
-        let cluster = Some(ClusterAccess { kubeconfig, context: kubernetes.context.clone(), keeps: keeper(&spec.cluster) });
+        let (context, keeps) = (kubernetes.context.clone(), keeper(&spec.cluster));
+        let cluster = Some(ClusterAccess { kubeconfig, context, keeps, folder: inventory.to_owned() });
         HostAccess { cluster, ..HostAccess::from_spec(&host, inventory, home) }
     }
 

@@ -31,6 +31,7 @@ use crate::resource::guard::Guard;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -76,6 +77,8 @@ pub struct ClusterAccess {
     pub context: Option<String>,
     /// The name of the Lease and the Secret in which the cluster keeps our lock and record.
     pub keeps: String,
+    /// The inventory's folder, absolute: where charts lie that the spec names by a path.
+    pub folder: PathBuf,
 }
 
 /// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.

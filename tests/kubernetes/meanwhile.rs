@@ -15,7 +15,7 @@ pub struct Meanwhile {
 impl Meanwhile {
     /// `happens` is called before each request that begins with `request` is passed on.
     pub fn start(plane: &ControlPlane, request: &'static str, happens: impl Fn() + Send + Sync + 'static) -> Self {
-        let mut proxy = plane.program(&["proxy", "--port=0"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut proxy = plane.kubectl_command(&["proxy", "--port=0"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let server = line.trim().rsplit(' ').next().unwrap().to_owned();

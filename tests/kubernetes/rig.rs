@@ -101,10 +101,15 @@ impl ControlPlane {
     }
 
     /// kubectl as the admin, not started yet.
-    pub fn program(&self, words: &[&str]) -> Command {
+    pub fn kubectl_command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.programs.join("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig("admin")).args(words).env("HOME", &self.work);
         command
+    }
+
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
     }
 
     /// kubectl as this identity, with this input, however it ends.

@@ -52,7 +52,12 @@ fn access(kubeconfig: &Path) -> HostAccess {
         local: false,
         connect_timeout_s: 5,
         read_only: false,
-        cluster: Some(ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), context: None, keeps: "railwright".to_owned() }),
+        cluster: Some(ClusterAccess {
+            kubeconfig: Some(kubeconfig.display().to_string()),
+            context: None,
+            keeps: "railwright".to_owned(),
+            folder: std::path::PathBuf::new(),
+        }),
     }
 }
 

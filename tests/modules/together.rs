@@ -138,7 +138,7 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
       |                                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a `command` cannot keep it secret here
       on: n[1-2]
       effect: it would show in a plan, in a log or in the host's process list
-      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+      next: a secret may stand in the content of a `file`, in `environment` and `input` of a `command`, and in `values` of a `helm_release`
     "#);
     insta::assert_snapshot!(refused(r#"file: { path: /etc/a, content: "{{ secrets.token }}" }"#), @r#"
     RW0208 m/a: every user of the host could read the secret in this file
@@ -155,7 +155,7 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
       |                                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a filter has changed it here: use it as it is
       on: n[1-2]
       effect: it would show in a plan, in a log or in the host's process list
-      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+      next: a secret may stand in the content of a `file`, in `environment` and `input` of a `command`, and in `values` of a `helm_release`
     "#);
     for resource in [
         r#"file: { path: "/etc/{{ secrets.token }}", content: "x" }"#,
@@ -180,7 +180,7 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
       |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a check cannot keep it secret
       on: n[1-2]
       effect: it would show in the host's process list, and in a report
-      next: a secret may stand in the content of a `file`, and in `environment` and `input` of a `command`
+      next: a secret may stand in the content of a `file`, in `environment` and `input` of a `command`, and in `values` of a `helm_release`
     "#);
 }
 

@@ -1,6 +1,7 @@
 //! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
 
 use super::{Next, adopted, entry};
+use crate::base::TargetKind;
 use crate::base::text::{self, clean_line, counted};
 use crate::plan::{Member, Node, Plan, Reason};
 use crate::report::wrap;
@@ -39,8 +40,13 @@ pub fn rollout_rules(plan: &Plan) -> String {
 
 /// What comes of it, in numbers.
 pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
-    let count =
-        |class: Disruption| open.iter().filter(|n| n.disruption == class).filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
+    let count = |class: Disruption| {
+        open.iter()
+            .filter(|n| n.disruption == class)
+            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == TargetKind::Host))
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
     let mut parts = Vec::new();
     for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::Drain, "drain"), (Disruption::LinkBlip, "lose a link for a moment")]
     {

@@ -115,7 +115,7 @@ fn title(class: Disruption) -> &'static str {
         Disruption::Reload => "RELOAD: a setting or service is read again",
         Disruption::Restart => "RESTART: a service restarts",
         Disruption::LinkBlip => "LINK: a link goes down for a moment",
-        Disruption::Drain => "DRAIN: the node is emptied first",
+        Disruption::Drain => "DRAIN: nodes have to be emptied first",
         Disruption::Reboot => "REBOOT",
         Disruption::PowerCycle => "POWER CYCLE: by hand",
         Disruption::Reinstall => "REINSTALL: by hand",

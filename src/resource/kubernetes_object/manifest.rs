@@ -31,7 +31,8 @@ pub fn manifest(body: &Value) -> Result<Value, String> {
     }
 }
 
-fn of_text(text: &str) -> Result<Value, String> {
+/// The object that a text of YAML makes.
+pub fn of_text(text: &str) -> Result<Value, String> {
     // `0644` is a mode, as kubectl reads it.
     let options = serde_yaml::options! { legacy_octal_numbers: true };
     match serde_yaml::from_str_with_options::<Value>(text, options) {

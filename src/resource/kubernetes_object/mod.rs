@@ -11,12 +11,12 @@ pub mod access;
 pub mod known_kinds;
 mod labels;
 pub mod manifest;
-pub(super) mod ownership;
+pub mod ownership;
 pub mod paths;
 pub mod readiness;
 pub mod request;
 
-pub use self::ownership::{MANAGER, keeper};
+pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
@@ -307,10 +307,21 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     }
     if !ours && !adopts && assessment.refusal.is_none() {
         let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
-        assessment.refusal = Some(format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"));
+        assessment.refusal = Some(match release_of(object) {
+            Some(release) => format!(
+                "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects",
+                one_line(release, 60)
+            ),
+            None => format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"),
+        });
     }
     disturb(asked, &fields, assessment);
     assessment.actions = asked.apply_and_wait();
+}
+
+/// The release of Helm that made it (helm/helm: pkg/action/validate.go).
+fn release_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/annotations")?.get("meta.helm.sh/release-name")?.as_str()
 }
 
 fn finalizers(object: &Value) -> String {

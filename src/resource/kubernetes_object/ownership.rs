@@ -48,7 +48,7 @@ pub fn is_adopted(object: &Value) -> bool {
 }
 
 /// The value of the label: a name of a cluster may end in `-`, which that of a label may not.
-fn part_of(cluster: &str) -> &str {
+pub fn part_of(cluster: &str) -> &str {
     cluster.trim_end_matches('-')
 }
 

@@ -101,7 +101,7 @@ pub struct ErdmaCredentials {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErdmaInstall {
-    /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`.
+    /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`: done by hand there, and proven here.
     #[default]
     AckAddon,
     /// The chart of the open-source project, in `kube-system`.

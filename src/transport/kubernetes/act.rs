@@ -36,6 +36,8 @@ impl KubernetesLink {
             Action::DeleteObject { object, uid } => self.delete(object, uid, limit).await,
             Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
             Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
+            Action::UpgradeRelease { release } => return self.upgrade_release(release).await,
+            Action::UninstallRelease { name, namespace } => return self.uninstall_release(name, namespace).await,
             _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
         };
         match done {

@@ -6,6 +6,7 @@ mod act;
 mod answer;
 mod edit;
 mod fault;
+mod helm;
 mod identity;
 mod kinds;
 mod lists;
@@ -13,14 +14,16 @@ mod lock;
 mod proxy;
 mod read;
 mod record;
+mod release;
 mod server;
 #[cfg(test)]
 mod tests;
 
-use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::{BoxFuture, ClusterAccess, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::resource::kubernetes_object::access::NAMESPACE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
+use helm::Helm;
 use kinds::Kinds;
 use server::Server;
 use std::sync::Arc;
@@ -39,8 +42,7 @@ impl Connector for KubernetesConnector {
         Box::pin(async move {
             let server = identity::open(access).await?;
             server.greet().await?;
-            let keeps = access.cluster.as_ref().map(|cluster| cluster.keeps.clone()).unwrap_or_default();
-            Ok(Arc::new(KubernetesLink::new(server, keeps)) as Arc<dyn HostLink>)
+            Ok(Arc::new(KubernetesLink::new(server, access.cluster.clone().unwrap_or_default())) as Arc<dyn HostLink>)
         })
     }
 }
@@ -51,11 +53,12 @@ struct KubernetesLink {
     kinds: Kinds,
     /// The name of the Lease and the Secret.
     keeps: String,
+    helm: Helm,
 }
 
 impl KubernetesLink {
-    fn new(server: Server, keeps: String) -> Self {
-        KubernetesLink { server, kinds: Kinds::default(), keeps }
+    fn new(server: Server, access: ClusterAccess) -> Self {
+        KubernetesLink { server, kinds: Kinds::default(), keeps: access.keeps.clone(), helm: Helm::new(access) }
     }
 
     async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {

@@ -56,11 +56,12 @@ impl KubernetesLink {
                 Some(object) => self.object(asked, &object, groups).await,
                 None => Ok(exit(NOT_SAID, "it is about no kind")),
             },
+            Read::HelmRelease(release) => Ok(self.release(release).await),
             _ => Ok(exit(127, "")),
         }
     }
 
-    async fn object(&self, read: &KubernetesRead, object: &ObjectName, groups: &Groups) -> Result<Answer, Trouble> {
+    pub(super) async fn object(&self, read: &KubernetesRead, object: &ObjectName, groups: &Groups) -> Result<Answer, Trouble> {
         let group = match groups.get(&object.api_version) {
             Some(Ok(group)) => group,
             Some(Err(NotKnown::Trouble(trouble))) => return Err(trouble.clone()),
@@ -112,7 +113,7 @@ pub fn no_kind(object: &ObjectName) -> String {
 
 fn asks_server(read: &Read) -> bool {
     match read {
-        Read::Kubernetes(_) => true,
+        Read::Kubernetes(_) | Read::HelmRelease(_) => true,
         Read::File { path } => is_record(path),
         _ => false,
     }

@@ -50,7 +50,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 70] = [
+const PIECES: [&str; 72] = [
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -121,6 +121,8 @@ const PIECES: [&str; 70] = [
     "\n== end",
     "{\"data\":{\"b\":\"{\\\"c\\\":{\\\"d\\\":2},\\\"e\\\":[]}\"},\"metadata\":{},\"spec\":{\"template\":{}}}",
     "{\"data\":{\"b\":\"{\\\"c\\\":[],\\\"e\\\":\\\"\\\"}\"}}",
+    "{\"installed\":{\"chart\":\"a\",\"version\":\"1\",\"revision\":1,\"status\":\"pending-\",\"description\":\"\",\"updated\":\"\",\"ours\":true,\"kept\":[],\"defines\":[],\"runs\":[]},",
+    "\"preview\":{\"is\":{\"chart\":\"a\",\"version\":\"2\",\"changes\":[{\"name\":\"values.c\",\"wanted\":1,\"found\":null}]}}}",
 ];
 
 /// What a setup program offers.
@@ -169,6 +171,14 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             "json_in_configmap",
             json!({ "namespace": "n", "name": "a", "key": "b", "edits": [{ "pointer": "/c/d", "value": 1 }, { "pointer": "/e", "contains": 2 }],
                 "restarts": { "kind": "DaemonSet", "name": "d" } }),
+        ),
+        (
+            "helm_release",
+            json!({ "name": "a", "namespace": "b", "chart": "charts/a", "values": { "c": "d" }, "keeps": ["e"], "disruptions": { "c": "drain" } }),
+        ),
+        (
+            "console_step",
+            json!({ "name": "a", "says": "b", "settings": { "c": "d" }, "proof": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "e" } } }),
         ),
         ("platform_feature", feature("iommu")),
         ("platform_feature", feature("virtual_functions")),

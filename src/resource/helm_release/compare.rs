@@ -1,0 +1,296 @@
+//! What differs between a release as it is wished for, as Helm has it, and as its objects are on the cluster. Nothing of a Secret,
+//! and nothing that the values bring as a secret, is part of what comes out.
+
+use crate::base::redaction::SHORTEST_BYTES;
+use crate::resource::kubernetes_object::manifest::{self, without_servers_part};
+use crate::resource::kubernetes_object::ownership::holders;
+use crate::resource::kubernetes_object::paths::{self, Field, Step};
+use crate::resource::kubernetes_object::request::ObjectName;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One thing that is not as wished.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// `values.agent.driver`, `DaemonSet.apps kube-system/agent`, or a field of one behind a colon.
+    pub name: String,
+    /// What is wanted; nothing where it is to go.
+    pub wanted: Option<Value>,
+    /// What is there.
+    pub found: Option<Value>,
+    /// Who made it so, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What it does to pods that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<String>,
+    /// True where Helm's own patch leaves what somebody set.
+    #[serde(default)]
+    pub stays: bool,
+}
+
+/// One object of a release, with what the cluster says of it.
+pub struct Live {
+    /// As the release has it.
+    pub manifest: Value,
+    /// As it is; nothing where it is gone.
+    pub live: Option<Value>,
+    /// As it would be if it were as the release has it; nothing where the server gave no preview.
+    pub preview: Option<Value>,
+}
+
+/// Kinds with pods.
+const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps"];
+/// In the place of what is not shown.
+const HIDDEN: &str = "(not shown)";
+const HIDDEN_OTHER: &str = "(not shown, and another)";
+/// Words in the names of values that may well be secrets, whoever set them.
+const SECRET_WORDS: [&str; 5] = ["secret", "password", "token", "credential", "accesskey"];
+/// Helm's name as a field manager.
+const HELM: &str = "helm";
+/// Objects with this annotation stay when they leave a release (helm.sh/docs/howto/charts_tips_and_tricks).
+const POLICY: &str = "helm.sh/resource-policy";
+
+/// The objects of a manifest that Helm rendered, in its order.
+pub fn objects(text: &str) -> Result<Vec<Value>, String> {
+    let mut out = Vec::new();
+    for part in documents(text) {
+        let object = manifest::of_text(&part).map_err(|reason| format!("an object of the release cannot be read: {reason}"))?;
+        match object.get("items").and_then(Value::as_array) {
+            Some(items) if object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List")) => {
+                out.extend(items.iter().cloned());
+            }
+            _ => out.push(object),
+        }
+    }
+    Ok(out)
+}
+
+/// A line that begins with `---` ends a document wherever it stands (yaml.org/spec/1.2.2, section 9.1.2).
+fn documents(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    for line in text.lines() {
+        match (line.strip_prefix("---"), out.last_mut()) {
+            (None, Some(last)) => last.extend([line, "\n"]),
+            _ => out.push(String::new()),
+        }
+    }
+    let says = |part: &String| part.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    out.into_iter().filter(says).collect()
+}
+
+/// The objects with their names.
+fn named(objects: &[Value]) -> BTreeMap<String, &Value> {
+    objects.iter().filter_map(|object| Some((manifest::object(object)?.to_string(), object))).collect()
+}
+
+/// Objects that a release renders to, against those that it was installed with.
+pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
+    let (wanted, installed) = (named(wanted), named(installed));
+    let mut out = Vec::new();
+    for (name, object) in &wanted {
+        match installed.get(name) {
+            None => out.push(Change { name: name.clone(), wanted: Some("made".into()), ..Change::default() }),
+            Some(before) => {
+                let fields = smallest(paths::differences(object, before, false));
+                out.extend(fields.iter().map(|field| changed(name, object, field)));
+            }
+        }
+    }
+    for (name, object) in installed.iter().filter(|(name, object)| !wanted.contains_key(*name) && !is_kept(object)) {
+        let interrupts = has_pods(object).then(|| format!("pods of {name} end"));
+        out.push(Change { name: name.clone(), found: Some("present".into()), interrupts, ..Change::default() });
+    }
+    out
+}
+
+/// Objects that are not on the cluster as the release has them, with who changed them.
+/// `mends_all`: Helm sets back what somebody set on objects of every kind.
+pub fn drifted(all: &[Live], mends_all: bool) -> Vec<Change> {
+    let mut out = Vec::new();
+    for one in all {
+        let Some(name) = manifest::object(&one.manifest).map(|object| object.to_string()) else { continue };
+        let Some(live) = &one.live else {
+            let by = Some("somebody deleted it".to_owned());
+            out.push(Change { name, wanted: Some("present".into()), by, ..Change::default() });
+            continue;
+        };
+        let found = without_servers_part(live);
+        let fields = match &one.preview {
+            Some(preview) => paths::differences(&without_servers_part(preview), &found, false),
+            None => paths::differences(&said(&one.manifest), &found, true),
+        };
+        for field in smallest(fields) {
+            let others = holders(live, &field.path).into_iter().find(|holder| !holder.manager.eq_ignore_ascii_case(HELM));
+            let by = others.map(|holder| format!("set by {} at {}", holder.manager, holder.time));
+            out.push(Change { by, stays: !mends_all && !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) });
+        }
+    }
+    out
+}
+
+/// Lists of plain values with as many items on both sides, such as the arguments of a program, item by item.
+fn smallest(fields: Vec<Field>) -> Vec<Field> {
+    let plain = |value: &Option<Value>| -> Option<Vec<Value>> {
+        let items = value.as_ref()?.as_array()?;
+        (!items.iter().any(|item| item.is_object() || item.is_array())).then(|| items.clone())
+    };
+    let items = |field: Field| match (plain(&field.wanted), plain(&field.found)) {
+        (Some(wanted), Some(found)) if wanted.len() == found.len() => {
+            let pairs = wanted.into_iter().zip(found).enumerate().filter(|(_, (wanted, found))| wanted != found);
+            let item = |(index, (wanted, found)): (usize, (Value, Value))| Field {
+                path: field.path.clone(),
+                shown: format!("{}[{index}]", field.shown),
+                wanted: Some(wanted),
+                found: Some(found),
+            };
+            pairs.map(item).collect()
+        }
+        _ => vec![field],
+    };
+    fields.into_iter().flat_map(items).collect()
+}
+
+/// Values that the wish gives, against those that the release was installed with.
+pub fn values(wanted: &Value, installed: &Value, hidden: &[String]) -> Vec<Change> {
+    let empty = Value::Object(serde_json::Map::new());
+    let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { plain(value) };
+    let change = |field: Field| {
+        let pointer = pointer(&field.path);
+        let is_near = |secret: &String| within(secret, &pointer) || within(&pointer, secret);
+        let is_secret =
+            hidden.iter().any(is_near) || [&field.wanted, &field.found].into_iter().flatten().any(names_secret) || says_secret(&pointer);
+        let (wanted, found) = if is_secret { hide(&field) } else { (field.wanted, field.found) };
+        Change { name: format!("values.{}", field.shown), wanted, found, ..Change::default() }
+    };
+    paths::differences(&or_empty(wanted), &or_empty(installed), false).into_iter().map(change).collect()
+}
+
+/// Hides what holds a text that the installed values have where a secret is: a chart puts it where it likes, and nothing else knows an
+/// old one.
+pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
+    let mut secrets = Vec::new();
+    secret_texts(installed, "", hidden, &mut secrets);
+    let tells = |value: &Option<Value>| {
+        let text = value.as_ref().map(Value::to_string).unwrap_or_default();
+        secrets.iter().any(|secret| text.contains(secret))
+    };
+    for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found)) {
+        change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
+        change.found = change.found.as_ref().map(|_| HIDDEN_OTHER.into());
+    }
+}
+
+fn secret_texts(value: &Value, at: &str, hidden: &[String], out: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.len() >= SHORTEST_BYTES && (says_secret(at) || hidden.iter().any(|secret| within(at, secret))) => {
+            let json = Value::from(text.as_str()).to_string();
+            out.extend([text.clone(), json.trim_matches('"').to_owned()]);
+        }
+        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| secret_texts(item, &format!("{at}/{n}"), hidden, out)),
+        Value::Object(map) => map.iter().for_each(|(name, item)| {
+            let below = format!("{at}{}", pointer(&[Step::Field(name.clone())]));
+            secret_texts(item, &below, hidden, out);
+        }),
+        _ => {}
+    }
+}
+
+/// Helm stores a whole number as one, however it was written.
+fn plain(value: &Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < EXACT => Value::from(whole as i64),
+            _ => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(map) => map.iter().map(|(name, item)| (name.clone(), plain(item))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// What of a release's objects matters when it is uninstalled: those that stay, the kinds that it defines, those with pods.
+pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let all = named(objects);
+    let names = |is: &dyn Fn(&Value) -> bool| all.iter().filter(|(_, object)| is(object)).map(|(name, _)| name.clone()).collect();
+    let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let definitions = objects.iter().filter(|object| is_definition(object) && !is_kept(object));
+    let defines = definitions.map(|object| format!("{}.{}", text(object, "/spec/names/kind"), text(object, "/spec/group"))).collect();
+    (names(&is_kept), defines, names(&has_pods))
+}
+
+fn changed(name: &str, object: &Value, field: &Field) -> Change {
+    let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
+    let (wanted, found) = if is_secret { hide(field) } else { (field.wanted.clone(), field.found.clone()) };
+    let restarts = has_pods(object) && field.shown.starts_with("spec.template.");
+    let interrupts = restarts.then(|| match object.pointer("/spec/updateStrategy/type").and_then(Value::as_str) {
+        Some("OnDelete") => format!("pods of {name} keep running as they are until somebody deletes them (OnDelete)"),
+        _ => format!("pods of {name} start anew"),
+    });
+    Change { name: format!("{name}: {}", field.shown), wanted, found, interrupts, ..Change::default() }
+}
+
+fn hide(field: &Field) -> (Option<Value>, Option<Value>) {
+    (field.wanted.as_ref().map(|_| HIDDEN.into()), field.found.as_ref().map(|_| HIDDEN_OTHER.into()))
+}
+
+fn pointer(path: &[Step]) -> String {
+    let step = |step: &Step| match step {
+        Step::Field(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        Step::Item { index, .. } => format!("/{index}"),
+    };
+    path.iter().map(step).collect()
+}
+
+fn within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn says_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn names_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(name, value)| says_secret(name) || names_secret(value)),
+        Value::Array(items) => items.iter().any(names_secret),
+        _ => false,
+    }
+}
+
+fn has_pods(object: &Value) -> bool {
+    manifest::object(object).is_some_and(|object| WITH_PODS.contains(&object.kind_and_group().as_str()))
+}
+
+fn is_definition(object: &Value) -> bool {
+    manifest::object(object).is_some_and(|object| object.kind == "CustomResourceDefinition")
+}
+
+fn is_kept(object: &Value) -> bool {
+    let policy = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(POLICY));
+    policy.and_then(Value::as_str).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+/// Helm 3 patches its built-in kinds by what is on the cluster; all others by what changed between two revisions alone
+/// (helm/helm: pkg/kube/client.go, createPatch), so that what somebody set on those stays.
+fn is_built_in(object: &Value) -> bool {
+    let group = |object: ObjectName| object.group().to_owned();
+    manifest::object(object).map(group).is_some_and(|group| {
+        (!group.contains('.') || group.ends_with(".k8s.io")) && !is_definition(object) && group != "apiextensions.k8s.io"
+    })
+}
+
+/// A manifest without what the server does not store: nulls, and empty maps and lists.
+fn said(value: &Value) -> Value {
+    let is_said = |value: &Value| {
+        !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()) && value.as_array().is_none_or(|list| !list.is_empty())
+    };
+    match value {
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), said(value))).filter(|(_, value)| is_said(value)).collect(),
+        Value::Array(items) => items.iter().map(said).collect(),
+        other => other.clone(),
+    }
+}

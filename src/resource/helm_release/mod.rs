@@ -1,0 +1,327 @@
+//! `helm_release`: a release of a Helm chart, owned through Helm: its objects are Helm's, and ours is the release.
+//!
+//! A plan compares three things: the values that the wish gives with those of the newest revision, what the chart renders to with
+//! what that revision was installed with, and what that revision was installed with with the objects on the cluster.
+//!
+//! A release that was never ours is left alone until `adopt: true` takes it over; then it is never uninstalled.
+
+pub mod compare;
+pub mod request;
+
+use self::compare::Change;
+use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};
+use super::fields::Fields;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use crate::base::text::one_line;
+use crate::base::{TargetKind, secret};
+use crate::resource::kubernetes_object::paths;
+use serde_json::{Value, json};
+
+/// The kind.
+pub struct HelmRelease;
+
+/// The attribute that says whether the release is there.
+const RELEASE: &str = "release";
+const FIELDS: [&str; 12] = [
+    "name",
+    "namespace",
+    "chart",
+    "repository",
+    "version",
+    "digest",
+    "values",
+    "create_namespace",
+    "keeps",
+    "disruptions",
+    "adopt",
+    "cluster",
+];
+/// What a value may be said to disturb.
+const DISRUPTIONS: [Disruption; 4] = [Disruption::None, Disruption::Restart, Disruption::Drain, Disruption::Reboot];
+
+impl Kind for HelmRelease {
+    fn name(&self) -> &'static str {
+        "helm_release"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn address_path(&self, body: &Value) -> Option<Vec<String>> {
+        let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+        Some(vec![self.name().to_owned(), text("namespace")?, text("name")?])
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        check(body)
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        vec![read(wish)]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        match found(wish, answers) {
+            Err(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+            Ok(found) => compare(wish, found, &mut assessment),
+        }
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        undo(last_applied, before, answers)
+    }
+
+    fn may_hold_secret(&self, pointer: &str) -> bool {
+        pointer.starts_with("/values/")
+    }
+}
+
+fn check(body: &Value) -> Vec<BodyError> {
+    let mut fields = Fields::of(body, &FIELDS);
+    for (field, most) in [("name", 53), ("namespace", 63)] {
+        // helm/helm: pkg/chartutil/validate_name.go holds the name of a release to 53.
+        if let Some(name) = fields.text(field, true).filter(|name| !is_label(name, most)) {
+            let help = format!("small letters, digits and `-`, a letter or digit at both ends, at most {most}");
+            fields.error(&format!("/{field}"), format!("`{name}` cannot be a {field} of Helm"), Some(help));
+        }
+    }
+    let chart = fields.text("chart", true).unwrap_or_default();
+    let repository = fields.text("repository", false);
+    if repository.is_some_and(|repository| !repository.starts_with("https://")) {
+        fields.error("/repository", "a chart repository is an `https://` address", None);
+    }
+    if chart.starts_with('-') || chart.starts_with("http://") || (repository.is_some() && chart.contains('/')) {
+        let help = "a folder or archive relative to the inventory, an `oci://` or `https://` reference, or a name in `repository`";
+        fields.error("/chart", format!("`{chart}` names no chart"), Some(help.to_owned()));
+    }
+    if fields.text("version", false).is_some_and(|version| version.starts_with('-')) {
+        fields.error("/version", "a version begins with a digit or `v`", None);
+    }
+    if fields
+        .text("digest", false)
+        .is_some_and(|digest| digest.len() != 64 || !digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
+    {
+        fields.error(
+            "/digest",
+            "`digest` is the SHA-256 of the chart archive: 64 digits of 0-9 and a-f",
+            Some("sha256sum FILE".to_owned()),
+        );
+    }
+    for field in ["values", "disruptions"] {
+        if fields.get(field).is_some_and(|value| !value.is_object()) {
+            fields.error(&format!("/{field}"), format!("`{field}` must be a map"), None);
+        }
+    }
+    for (path, word) in body.get("disruptions").and_then(Value::as_object).into_iter().flatten() {
+        if disruption(word).is_none() {
+            let known = DISRUPTIONS.map(Disruption::word).join(", ");
+            fields.error("/disruptions", format!("`{path}` disturbs in no known way"), Some(format!("one of: {known}")));
+        }
+    }
+    if fields.get("keeps").is_some_and(|keeps| !keeps.as_array().is_some_and(|all| all.iter().all(Value::is_string))) {
+        fields.error("/keeps", "`keeps` is a list of texts", None);
+    }
+    fields.flag("create_namespace");
+    fields.flag("adopt");
+    fields.finish()
+}
+
+fn is_label(name: &str, most: usize) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.len() <= most && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+fn disruption(word: &Value) -> Option<Disruption> {
+    DISRUPTIONS.into_iter().find(|disruption| word.as_str() == Some(disruption.word()))
+}
+
+fn release(wish: &Wish) -> Release {
+    let text = |field: &str| wish.text(field).map(str::to_owned);
+    let values = wish.body.get("values").cloned().unwrap_or_else(|| json!({}));
+    Release {
+        name: text("name").unwrap_or_default(),
+        namespace: text("namespace").unwrap_or_default(),
+        chart: text("chart").unwrap_or_default(),
+        repository: text("repository"),
+        version: text("version"),
+        digest: text("digest"),
+        hidden: secret::marked(&values).into_iter().map(|(pointer, _)| pointer).collect(),
+        values: values.to_string(),
+        create_namespace: wish.body.get("create_namespace").and_then(Value::as_bool) == Some(true),
+        cluster: text("cluster").unwrap_or_default(),
+    }
+}
+
+fn read(wish: &Wish) -> Read {
+    Read::HelmRelease(Box::new(release(wish)))
+}
+
+fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
+    match answers.output(&read(wish))? {
+        (0, out) => serde_json::from_str(out).map_err(|_| "the answer about the release cannot be read".to_owned()),
+        (NO_HELM, out) => Err(one_line(out, 300)),
+        (_, out) => Err(format!("Helm did not say: {}", one_line(out, 300))),
+    }
+}
+
+fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
+    note(assessment, RELEASE, wanted, found);
+}
+
+fn note(assessment: &mut Assessment, name: &str, wanted: Reading, found: Reading) {
+    assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
+}
+
+fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
+    let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let installed = found.installed.as_ref();
+    let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
+    presence(assessment, Reading::is("present"), there);
+    assessment.before = json!({ "existed": adopts || installed.is_some_and(|installed| !installed.ours) });
+    if let Some(refusal) = installed.and_then(|installed| busy(wish, installed)) {
+        note(assessment, "status", Reading::is("deployed"), Reading::is(installed.map_or("", |installed| &installed.status)));
+        assessment.refusal = Some(refusal);
+        return;
+    }
+    match found.preview {
+        Preview::Unknown(reason) => return note(assessment, "chart", Reading::is("known"), Reading::Unknown(reason)),
+        Preview::Refused(reason) => {
+            note(assessment, "chart", Reading::is(wish.text("chart").unwrap_or_default()), Reading::Absent);
+            assessment.refusal = Some(reason);
+            return;
+        }
+        Preview::Is { chart, version, changes } => judge(wish, installed, (&chart, &version), &changes, assessment),
+    }
+    if assessment.is_met() {
+        return;
+    }
+    if installed.is_some_and(|installed| !installed.ours) && !adopts && assessment.refusal.is_none() {
+        assessment.refusal = Some("somebody else installed this release; `adopt: true` beside its name takes it over".to_owned());
+    }
+    if assessment.refusal.is_none() {
+        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)) }];
+    }
+}
+
+/// What differs, attribute by attribute, and what mending it disturbs.
+fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), changes: &[Change], assessment: &mut Assessment) {
+    let of = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
+    note(assessment, "chart", Reading::is(rendered.0), of(installed.map(|installed| installed.chart.as_str())));
+    note(assessment, "version", Reading::is(rendered.1), of(installed.map(|installed| installed.version.as_str())));
+    match installed {
+        Some(installed) => note(assessment, "status", Reading::is("deployed"), Reading::is(installed.status.as_str())),
+        None => {
+            let values = wish.body.get("values").map(paths::leaves).unwrap_or_default();
+            for (path, value) in values.into_iter().filter(|(_, value)| value.as_object().is_none_or(|map| !map.is_empty())) {
+                let shown = value.as_str().map_or_else(|| value.clone(), |text| secret::legible(text).into());
+                note(assessment, &format!("values.{path}"), Reading::Is(shown), Reading::Absent);
+            }
+        }
+    }
+    let foreign = installed.filter(|installed| installed.description != DESCRIPTION);
+    let maker = foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, i.updated, one_line(&i.description, 60)));
+    for change in changes.iter().filter(|change| installed.is_some() || !change.name.starts_with("values.")) {
+        let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
+        let by = change.by.clone().or_else(|| maker.clone());
+        let attribute = Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&change.wanted), reading(&change.found)) };
+        assessment.attributes.insert(change.name.clone(), attribute);
+        if let Some(interrupts) = &change.interrupts {
+            assessment.disruption = assessment.disruption.max(Disruption::Restart);
+            push(&mut assessment.interrupts, interrupts.clone());
+        }
+        if change.stays {
+            let said = "Helm does not set back what somebody changed on an object of this kind: delete the object, or set the field as the chart has it";
+            assessment.refusal = Some(format!("{}: {said}", change.name));
+        }
+        if let (Some((path, word)), true) = (disturbing(wish, &change.name), installed.is_some()) {
+            assessment.disruption = assessment.disruption.max(word);
+            push(&mut assessment.interrupts, format!("a change of {path} is no plain edit ({}): {}", word.word(), advice(word)));
+        }
+    }
+}
+
+fn push(all: &mut Vec<String>, one: String) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+/// What has to be done besides, and by whom.
+fn advice(word: Disruption) -> &'static str {
+    match word {
+        Disruption::Drain => "empty the nodes first, which is done by hand",
+        Disruption::Reboot => "the nodes have to boot anew after it, which is done by hand",
+        _ => "what runs there starts anew",
+    }
+}
+
+/// The class that the wish gives to a value, or to one around it.
+fn disturbing(wish: &Wish, changed: &str) -> Option<(String, Disruption)> {
+    let changed = changed.strip_prefix("values.")?;
+    let all = wish.body.get("disruptions").and_then(Value::as_object)?;
+    let is_it = |path: &str| {
+        [(changed, path), (path, changed)]
+            .iter()
+            .any(|(a, b)| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    };
+    let (path, word) = all.iter().find(|(path, _)| is_it(path))?;
+    Some((path.clone(), disruption(word)?))
+}
+
+/// Somebody's run is under way on it, or died.
+fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
+    let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
+    let unlock = match installed.status.as_str() {
+        "pending-install" | "uninstalling" => "uninstall",
+        "pending-upgrade" | "pending-rollback" => "rollback",
+        _ => return None,
+    };
+    Some(format!(
+        "revision {} of {} is {}: another helm is at work on it, or one has died; once none runs any more, `helm -n {namespace} {unlock} {name}` unlocks it",
+        installed.revision, installed.updated, installed.status
+    ))
+}
+
+fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let installed = match found(last_applied, answers) {
+        Err(reason) => {
+            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            return assessment;
+        }
+        Ok(Found { installed: None, .. }) => {
+            presence(&mut assessment, Reading::Absent, Reading::Absent);
+            return assessment;
+        }
+        Ok(Found { installed: Some(installed), .. }) => installed,
+    };
+    let release = release(last_applied);
+    let brought = before.get("existed").and_then(Value::as_bool) == Some(false);
+    if !brought || !installed.ours || last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true) {
+        assessment.residue.push(format!("release {}/{} stays: it was there before us", release.namespace, release.name));
+        return assessment;
+    }
+    presence(&mut assessment, Reading::Absent, Reading::is("present"));
+    assessment.refusal = busy(last_applied, &installed);
+    assessment.disruption = Disruption::Restart;
+    assessment.interrupts = installed.runs.iter().map(|object| format!("pods of {object} end")).collect();
+    let gone = |kind: &String| format!("every {kind} of the cluster is deleted: its definition is one of the release's own objects");
+    assessment.interrupts.extend(installed.defines.iter().map(gone));
+    assessment.residue = installed.kept.iter().map(|object| format!("{object} stays: its chart says so")).collect();
+    let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
+    assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
+    if assessment.refusal.is_none() {
+        assessment.actions = vec![Action::UninstallRelease { name: release.name, namespace: release.namespace }];
+    }
+    assessment
+}
+
+#[cfg(test)]
+mod tests;

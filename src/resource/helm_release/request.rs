@@ -1,0 +1,134 @@
+//! What is asked of Helm about a release, and what came back: values that the transport turns into calls of `helm`.
+
+use super::compare::Change;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A release as it is wished for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Release {
+    /// Its name.
+    pub name: String,
+    /// The namespace of the release and its objects.
+    pub namespace: String,
+    /// The chart: a folder or archive relative to the inventory, an `oci://` or `https://` reference, or a name in `repository`.
+    pub chart: String,
+    /// The chart repository that the chart is a name in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// The chart's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The chart archive's SHA-256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The values, as JSON; secrets are marks in it until it is on its way.
+    pub values: String,
+    /// Where secrets stand in the values, as JSON pointers: nothing there is ever shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+    /// Has the namespace made with the first revision.
+    #[serde(default)]
+    pub create_namespace: bool,
+    /// The spec's cluster, whose label our releases have.
+    pub cluster: String,
+}
+
+/// There is no `helm` here that can be used; the answer says why.
+pub const NO_HELM: i32 = 1;
+/// The cluster or a file did not answer; the answer says why.
+pub const NOT_SAID: i32 = 4;
+
+/// The label on the record of a release that is ours.
+pub const MEMBERSHIP: &str = crate::resource::kubernetes_object::MEMBERSHIP;
+/// The description of every revision that we make.
+pub const DESCRIPTION: &str = "by railwright";
+
+/// What is known of a release, as the answer to a read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// What is installed; nothing where there is no such release.
+    pub installed: Option<Installed>,
+    /// What the wish would come to.
+    pub preview: Preview,
+}
+
+/// The newest revision of a release.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Installed {
+    /// The chart's name.
+    pub chart: String,
+    /// The chart's version.
+    pub version: String,
+    /// Its number.
+    pub revision: u64,
+    /// `deployed`, `failed`, `pending-upgrade`, ...
+    pub status: String,
+    /// What whoever made it wrote.
+    pub description: String,
+    /// When it was made.
+    pub updated: String,
+    /// True when it has our label.
+    pub ours: bool,
+    /// Objects that Helm leaves behind when the release is uninstalled (`helm.sh/resource-policy: keep`).
+    pub kept: Vec<String>,
+    /// Kinds whose definition is one of its objects, as `ERdmaDevice.network.alibabacloud.com`: their objects go with it.
+    pub defines: Vec<String>,
+    /// Objects with pods.
+    pub runs: Vec<String>,
+}
+
+/// What the wish would come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preview {
+    /// Helm rendered it.
+    Is {
+        /// The chart's name.
+        chart: String,
+        /// The chart's version.
+        version: String,
+        /// What is not as wished: values, rendered objects, and objects that somebody changed on the cluster.
+        changes: Vec<Change>,
+    },
+    /// The wish cannot be carried out: the chart is another one, or does not render, or the server does not take its objects.
+    Refused(String),
+    /// It could not be found out.
+    Unknown(String),
+}
+
+impl Default for Preview {
+    fn default() -> Self {
+        Preview::Unknown("it was not asked for".to_owned())
+    }
+}
+
+impl Release {
+    /// The key under which the answer is kept.
+    pub fn key(&self) -> String {
+        format!("helm_release:{}/{}:{}", self.namespace, self.name, crate::base::Digest::of(self).short())
+    }
+
+    /// With the secrets of its values filled in; the name of the first that `find` does not have as the error.
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let Ok(mut values) = serde_json::from_str::<Value>(&self.values) else { return Ok(self.clone()) };
+        fill(&mut values, &find)?;
+        Ok(Release { values: values.to_string(), ..self.clone() })
+    }
+
+    /// Without values, where a secret of theirs is not to be had: what is installed can still be asked.
+    pub fn without_values(&self) -> Self {
+        Release { values: String::new(), ..self.clone() }
+    }
+}
+
+fn fill(value: &mut Value, find: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
+    match value {
+        Value::String(text) => *text = crate::base::secret::fill(text, find)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, find))?,
+        Value::Object(map) => map.values_mut().try_for_each(|item| fill(item, find))?,
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The kind against answers that are made up.
+
+use super::compare::{self, Live};
+use super::*;
+use crate::resource::{Answer, AnswerStatus};
+
+fn wish(more: Value) -> Wish {
+    let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
+        "values": { "agent": { "driver": "ofed" } }, "disruptions": { "agent.driver": "drain" }, "keeps": ["drivers on the hosts"] });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Wish::of("kube/prod/helm_release/kube-system/rails".parse().unwrap(), "helm_release", body)
+}
+
+fn judged(wish: &Wish, code: i32, out: &str) -> Assessment {
+    let mut answers = Answers::default();
+    answers.insert(read(wish).key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+    HelmRelease.assess(wish, &answers)
+}
+
+fn installed(status: &str, ours: bool) -> Installed {
+    let text = str::to_owned;
+    let (chart, version, description) = (text("rails"), text("0.1.0"), text(DESCRIPTION));
+    let defines = vec![text("RailDevice.example.org")];
+    let kept = vec![text("ConfigMap.core kube-system/kept")];
+    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, ..Installed::default() }
+}
+
+fn is(version: &str, changes: Vec<Change>) -> Preview {
+    Preview::Is { chart: "rails".to_owned(), version: version.to_owned(), changes }
+}
+
+fn said(found: &Found) -> String {
+    serde_json::to_string(found).unwrap()
+}
+
+#[test]
+fn what_is_not_known_is_never_taken_for_no_drift() {
+    let wish = wish(json!({}));
+    for (code, out) in [(NO_HELM, "there is no helm on this machine"), (request::NOT_SAID, "secrets is forbidden"), (0, "{"), (0, "{}")] {
+        let judged = judged(&wish, code, out);
+        assert!(judged.only_unknown() && judged.actions.is_empty(), "{code} {out}: {judged:?}");
+    }
+    let unknown = Found { installed: Some(installed("deployed", true)), preview: Preview::Unknown("no chart".to_owned()) };
+    assert!(judged(&wish, 0, &said(&unknown)).has_unknown());
+}
+
+#[test]
+fn a_release_is_new_met_changed_or_somebody_elses() {
+    let wish = wish(json!({}));
+    let new = judged(&wish, 0, &said(&Found { installed: None, preview: is("0.1.0", Vec::new()) }));
+    assert!(new.is_absent() && new.actions.len() == 1 && new.attributes.contains_key("values.agent.driver"), "{new:?}");
+    let met = Found { installed: Some(installed("deployed", true)), preview: is("0.1.0", Vec::new()) };
+    assert!(judged(&wish, 0, &said(&met)).is_met());
+    let theirs = Found { installed: Some(installed("deployed", false)), ..met.clone() };
+    assert!(judged(&wish, 0, &said(&theirs)).is_met(), "what is as wished needs nobody's leave");
+    let bumped = |installed| Found { installed: Some(installed), preview: is("0.2.0", Vec::new()) };
+    assert!(judged(&wish, 0, &said(&bumped(installed("deployed", false)))).refusal.unwrap().contains("adopt: true"));
+    let judged_bump = judged(&wish, 0, &said(&bumped(installed("failed", true))));
+    let differs: Vec<&str> =
+        judged_bump.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).map(|(name, _)| name.as_str()).collect();
+    assert_eq!((differs, judged_bump.actions.len()), (vec!["status", "version"], 1));
+    for (status, unlock) in [("pending-upgrade", "rollback"), ("pending-install", "uninstall"), ("uninstalling", "uninstall")] {
+        let busy = judged(&wish, 0, &said(&bumped(installed(status, true))));
+        assert!(
+            busy.actions.is_empty() && busy.refusal.as_ref().unwrap().contains(&format!("helm -n kube-system {unlock} rails")),
+            "{busy:?}"
+        );
+    }
+}
+
+#[test]
+fn a_value_may_disturb_more_than_its_objects_do() {
+    let wish = wish(json!({}));
+    let of = |name: &str| {
+        let change = Change { name: name.to_owned(), wanted: Some(json!(1)), ..Change::default() };
+        let found = Found { installed: Some(installed("deployed", true)), preview: is("0.1.0", vec![change]) };
+        judged(&wish, 0, &said(&found)).disruption
+    };
+    let names = ["values.agent.driver", "values.agent", "values.agent.driver.x", "values.agent.drivers", "values.other"];
+    assert_eq!(names.map(of), [Disruption::Drain, Disruption::Drain, Disruption::Drain, Disruption::None, Disruption::None]);
+}
+
+#[test]
+fn a_removal_says_what_goes_along_and_what_stays() {
+    let last = wish(json!({}));
+    let undone = |installed: Installed, existed: bool| {
+        let mut answers = Answers::default();
+        let out = said(&Found { installed: Some(installed), preview: Preview::default() });
+        answers.insert(read(&last).key(), Answer { status: AnswerStatus::Exit(0), out });
+        HelmRelease.undo(&last, &json!({ "existed": existed }), &answers)
+    };
+    let ours = undone(installed("deployed", true), false);
+    assert_eq!(ours.actions, [Action::UninstallRelease { name: "rails".to_owned(), namespace: "kube-system".to_owned() }]);
+    assert_eq!(ours.residue, ["ConfigMap.core kube-system/kept stays: its chart says so", "drivers on the hosts"]);
+    assert!(ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"), "{ours:?}");
+    for stays in [undone(installed("deployed", false), false), undone(installed("deployed", true), true)] {
+        assert!(stays.actions.is_empty() && stays.residue[0].contains("stays"), "{stays:?}");
+    }
+    assert!(undone(installed("pending-upgrade", true), false).actions.is_empty());
+}
+
+#[test]
+fn bodies_are_checked() {
+    let errors = |more: Value| HelmRelease.check(&wish(more).body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
+    assert_eq!(errors(json!({})), Vec::<String>::new());
+    let (bad, digest) = ("-a", "A".repeat(64));
+    for (more, pointer) in [
+        (json!({ "name": "Rails" }), "/name"),
+        (json!({ "name": "a".repeat(54) }), "/name"),
+        (json!({ "namespace": "a/b" }), "/namespace"),
+        (json!({ "chart": bad }), "/chart"),
+        (json!({ "chart": "http://x/y.tgz" }), "/chart"),
+        (json!({ "repository": "ftp://x", "chart": "a" }), "/repository"),
+        (json!({ "repository": "https://x", "chart": "a/b" }), "/chart"),
+        (json!({ "version": bad }), "/version"),
+        (json!({ "digest": digest }), "/digest"),
+        (json!({ "values": [] }), "/values"),
+        (json!({ "disruptions": { "a": "power_cycle" } }), "/disruptions"),
+        (json!({ "keeps": "x" }), "/keeps"),
+        (json!({ "wait": true }), "/wait"),
+    ] {
+        assert_eq!(errors(more.clone()), [pointer], "{more}");
+    }
+    assert!(HelmRelease.may_hold_secret("/values/a") && !HelmRelease.may_hold_secret("/chart"));
+}
+
+#[test]
+fn secrets_are_filled_in_for_the_process_alone() {
+    let wish = wish(json!({ "values": { "a": { "b": secret::mark("token") }, "list": [secret::mark("token")] } }));
+    let release = release(&wish);
+    assert_eq!(release.hidden, ["/a/b", "/list/0"]);
+    let filled = release.filled(|name| (name == "token").then(|| "say \"x\"".to_owned())).unwrap();
+    let values: Value = serde_json::from_str(&filled.values).unwrap();
+    assert_eq!(values, json!({ "a": { "b": "say \"x\"" }, "list": ["say \"x\""] }));
+    assert_eq!(release.filled(|_| None), Err("token".to_owned()));
+}
+
+#[test]
+fn rendered_objects_are_compared_by_their_fields() {
+    let text = "---\n# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata:\n  t: |\n    x\n     --- y\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems: [{ apiVersion: v1, kind: Secret, metadata: { name: s }, data: { k: QQ== } }]\n";
+    let before = compare::objects(text).unwrap();
+    assert_eq!(before.len(), 2);
+    assert!(compare::objects("a: [").is_err());
+    let after = compare::objects(&text.replace("QQ==", "Qg==").replace(" x\n", " z\n")).unwrap();
+    let changes = compare::rendered(&after, &before);
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["ConfigMap.core a: data.t", "Secret.core s: data.k"]);
+    assert!(!serde_json::to_string(&changes).unwrap().contains("Qg=="), "{changes:?}");
+    let gone = compare::rendered(&after[..1], &before);
+    assert_eq!((gone[1].wanted.clone(), gone[1].found.clone()), (None, Some(json!("present"))));
+}
+
+#[test]
+fn values_are_compared_and_what_may_be_secret_is_not_shown() {
+    let wanted = json!({ "a": { "b": 1 }, "token": "new-secret" });
+    let found = json!({ "a": { "b": 2, "c": { "dbPassword": "hunter22" } }, "token": "old-secret", "plain": "old-secret" });
+    let mut changes = compare::values(&wanted, &found, &["/token".to_owned()]);
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["values.a.b", "values.a.c", "values.plain", "values.token"]);
+    compare::conceal(&mut changes, &found, &["/token".to_owned()]);
+    let shown = serde_json::to_string(&changes).unwrap();
+    assert!(!["hunter22", "old-secret", "new-secret"].iter().any(|secret| shown.contains(secret)), "{shown}");
+    assert_eq!(compare::values(&json!({}), &Value::Null, &[]), []);
+    assert_eq!(compare::values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
+}
+
+#[test]
+fn an_object_of_another_kind_stays_as_somebody_set_it() {
+    let object = |kind: &str, group: &str, mtu: u32| json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "a" }, "spec": { "mtu": mtu } });
+    let stays = |kind: &str, group: &str| {
+        let manifest = object(kind, group, 9000);
+        let live = Live { preview: Some(manifest.clone()), live: Some(object(kind, group, 1500)), manifest };
+        let one = |mends_all| compare::drifted(std::slice::from_ref(&live), mends_all)[0].stays;
+        assert!(!one(true), "Helm 4 sets it back");
+        one(false)
+    };
+    assert!(stays("Rail", "example.org") && stays("CustomResourceDefinition", "apiextensions.k8s.io"));
+    assert!(!stays("DaemonSet", "apps") && !stays("Ingress", "networking.k8s.io"));
+    let change = Change { name: "Rail.example.org a: spec.mtu".to_owned(), wanted: Some(json!(1)), stays: true, ..Change::default() };
+    let found = Found { installed: Some(installed("deployed", true)), preview: is("0.1.0", vec![change]) };
+    let held = judged(&wish(json!({})), 0, &said(&found));
+    assert!(held.actions.is_empty() && held.refusal.unwrap().contains("does not set back"));
+}

@@ -1,0 +1,255 @@
+//! The user's own `helm`, as a process of this machine: which one it is, what it is told, and what may come back. Values travel through its
+//! standard input. Cache, plugins and configuration are a folder of our own for as long as the connection lasts; only a pull sees the
+//! user's configuration, where logins of registries are.
+
+use crate::base::Digest;
+use crate::base::text::one_line;
+use crate::resource::helm_release::request::Release;
+use crate::system::fed::{self, Bounds};
+use crate::system::process::{self, Program};
+use crate::system::{environment, files};
+use crate::transport::{ClusterAccess, absolute};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Names the program where it is not in PATH.
+const VARIABLE: &str = "RAILWRIGHT_HELM";
+/// The oldest that is known to have what is asked of it: a dry run that asks the server (helm/helm: v3.13), labels, JSON of metadata.
+const OLDEST: (u32, u32) = (3, 14);
+/// A question to the cluster, or a chart to be fetched.
+pub const QUESTION: Duration = Duration::from_secs(120);
+/// What is kept of one answer: a dry run brings the whole chart along.
+const OUTPUT_LIMIT_BYTES: usize = 48 << 20;
+const ERROR_LIMIT_BYTES: usize = 16 << 10;
+const CHART_LIMIT_BYTES: u64 = 64 << 20;
+/// Variables of Helm that would lead to another cluster, or to somebody else there, than the kubeconfig.
+const ELSEWHERE: [&str; 9] = [
+    "HELM_KUBEAPISERVER",
+    "HELM_KUBEASGROUPS",
+    "HELM_KUBEASUSER",
+    "HELM_KUBECAFILE",
+    "HELM_KUBECONTEXT",
+    "HELM_KUBEINSECURE_SKIP_TLS_VERIFY",
+    "HELM_KUBETLS_SERVER_NAME",
+    "HELM_KUBETOKEN",
+    "HELM_DEBUG",
+];
+
+/// The program, and the cluster that it is told to use.
+pub struct Helm {
+    access: ClusterAccess,
+    /// Its folders, once there are any.
+    home: OnceLock<PathBuf>,
+}
+
+/// The program and its release.
+pub struct Client {
+    path: PathBuf,
+    major: u32,
+}
+
+impl Client {
+    /// From Helm 4 on: then whatever somebody set is set back, on objects of every kind.
+    pub fn applies_on_the_server(&self) -> bool {
+        self.major >= 4
+    }
+}
+
+/// How a call ended.
+pub struct Said {
+    /// Exit code 0.
+    pub well: bool,
+    pub out: String,
+    /// What it complained of, in one line.
+    pub complaint: String,
+}
+
+/// Why there is no end of a call.
+#[derive(Debug)]
+pub enum Failed {
+    /// There is no program that can be used.
+    NoHelm(String),
+    /// Something on this machine.
+    Local(String),
+    /// It may still be running.
+    TimedOut(Duration),
+}
+
+impl Failed {
+    /// In words.
+    pub fn reason(&self) -> String {
+        match self {
+            Failed::NoHelm(reason) | Failed::Local(reason) => reason.clone(),
+            Failed::TimedOut(limit) => format!("helm did not end within {} s", limit.as_secs()),
+        }
+    }
+}
+
+/// A chart that lies on this machine.
+pub enum Chart {
+    Here(PathBuf),
+    /// It is not what the wish says.
+    Another(String),
+    /// It could not be had.
+    Unknown(String),
+}
+
+impl Helm {
+    /// For this cluster; nothing is started yet.
+    pub fn new(access: ClusterAccess) -> Self {
+        Helm { access, home: OnceLock::new() }
+    }
+
+    /// The program; why there is none that can be used as the error.
+    pub async fn program(&self) -> Result<Client, Failed> {
+        let missing = || {
+            let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export RAILWRIGHT_HELM=/path/to/helm";
+            Failed::NoHelm(format!("there is no helm on this machine; {install}"))
+        };
+        let path = match environment::variable(VARIABLE) {
+            Some(path) => PathBuf::from(path),
+            None => process::find("helm").ok_or_else(missing)?,
+        };
+        let program = Program::new(path.display().to_string()).arguments(["version", "--template", "{{.Version}}"]);
+        let said = ended(&program, b"", QUESTION).await.map_err(|failed| match failed {
+            Failed::Local(reason) => Failed::NoHelm(format!("{} does not start: {reason}", path.display())),
+            other => other,
+        })?;
+        let version = one_line(said.out.trim(), 40);
+        match numbers(&version) {
+            Some(found) if found >= OLDEST => Ok(Client { path, major: found.0 }),
+            _ => Err(Failed::NoHelm(format!("{} is {version}; v{}.{} or newer is needed", path.display(), OLDEST.0, OLDEST.1))),
+        }
+    }
+
+    /// A call about the cluster.
+    pub async fn call(&self, program: &Client, words: &[String], input: &[u8], limit: Duration) -> Result<Said, Failed> {
+        let own = self.home()?;
+        let folder = |name: &str| own.join(name).display().to_string();
+        let mut call = self.quiet(program)?.arguments(words.iter().cloned()).environment("HELM_CONFIG_HOME", folder("config"));
+        call = call.environment("HELM_REPOSITORY_CONFIG", folder("config/repositories.yaml"));
+        if let Some(kubeconfig) = &self.access.kubeconfig {
+            call = call.argument(format!("--kubeconfig={kubeconfig}"));
+        }
+        if let Some(context) = &self.access.context {
+            call = call.argument(format!("--kube-context={context}"));
+        }
+        ended(&call, input, limit).await
+    }
+
+    fn quiet(&self, program: &Client) -> Result<Program, Failed> {
+        let own = self.home()?;
+        let folder = |name: &str| own.join(name).display().to_string();
+        let mut call = Program::new(program.path.display().to_string());
+        for (variable, name) in [
+            ("HELM_CACHE_HOME", "cache"),
+            ("HELM_DATA_HOME", "data"),
+            ("HELM_PLUGINS", "data/plugins"),
+            ("HELM_REPOSITORY_CACHE", "cache/repository"),
+            ("KUBECACHEDIR", "kube"),
+        ] {
+            call = call.environment(variable, folder(name));
+        }
+        Ok(ELSEWHERE.iter().fold(call, |call, variable| call.environment(*variable, "")))
+    }
+
+    fn home(&self) -> Result<&Path, Failed> {
+        if self.home.get().is_none() {
+            let made = files::temporary_folder("railwright-helm").map_err(|error| Failed::Local(format!("a folder for helm: {error}")))?;
+            if let Err(second) = self.home.set(made) {
+                let _ = files::remove(&second);
+            }
+        }
+        self.home.get().map(PathBuf::as_path).ok_or_else(|| Failed::Local("no folder for helm".to_owned()))
+    }
+
+    /// The chart of a release on this machine, fetched where it has to be. The bytes that were looked at are those that are used.
+    pub async fn chart(&self, program: &Client, release: &Release) -> Result<Chart, Failed> {
+        let is_remote = release.repository.is_some() || release.chart.starts_with("oci://") || release.chart.starts_with("https://");
+        let path = match is_remote {
+            true => match self.pulled(program, release).await? {
+                Ok(path) => path,
+                Err(reason) => return Ok(Chart::Unknown(reason)),
+            },
+            false => PathBuf::from(absolute(&release.chart, &self.access.folder, environment::home().as_deref())),
+        };
+        if !files::exists(&path) {
+            return Ok(Chart::Another(format!("the chart {} is not there", path.display())));
+        }
+        let Some(wanted) = &release.digest else { return Ok(Chart::Here(path)) };
+        if path.is_dir() {
+            return Ok(Chart::Another(format!(
+                "{} is a folder, which has no digest: name the archive that `helm package` makes of it",
+                path.display()
+            )));
+        }
+        match files::read_limited(&path, CHART_LIMIT_BYTES) {
+            Err(error) => Ok(Chart::Unknown(format!("{}: {error}", path.display()))),
+            Ok(bytes) => match Digest::of_bytes(&bytes) {
+                digest if digest.as_str() == wanted => Ok(Chart::Here(path)),
+                digest => Ok(Chart::Another(format!(
+                    "the chart {} has the digest {digest} and not {wanted}: it is another one than was looked at, and nothing of it is used",
+                    one_line(&release.chart, 200)
+                ))),
+            },
+        }
+    }
+
+    async fn pulled(&self, program: &Client, release: &Release) -> Result<Result<PathBuf, String>, Failed> {
+        let into = self.home()?.join(format!("chart-{}", Digest::of(release).short()));
+        files::remove(&into).and_then(|()| files::make_private_folder(&into)).map_err(|error| Failed::Local(error.to_string()))?;
+        let mut call = self.quiet(program)?.arguments(["pull", &release.chart]).argument(format!("--destination={}", into.display()));
+        call = release.version.iter().fold(call, |call, version| call.argument(format!("--version={version}")));
+        call = release.repository.iter().fold(call, |call, repository| call.argument(format!("--repo={repository}")));
+        let said = ended(&call, b"", QUESTION).await?;
+        if !said.well {
+            return Ok(Err(format!("the chart {} could not be fetched: {}", one_line(&release.chart, 200), said.complaint)));
+        }
+        let names = files::names_in(&into).unwrap_or_default();
+        match names.iter().find(|name| name.ends_with(".tgz")) {
+            Some(name) => Ok(Ok(into.join(name))),
+            None => Ok(Err(format!("`helm pull {}` brought no archive", one_line(&release.chart, 200)))),
+        }
+    }
+}
+
+impl Drop for Helm {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.get() {
+            let _ = files::remove(home);
+        }
+    }
+}
+
+async fn ended(program: &Program, input: &[u8], limit: Duration) -> Result<Said, Failed> {
+    let bounds = Bounds { output: OUTPUT_LIMIT_BYTES, error: ERROR_LIMIT_BYTES, total: OUTPUT_LIMIT_BYTES + (1 << 20), limit };
+    match fed::run_program(program, input, bounds).await {
+        Err(error) => Err(Failed::Local(error.to_string())),
+        Ok((fed::Ending::TimedOut, ..)) => Err(Failed::TimedOut(limit)),
+        Ok((fed::Ending::TooMuch, ..)) => Err(Failed::Local("helm said more than is taken of it".to_owned())),
+        Ok((fed::Ending::Ended(status), out, error)) => {
+            let said = error.text();
+            // Warnings come first; what ended it is the last.
+            let complaint = said.rsplit_once("Error: ").map_or(said.as_str(), |(_, last)| last);
+            Ok(Said { well: status.success(), out: out.text(), complaint: one_line(complaint, 600) })
+        }
+    }
+}
+
+/// `v3.14.2` as `(3, 14)`.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.strip_prefix('v')?.split(['.', '-', '+']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(numbers), [Some((3, 14)), Some((4, 0)), Some((3, 20))]);
+        assert_eq!(["3.14.2", "v3", "", "vx.y"].map(numbers), [None; 4]);
+    }
+}

@@ -1,0 +1,252 @@
+//! A release of Helm: what is installed, what a wish would come to, and the two actions. A read changes nothing: it asks for a dry run, and
+//! the API server for each object.
+
+use super::answer::exit;
+use super::helm::{Chart, Client, Failed, QUESTION, Said};
+use super::kinds::{Group, NotKnown};
+use super::{KubernetesLink, ended};
+use crate::base::text::one_line;
+use crate::resource::helm_release::compare::{self, Live};
+use crate::resource::helm_release::request::{DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release};
+use crate::resource::kubernetes_object::manifest;
+use crate::resource::kubernetes_object::part_of;
+use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use crate::resource::{Answer, AnswerStatus};
+use crate::transport::{Performed, TransportError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Revisions that Helm keeps of a release.
+const HISTORY: u32 = 10;
+/// Hooks of a chart may take as long.
+const HOOKS: Duration = Duration::from_secs(300);
+
+type Groups = BTreeMap<String, Result<Group, NotKnown>>;
+
+/// What Helm has of a release.
+struct Has {
+    installed: Installed,
+    values: Value,
+    objects: Vec<Value>,
+}
+
+impl KubernetesLink {
+    /// The answer to a read.
+    pub(super) async fn release(&self, release: &Release) -> Answer {
+        match self.found(release).await {
+            Ok(found) => exit(0, serde_json::to_string(&found).unwrap_or_default()),
+            Err(Failed::NoHelm(reason)) => exit(NO_HELM, reason),
+            Err(Failed::TimedOut(_)) => Answer { status: AnswerStatus::TimedOut, out: String::new() },
+            Err(Failed::Local(reason)) => exit(NOT_SAID, reason),
+        }
+    }
+
+    async fn found(&self, release: &Release) -> Result<Found, Failed> {
+        let program = self.helm.program().await?;
+        let has = self.installed(&program, release).await?;
+        let is_busy = has.as_ref().is_some_and(|has| has.installed.status.starts_with("pending"));
+        let preview = if is_busy { Preview::default() } else { self.preview(&program, release, has.as_ref()).await? };
+        Ok(Found { installed: has.map(|has| has.installed), preview })
+    }
+
+    async fn ask(&self, program: &Client, words: &[&str]) -> Result<Said, Failed> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        self.helm.call(program, &words, b"", QUESTION).await
+    }
+
+    async fn installed(&self, program: &Client, release: &Release) -> Result<Option<Has>, Failed> {
+        let (name, place) = (release.name.as_str(), format!("--namespace={}", release.namespace));
+        let status = self.ask(program, &["status", name, &place, "--output=json"]).await?;
+        if !status.well && status.complaint.contains("release: not found") {
+            return Ok(None);
+        }
+        let status = json(&status)?;
+        let metadata = json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
+        let selector = format!("--selector={MEMBERSHIP}={}", part_of(&release.cluster));
+        // Helm 3 leaves out what is pending unless it is told so, and the flag `--all` is not Helm 4's.
+        let states = ["--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled"];
+        let filter = format!("--filter=^{name}$");
+        let list = [&["list", &filter, &selector, &place, "--output=json"], &states[..]].concat();
+        let ours = json(&self.ask(program, &list).await?)?;
+        let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut objects = compare::objects(&text(&status, "/manifest")).map_err(Failed::Local)?;
+        self.put_in_namespace(&mut objects, &release.namespace).await;
+        let (kept, defines, runs) = compare::of_uninstall(&objects);
+        let installed = Installed {
+            chart: text(&metadata, "/chart"),
+            version: text(&metadata, "/version"),
+            revision: status.get("version").and_then(Value::as_u64).unwrap_or_default(),
+            status: text(&status, "/info/status"),
+            description: text(&status, "/info/description"),
+            updated: text(&status, "/info/last_deployed"),
+            ours: ours.as_array().is_some_and(|ours| !ours.is_empty()),
+            kept,
+            defines,
+            runs,
+        };
+        Ok(Some(Has { installed, values: status.get("config").cloned().unwrap_or_default(), objects }))
+    }
+
+    async fn preview(&self, program: &Client, release: &Release, has: Option<&Has>) -> Result<Preview, Failed> {
+        let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
+            return Ok(Preview::Unknown("a secret of its values is not to be had here".to_owned()));
+        };
+        let chart = match self.helm.chart(program, release).await? {
+            Chart::Here(path) => path,
+            Chart::Another(reason) => return Ok(Preview::Refused(reason)),
+            Chart::Unknown(reason) => return Ok(Preview::Unknown(reason)),
+        };
+        let mut words = upgrade(program, release, &chart);
+        words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
+        let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        if !said.well {
+            let away = ["is forbidden", "cluster unreachable", "Unauthorized", "connection refused", "timeout"];
+            let is_away = away.iter().any(|word| said.complaint.contains(word));
+            return Ok(if is_away {
+                Preview::Unknown(said.complaint)
+            } else {
+                Preview::Refused(format!("Helm refuses it: {}", said.complaint))
+            });
+        }
+        let rendered = json(&said)?;
+        let text = |pointer: &str| rendered.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (name, version) = (text("/chart/metadata/name").to_owned(), text("/chart/metadata/version").to_owned());
+        if let Some(wanted) = release.version.as_ref().filter(|wanted| wanted.trim_start_matches('v') != version.trim_start_matches('v')) {
+            return Ok(Preview::Refused(format!(
+                "the chart {} is of version {}, and {wanted} is wanted",
+                one_line(&release.chart, 200),
+                one_line(&version, 40)
+            )));
+        }
+        let mut wanted = compare::objects(text("/manifest")).map_err(Failed::Local)?;
+        self.put_in_namespace(&mut wanted, &release.namespace).await;
+        let mut changes = compare::rendered(&wanted, has.map_or(&[], |has| &has.objects));
+        if let Some(has) = has {
+            changes.extend(compare::values(&values, &has.values, &release.hidden));
+            let stay = has.objects.iter().filter(|object| wanted.iter().any(|wanted| manifest::object(wanted) == manifest::object(object)));
+            match self.live_objects(stay).await {
+                Ok(live) => {
+                    let drifted = compare::drifted(&live, program.applies_on_the_server())
+                        .into_iter()
+                        .filter(|one| !changes.iter().any(|change| change.name == one.name));
+                    changes.extend(drifted.collect::<Vec<_>>());
+                }
+                Err(reason) => return Ok(Preview::Unknown(reason)),
+            }
+        }
+        if let Some(has) = has {
+            compare::conceal(&mut changes, &has.values, &release.hidden);
+        }
+        Ok(Preview::Is { chart: name, version, changes })
+    }
+
+    /// Objects of a kind that is in namespaces are in the release's where they name none.
+    async fn put_in_namespace(&self, objects: &mut [Value], namespace: &str) {
+        let groups = self.groups(objects).await;
+        for object in objects.iter_mut() {
+            let Some(name) = manifest::object(object).filter(|name| name.namespace.is_none()) else { continue };
+            let Some(Ok(group)) = groups.get(&name.api_version) else { continue };
+            let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+            if let (Some(metadata), true) = (metadata, group.get(&name.kind).is_some_and(|kind| kind.namespaced)) {
+                metadata.insert("namespace".to_owned(), namespace.into());
+            }
+        }
+    }
+
+    async fn groups(&self, objects: &[Value]) -> Groups {
+        let names: Vec<_> = objects.iter().filter_map(manifest::object).collect();
+        self.kinds.of(&self.server, names.iter()).await
+    }
+
+    /// Objects of the release as they are, and as they would be if they were as the release has them.
+    async fn live_objects(&self, objects: impl Iterator<Item = &Value>) -> Result<Vec<Live>, String> {
+        let objects: Vec<Value> = objects.cloned().collect();
+        let groups = self.groups(&objects).await;
+        let mut out = Vec::new();
+        for manifest in objects {
+            let Some(object) = manifest::object(&manifest) else { continue };
+            let preview = KubernetesRead::Preview { object: object.clone(), manifest: manifest.to_string() };
+            let (live, preview) = futures_util::join!(
+                self.answered(&object, KubernetesRead::Object(object.clone()), &groups),
+                self.answered(&object, preview, &groups)
+            );
+            out.push(Live { manifest, live: live?, preview: preview.unwrap_or_default() });
+        }
+        Ok(out)
+    }
+
+    /// The object of an answer; nothing where there is none.
+    async fn answered(&self, object: &ObjectName, read: KubernetesRead, groups: &Groups) -> Result<Option<Value>, String> {
+        let answer = self.object(&read, object, groups).await.map_err(|trouble| trouble.error(&self.server).to_string())?;
+        match answer.status {
+            AnswerStatus::Exit(0) => Ok(serde_json::from_str(&answer.out).ok()),
+            AnswerStatus::Exit(_) => Ok(None),
+            AnswerStatus::Denied => Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200))),
+            _ => Err(format!("{object} is too long to be read")),
+        }
+    }
+
+    pub(super) async fn upgrade_release(&self, release: &Release) -> Result<Performed, TransportError> {
+        let done = async {
+            let program = self.helm.program().await?;
+            let chart = match self.helm.chart(&program, release).await? {
+                Chart::Here(path) => path,
+                Chart::Another(reason) | Chart::Unknown(reason) => return Err(Failed::Local(format!("nothing was changed; {reason}"))),
+            };
+            let mut words = upgrade(&program, release, &chart);
+            let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
+            words.extend(marks);
+            self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await
+        };
+        Ok(performed(done.await))
+    }
+
+    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str) -> Result<Performed, TransportError> {
+        let done = async {
+            let program = self.helm.program().await?;
+            let words =
+                ["uninstall".to_owned(), name.to_owned(), format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())];
+            let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await?;
+            Ok(Said { well: said.well || said.complaint.contains("release: not found"), ..said })
+        };
+        Ok(performed(done.await))
+    }
+}
+
+/// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
+/// chart defines, with all objects of these kinds.
+fn upgrade(program: &Client, release: &Release, chart: &Path) -> Vec<String> {
+    let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"].map(str::to_owned).to_vec();
+    words.extend([
+        format!("--namespace={}", release.namespace),
+        format!("--history-max={HISTORY}"),
+        format!("--timeout={}s", HOOKS.as_secs()),
+    ]);
+    if release.create_namespace {
+        words.push("--create-namespace".to_owned());
+    }
+    if program.applies_on_the_server() {
+        words.extend(["--server-side=true", "--force-conflicts"].map(str::to_owned));
+    }
+    words.extend([release.name.clone(), chart.display().to_string()]);
+    words
+}
+
+fn json(said: &Said) -> Result<Value, Failed> {
+    if !said.well {
+        return Err(Failed::Local(said.complaint.clone()));
+    }
+    serde_json::from_str(&said.out).map_err(|_| Failed::Local("helm printed no JSON".to_owned()))
+}
+
+fn performed(done: Result<Said, Failed>) -> Performed {
+    let complaint = |reason: &str| format!("railwright: {}", one_line(reason, 2000));
+    match done {
+        Ok(said) if said.well => ended(0, "", ""),
+        Ok(said) => ended(1, "", &complaint(&said.complaint)),
+        Err(timed_out @ Failed::TimedOut(_)) => Performed::Unknown { reason: timed_out.reason() },
+        Err(failed) => ended(1, "", &complaint(&failed.reason())),
+    }
+}
