@@ -8,10 +8,11 @@ use super::trouble::Next;
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, Target};
 use crate::plan::{Member, Node, NodeKind, Plan};
-use crate::resource::kubernetes_object::access::{Right, Rule, Verb, lease, of_action, rules, secret, uses};
+use crate::resource::kubernetes_object::access::{Right, Verb, lease, of_action, secret, uses};
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, REFUSED};
-use crate::resource::{Answer, AnswerStatus, Read, Reading};
+use crate::resource::kubernetes_object::rule::{Rule, rules};
+use crate::resource::{Answer, AnswerStatus, Read, Reading, kind_named};
 use crate::transport::{Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,14 +70,10 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
     for member in members.iter() {
         let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");
         let later = actions.is_empty() && !announced.is_empty();
-        for object in objects(member) {
-            let verbs: &[Verb] = match (member.removal, later) {
-                (true, true) => &[Verb::Delete],
-                (false, true) => &[Verb::Patch, Verb::Create],
-                (false, false) if absent && patched.contains(&object) => &[Verb::Create],
-                _ => &[],
-            };
-            out.extend(verbs.iter().map(|verb| (object.clone(), *verb)));
+        match kind_named(&member.wish.kind) {
+            Some(kind) if later => out.extend(kind.changes(&member.wish, member.removal)),
+            _ if absent => out.extend(objects(member).filter(|object| patched.contains(object)).map(|object| (object, Verb::Create))),
+            _ => (),
         }
     }
     out

@@ -1,5 +1,7 @@
 //! What every resource kind can do, and the list of kinds.
 
+use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::request::ObjectName;
 use super::{Answers, Assessment, Read, Wish};
 use crate::base::TargetKind;
 use serde_json::Value;
@@ -71,6 +73,11 @@ pub trait Kind: Sync {
     /// showing it in a process list or a file that others can read, and compares it by its seal or not at all.
     fn may_hold_secret(&self, _pointer: &str) -> bool {
         false
+    }
+
+    /// What an API server has to allow for bringing a wish about, or for taking it back; what is read for it aside.
+    fn changes(&self, _wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
+        Vec::new()
     }
 
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.

@@ -145,6 +145,7 @@ fn rbac_roles_are_the_smallest_that_do() {
     let Some(plane) = ControlPlane::start() else { return };
     rbac::each_role_does_its_work_and_nothing_more(&plane);
     rbac::a_kind_of_others_is_asked_for(&plane);
+    rbac::an_object_is_explained(&plane);
 }
 
 #[test]

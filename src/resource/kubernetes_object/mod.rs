@@ -13,9 +13,11 @@ pub mod manifest;
 mod ownership;
 mod paths;
 pub mod request;
+pub mod rule;
 
 pub use self::ownership::{MANAGER, keeper};
 
+use self::access::Verb;
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
@@ -61,6 +63,17 @@ impl Kind for KubernetesObject {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         asked(wish).map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
+    }
+
+    fn changes(&self, wish: &Wish, removal: bool) -> Vec<(ObjectName, Verb)> {
+        let Some(Asked { object, adopts, .. }) = asked(wish) else { return Vec::new() };
+        let stays = adopts || NEVER_REMOVED.contains(&object.kind_and_group().as_str());
+        let verbs: &[Verb] = match (removal, stays) {
+            (false, _) => &[Verb::Patch, Verb::Create],
+            (true, false) => &[Verb::Delete],
+            (true, true) => &[],
+        };
+        verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
