@@ -153,4 +153,5 @@ fn rbac_that_is_missing_is_found_first() {
     let Some(plane) = ControlPlane::start() else { return };
     rbac::a_missing_right_is_found_before_the_first_change(&plane);
     rbac::a_run_that_goes_on_asks_again(&plane);
+    rbac::whoever_may_not_ask_goes_on(&plane);
 }

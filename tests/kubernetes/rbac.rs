@@ -362,6 +362,28 @@ pub fn a_run_that_goes_on_asks_again(plane: &ControlPlane) {
     assert_eq!(plane.kubectl(&["-n", "kube-system", "get", "daemonset", "plugin", "-o", "name"]), "daemonset.apps/plugin\n");
 }
 
+/// Where nobody but administrators may ask what they may do, the run goes on, and says so.
+pub fn whoever_may_not_ask_goes_on(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "runner");
+    let (settings, plugin) = of_two();
+    cluster.wishes(&format!("{}{plugin}", settings.replace("\"one\"", "\"four\"")));
+    plane.kubectl(&["delete", "clusterrolebinding", "system:basic-user"]);
+    let may_ask = || plane.kubectl_as("runner", &["auth", "can-i", "get", "configmaps/settings"], "").status.success();
+    while may_ask() {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let said = cluster.flat(0, &["apply", INV, "--yes"]);
+    assert!(said.contains("RW0647") && said.contains("cannot create resource \"selfsubjectaccessreviews\""), "{said}");
+    assert_eq!(text_of(plane), "four");
+    plane.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "system:basic-user",
+        "--clusterrole=system:basic-user",
+        "--group=system:authenticated",
+    ]);
+}
+
 const NO_DAEMON_SETS: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: { name: no-daemon-sets }
