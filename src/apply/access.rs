@@ -8,10 +8,11 @@ use super::trouble::Next;
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, Target};
 use crate::plan::{Member, Node, NodeKind, Plan};
-use crate::resource::kubernetes_object::access::{Right, Rule, Verb, lease, of_action, rules, secret, uses};
+use crate::resource::kubernetes_object::access::{Right, Verb, lease, of_action, secret, uses};
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, REFUSED};
-use crate::resource::{Answer, AnswerStatus, Read, Reading};
+use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
+use crate::resource::kubernetes_object::rule::{Rule, rules};
+use crate::resource::{Read, Reading, kind_named};
 use crate::transport::{Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,14 +71,10 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
     for member in members.iter() {
         let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");
         let later = actions.is_empty() && !announced.is_empty();
-        for object in objects(member) {
-            let verbs: &[Verb] = match (member.removal, later) {
-                (true, true) => &[Verb::Delete],
-                (false, true) => &[Verb::Patch, Verb::Create],
-                (false, false) if absent && patched.contains(&object) => &[Verb::Create],
-                _ => &[],
-            };
-            out.extend(verbs.iter().map(|verb| (object.clone(), *verb)));
+        match kind_named(&member.wish.kind) {
+            Some(kind) if later => out.extend(kind.changes(&member.wish, member.removal)),
+            _ if absent => out.extend(objects(member).filter(|object| patched.contains(object)).map(|object| (object, Verb::Create))),
+            _ => (),
         }
     }
     out
@@ -95,7 +92,8 @@ async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec
     };
     let question = Read::Kubernetes(KubernetesRead::Object(object));
     let answers = reader.read(std::slice::from_ref(&question)).await?;
-    if matches!(answers.output(&question), Ok((ABSENT, _))) {
+    // Where it cannot be read, a rule may be missing for both.
+    if !matches!(answers.output(&question), Ok((0, _))) {
         out.push(lease(Verb::Create).of_all());
     }
     if !has_record {
@@ -108,25 +106,30 @@ async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec
 async fn asked(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
     let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
     let of_whole = answers(&whole, reader).await?;
-    let is_refused = |right: &Right| of_whole.get(right).is_some_and(|answer| answer.status == AnswerStatus::Exit(REFUSED));
+    let is_refused = |right: &&Right| of_whole.get(&(*right).clone().of_all()) == Some(&Ok(false));
     let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) =
-        rights.iter().filter(|right| is_refused(&(*right).clone().of_all())).cloned().partition(|right| right.name.is_some());
+        rights.iter().filter(is_refused).cloned().partition(|right| right.name.is_some());
     let of_named = answers(&named, reader).await?;
     let mut lacking = unnamed;
-    lacking.extend(of_named.iter().filter(|(_, answer)| answer.status == AnswerStatus::Exit(REFUSED)).map(|(right, _)| right.clone()));
-    let said = |answer: &&Answer| matches!(answer.status, AnswerStatus::Exit(0 | REFUSED));
-    let open = of_whole.values().chain(of_named.values()).find(|answer| !said(answer));
-    Ok((lacking, open.map(|answer| one_line(&answer.out, 200))))
+    lacking.extend(of_named.iter().filter(|(_, allowed)| **allowed == Ok(false)).map(|(right, _)| right.clone()));
+    let open = of_whole.into_values().chain(of_named.into_values()).find_map(Result::err);
+    Ok((lacking, open))
 }
 
-async fn answers(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Answer>, TransportError> {
+/// Whether each is allowed; why the server did not say otherwise.
+async fn answers(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
     if rights.is_empty() {
         return Ok(BTreeMap::new());
     }
     let question = |right: &Right| Read::Kubernetes(KubernetesRead::Access(right.clone()));
     let reads: Vec<Read> = rights.iter().map(question).collect();
     let answers = reader.read(&reads).await?;
-    Ok(rights.iter().filter_map(|right| Some((right.clone(), answers.get(&question(right))?.clone()))).collect())
+    let allowed = |right: &Right| match answers.output(&question(right))? {
+        (0, _) => Ok(true),
+        (REFUSED, _) => Ok(false),
+        (_, out) => Err(one_line(out, 200)),
+    };
+    Ok(rights.iter().map(|right| (right.clone(), allowed(right))).collect())
 }
 
 fn refusal(lacking: &[Rule], target: &Target, plan: &Plan) -> Diagnostic {

@@ -1,4 +1,4 @@
-//! `railwright explain WHAT`: what a code means and what to do; or why a host gets what it gets.
+//! `railwright explain WHAT`: what a code means and what to do; or why a host or a cluster gets what it gets.
 
 use super::knowledge::Knowledge;
 use super::{Exit, Failure, explain_host};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
 
-/// Explain a code such as RW0112, or why a host gets what it gets: host/gpu01
+/// Explain a code such as RW0112, or why a host or a Kubernetes cluster gets what it gets: host/gpu01, kube/prod
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// The code, as it stands after `error` or `warning`; or host/NAME, or host/NAME/KIND/RESOURCE
+    /// The code, as it stands after `error` or `warning`; or host/NAME, host/NAME/KIND/RESOURCE, kube/NAME, or an address below it
     what: String,
     /// The folder that holds the spec; this one unless said otherwise
     inventory: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub struct Explain {
 
 /// Explains.
 pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
-    if arguments.what.starts_with("host/") {
+    if arguments.what.starts_with("host/") || arguments.what.starts_with("kube/") {
         let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
         return explain_host::run(&arguments.what, arguments.attribute.as_deref(), inventory, arguments.json);
     }

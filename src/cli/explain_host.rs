@@ -1,32 +1,44 @@
-//! `railwright explain host/NAME`: why a host gets what it gets.
+//! `railwright explain host/NAME` and `kube/NAME`: why a host or a cluster gets what it gets.
 
 use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::catalog::release::Part;
 use crate::catalog::{Catalog, Row, Table};
 use crate::report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
 use crate::report::{document, knowledge, out};
+use crate::resource::kubernetes_object;
 use crate::solve::Fact;
 use crate::spec::Host;
 use serde::Serialize;
 use std::path::Path;
 
-/// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name also as `attribute`.
+/// Explains `host/NAME`, or what is below it: `host/NAME/link/ens4/mtu`, the part after the name also as `attribute`; and
+/// `kube/NAME`, or an object below it.
 pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) -> Result<Exit, Failure> {
-    let named = what.strip_prefix("host/").unwrap_or(what);
+    let (sort, named) = what.split_once('/').unwrap_or(("host", what));
     let (name, below) = named.split_once('/').map_or((named, None), |(name, below)| (name, Some(below)));
-    let prepared = pipeline::prepare_host(inventory, name)?;
-    let Some(host) = prepared.inventory.loaded.host(name) else { return Err(no_host(&prepared, name).into()) };
+    // The objects of a cluster are made from the facts of all hosts.
+    let (target, prepared) = match sort {
+        "kube" => (Target::kube(name), pipeline::prepare_to_record(inventory)?),
+        _ => (Target::host(name), pipeline::prepare_host(inventory, name)?),
+    };
+    let loaded = &prepared.inventory.loaded;
+    let host = loaded.host(name).filter(|_| target.kind == TargetKind::Host);
+    let cluster = loaded.kubernetes_name().filter(|known| target.kind == TargetKind::Kube && *known == name);
+    if host.is_none() && cluster.is_none() {
+        return Err(not_there(&prepared, &target).into());
+    }
     let path: Vec<&str> = below.into_iter().chain(attribute).flat_map(|path| path.split('/')).filter(|word| !word.is_empty()).collect();
-    let mut resources = resources(&prepared, name);
-    let field = narrow(&mut resources, &path).map_err(|near| nothing_wished(&prepared, name, &path, near))?;
+    let mut resources = resources(&prepared, &target);
+    let field = narrow(&mut resources, &path).map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
     let explanation = Explanation {
-        host: name.to_owned(),
-        catalogue: rows(&prepared, host),
-        releases: releases(&prepared, host),
+        host: host.map(|host| host.name.clone()),
+        cluster: cluster.map(str::to_owned),
+        catalogue: host.map(|host| rows(&prepared, host)).unwrap_or_default(),
+        releases: host.map(|host| releases(&prepared, host)).unwrap_or_default(),
         resources,
         rules: rules(&prepared, name),
         left_out: prepared.desired.left_out.iter().filter(|one| one.host == name).cloned().collect(),
@@ -38,33 +50,38 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     Ok(Exit::Done)
 }
 
-fn no_host(prepared: &Prepared, name: &str) -> Diagnostic {
+fn not_there(prepared: &Prepared, target: &Target) -> Diagnostic {
     let inventory = &prepared.inventory;
-    let near = nearest(name, inventory.loaded.hosts.iter().map(|host| host.name.as_str()));
+    let (sort, what, near) = match target.kind {
+        TargetKind::Kube => ("kube", "Kubernetes cluster", inventory.loaded.kubernetes_name()),
+        _ => ("host", "host", nearest(&target.name, inventory.loaded.hosts.iter().map(|host| host.name.as_str()))),
+    };
     let next = near.map_or_else(
-        || "name a host of the inventory, and the inventory after it".to_owned(),
-        |near| format!("did you mean `host/{near}`?"),
+        || format!("name a {what} of the inventory, and the inventory after it"),
+        |near| format!("did you mean `{sort}/{near}`?"),
     );
-    Diagnostic::error("RW1032", format!("the inventory {} has no host `{}`", inventory.path, one_line(name, 60))).next(next)
+    Diagnostic::error("RW1032", format!("the inventory {} has no {what} `{}`", inventory.path, one_line(&target.name, 60))).next(next)
 }
 
-fn nothing_wished(prepared: &Prepared, name: &str, path: &[&str], near: Option<String>) -> Failure {
-    let all = || format!("all of them: railwright explain host/{name} {}", prepared.inventory.path);
+fn nothing_wished(prepared: &Prepared, target: &Target, path: &[&str], near: Option<String>) -> Failure {
+    let all = || format!("all of them: railwright explain {target} {}", prepared.inventory.path);
     let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
-    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {name}", one_line(&path.join("/"), 80))).next(next).into()
+    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {}", one_line(&path.join("/"), 80), target.name)).next(next).into()
 }
 
-/// All resources of a host.
-fn resources(prepared: &Prepared, name: &str) -> Vec<ResourceExplained> {
-    let target = Target::host(name);
+/// All resources of a target; an object of a cluster is shown as its manifest, which its body holds as a map or as a text.
+fn resources(prepared: &Prepared, target: &Target) -> Vec<ResourceExplained> {
     let desired = &prepared.desired;
     let explained = |wish: &crate::resource::Wish| ResourceExplained {
         address: wish.address.clone(),
-        wanted: wish.body.clone(),
+        wanted: kubernetes_object::manifest::manifest(&wish.body)
+            .ok()
+            .filter(|_| wish.kind == "kubernetes_object")
+            .unwrap_or_else(|| wish.body.clone()),
         because: desired.why.get(&wish.address).into_iter().flatten().map(Because::of).collect(),
         places: wish.places.clone(),
     };
-    desired.wishes.iter().filter(|wish| wish.address.target == target).map(explained).collect()
+    desired.wishes.iter().filter(|wish| wish.address.target == *target).map(explained).collect()
 }
 
 /// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing is left, the nearest name.
@@ -76,8 +93,11 @@ fn narrow(resources: &mut Vec<ResourceExplained>, path: &[&str]) -> Result<Optio
         let own: Vec<&str> = resource.address.path.iter().map(String::as_str).collect();
         own.starts_with(words)
     };
-    let field = (path.len() > 2 && resources.iter().any(|resource| starts(resource, &path[..2]))).then(|| path[2..].join("."));
-    let wanted = if field.is_some() { &path[..2] } else { path };
+    // A kind and a name; of a cluster a namespace between them.
+    let depth = resources.iter().map(|resource| resource.address.path.len()).max().unwrap_or_default();
+    let is_field = path.len() > depth && resources.iter().any(|resource| starts(resource, &path[..depth]));
+    let field = is_field.then(|| path[depth..].join("."));
+    let wanted = if is_field { &path[..depth] } else { path };
     let names: Vec<String> = resources.iter().map(|resource| resource.address.path.join("/")).collect();
     resources.retain(|resource| starts(resource, wanted));
     match resources.is_empty() {

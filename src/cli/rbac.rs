@@ -8,12 +8,13 @@ use crate::report::document::{self, RbacDocument};
 use crate::report::rbac::{Role, Subject};
 use crate::report::{self, out};
 use crate::resource::Wish;
-use crate::resource::kubernetes_object::access::{Level, Rule, Use, of_keeper, rules, uses};
+use crate::resource::kubernetes_object::access::{Level, Use, of_keeper, uses};
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::manifest;
+use crate::resource::kubernetes_object::rule::{Rule, rules};
 use crate::state::State;
-use crate::transport::Reader;
+use crate::transport::{Reader, connector};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -136,7 +137,7 @@ async fn kinds(prepared: &Prepared, cluster: &str, uses: &[Use]) -> Result<Known
     }
     let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
     let access = access.ok_or_else(|| no_cluster(prepared))?;
-    let answered = match prepared.connector()?.connect(&access).await {
+    let answered = match connector().connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
     };
@@ -181,4 +182,39 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
         .filter(|one| level == Level::Preview && one.is_unpoliced())
         .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
     made.map(of_namespace).chain(unpoliced).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn parsed(words: &[&str]) -> Result<Option<Subject>, String> {
+        let all = ["railwright", "rbac", "inv"].iter().chain(words);
+        match crate::cli::Arguments::try_parse_from(all) {
+            Ok(crate::cli::Arguments { command: crate::cli::Command::Rbac(rbac) }) => Ok(rbac.subject()),
+            Ok(_) => Err("another command".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// One identity for all three would be held to dry runs and allowed to apply at the same time.
+    #[test]
+    fn a_subject_is_of_one_role() {
+        assert_eq!(parsed(&[]), Ok(None));
+        assert_eq!(parsed(&["--role", "apply", "--user", "ann"]), Ok(Some(Subject::User { name: "ann".to_owned() })));
+        let account = Subject::ServiceAccount { namespace: "ci".to_owned(), name: "runner.x".to_owned() };
+        assert_eq!(parsed(&["--role", "preview", "--service-account", "ci/runner.x"]), Ok(Some(account)));
+        for words in [
+            &["--user", "ann"][..],
+            &["--role", "apply", "--user", "ann", "--group", "g"],
+            &["--role", "apply", "--service-account", "runner"],
+            &["--role", "apply", "--service-account", "ci/Runner"],
+            &["--role", "apply", "--service-account", "ci/a/b"],
+            &["--role", "apply", "--user", "a\nb"],
+            &["--role", "apply", "--group", " "],
+        ] {
+            assert!(parsed(words).is_err(), "{words:?}");
+        }
+    }
 }

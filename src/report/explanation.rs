@@ -18,7 +18,11 @@ const NAMES_SHOWN: usize = 4;
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Explanation {
     /// The host.
-    pub host: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The Kubernetes cluster, where it is no host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// The rows of the catalogue that are about it.
     pub catalogue: Vec<RowExplained>,
     /// The releases that go together: what the spec fixes, and what was chosen of the rest.
@@ -110,7 +114,11 @@ impl Because {
 
 /// The screen. With an `attribute` (`mtu`) only what is wanted of it is shown, of each resource.
 pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
-    let mut out = format!("host {}   {}\n", explanation.host, counted(explanation.resources.len(), "resource"));
+    let named = match (&explanation.host, &explanation.cluster) {
+        (Some(host), _) => format!("host {host}"),
+        (None, cluster) => format!("Kubernetes cluster {}", cluster.as_deref().unwrap_or_default()),
+    };
+    let mut out = format!("{named}   {}\n", counted(explanation.resources.len(), "resource"));
     if attribute.is_none() && !explanation.catalogue.is_empty() {
         out.push_str(&rule("CATALOGUE: what is known of its parts"));
         out.extend(explanation.catalogue.iter().map(row));
@@ -182,7 +190,9 @@ fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
     let wanted = &first.wanted;
     let body = match attribute {
         Some(attribute) => {
-            format!("{attribute}: {}", wanted.get(attribute).map_or("not said; it is left alone".to_owned(), Value::to_string))
+            let inner = || wanted.pointer(&format!("/{}", attribute.replace('.', "/")));
+            let found = wanted.get(attribute).or_else(inner);
+            format!("{attribute}: {}", found.map_or("not said; it is left alone".to_owned(), Value::to_string))
         }
         None => fields(wanted),
     };

@@ -2,7 +2,8 @@
 
 use super::yaml::{self, Comments};
 use crate::base::text::one_line;
-use crate::resource::kubernetes_object::access::{Level, NAMESPACE, Rule};
+use crate::resource::kubernetes_object::access::{Level, NAMESPACE};
+use crate::resource::kubernetes_object::rule::Rule;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -171,7 +172,8 @@ fn policy(name: &str, subject: &Subject) -> [Value; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::access::{of_keeper, rules};
+    use crate::resource::kubernetes_object::access::of_keeper;
+    use crate::resource::kubernetes_object::rule::rules;
 
     #[test]
     fn what_is_printed_is_what_the_documents_say() {

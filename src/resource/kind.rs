@@ -1,5 +1,7 @@
 //! What every resource kind can do, and the list of kinds.
 
+use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::request::ObjectName;
 use super::{Answers, Assessment, Read, Wish};
 use crate::base::TargetKind;
 use serde_json::Value;
@@ -95,6 +97,11 @@ pub trait Kind: Sync {
     /// What those say.
     fn trouble(&self, _wish: &Wish, _answers: &Answers) -> Option<Trouble> {
         None
+    }
+
+    /// What an API server has to allow for bringing a wish about, or for taking it back; what is read for it aside.
+    fn changes(&self, _wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
+        Vec::new()
     }
 
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 10] = ["spec", "plan", "observation", "drift", "verify", "run", "rollout", "state", "validation", "translation"];
+const DOCUMENTS: [&str; 12] =
+    ["spec", "plan", "observation", "drift", "verify", "run", "rollout", "state", "validation", "explanation", "rbac", "translation"];
 
 fn kept(document: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{document}.schema.json"))
@@ -54,7 +55,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify, run,
-              rollout, state, validation, catalog, rules, version, explanation, translation
+              rollout, state, validation, catalog, rules, version, explanation, rbac, translation
     --- exit 1 ---
     ");
 }
@@ -74,6 +75,9 @@ fn what_is_printed_without_a_host_is_as_the_schemas_say() {
     place.write("none/cluster.yaml", "cluster: a\n");
     holds("state", &json(&place, &["state", "list", "none", "--json"], 0));
     holds("run", &json(&place, &["apply", "none", "--yes", "--json"], 0));
+    place.write("kube/cluster.yaml", "cluster: a\nkubernetes: { name: prod }\n");
+    holds("rbac", &json(&place, &["rbac", "kube", "--json"], 0));
+    holds("explanation", &json(&place, &["explain", "kube/prod", "kube", "--json"], 0));
     holds("translation", &json(&place, &["translate", "reboot; frobnicate", "--json"], 3));
     holds("translation", &json(&place, &["translate", "apt-get install mofed", "--json"], 0));
 }

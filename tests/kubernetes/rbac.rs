@@ -278,6 +278,28 @@ spec:
     plane.kubectl(&["delete", "crd", "stranger.x.example.org"]);
 }
 
+/// An object by its address, and a field of it; nobody is asked.
+pub fn an_object_is_explained(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "nobody");
+    cluster.wishes(WISHES);
+    let all = cluster.flat(0, &["explain", "kube/prod", INV]);
+    assert!(all.contains("Kubernetes cluster prod 5 resources") && all.contains("own/plugin"), "{all}");
+    let one = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings", INV]);
+    assert!(one.contains("1 resource") && one.contains("what a story wants") && one.contains("inv/cluster.yaml:2"), "{one}");
+    let field = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings/data/text", INV]);
+    assert!(field.contains("data.text: \"one\""), "{field}");
+    let near = cluster.flat(1, &["explain", "kube/prod/ConfigMap.core/default/setings", INV]);
+    assert!(near.contains("RW1032") && near.contains("did you mean `ConfigMap.core/default/settings`?"), "{near}");
+    let near = cluster.flat(1, &["explain", "kube/production", INV]);
+    assert!(near.contains("no Kubernetes cluster `production`") && near.contains("did you mean `kube/prod`?"), "{near}");
+    let json: Value =
+        serde_json::from_str(&cluster.told(0, &["explain", "kube/prod/PriorityClass.scheduling.k8s.io/-/rails", INV, "--json"])).unwrap();
+    assert_eq!((&json["cluster"], &json["host"], &json["resources"][0]["wanted"]["value"]), (&json!("prod"), &Value::Null, &json!(1000)));
+    cluster.file("inv/cluster.yaml", "cluster: train\n");
+    let said = cluster.flat(1, &["rbac", INV]);
+    assert!(said.contains("RW1037") && said.contains("kubernetes:"), "{said}");
+}
+
 /// One verb is missing, and everything else is allowed: the run does not begin.
 pub fn a_missing_right_is_found_before_the_first_change(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
@@ -338,6 +360,28 @@ pub fn a_run_that_goes_on_asks_again(plane: &ControlPlane) {
     std::thread::sleep(Duration::from_secs(2));
     cluster.told(0, &["resume", INV]);
     assert_eq!(plane.kubectl(&["-n", "kube-system", "get", "daemonset", "plugin", "-o", "name"]), "daemonset.apps/plugin\n");
+}
+
+/// Where nobody but administrators may ask what they may do, the run goes on, and says so.
+pub fn whoever_may_not_ask_goes_on(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "runner");
+    let (settings, plugin) = of_two();
+    cluster.wishes(&format!("{}{plugin}", settings.replace("\"one\"", "\"four\"")));
+    plane.kubectl(&["delete", "clusterrolebinding", "system:basic-user"]);
+    let may_ask = || plane.kubectl_as("runner", &["auth", "can-i", "get", "configmaps/settings"], "").status.success();
+    while may_ask() {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let said = cluster.flat(0, &["apply", INV, "--yes"]);
+    assert!(said.contains("RW0647") && said.contains("cannot create resource \"selfsubjectaccessreviews\""), "{said}");
+    assert_eq!(text_of(plane), "four");
+    plane.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "system:basic-user",
+        "--clusterrole=system:basic-user",
+        "--group=system:authenticated",
+    ]);
 }
 
 const NO_DAEMON_SETS: &str = "apiVersion: admissionregistration.k8s.io/v1

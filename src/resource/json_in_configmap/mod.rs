@@ -17,7 +17,8 @@ mod undo;
 use self::look::{Look, Trouble};
 use self::parts::Walk;
 use super::kubernetes_object::manifest;
-use super::kubernetes_object::request::KubernetesRead;
+use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
 use serde_json::{Value, json};
@@ -59,6 +60,12 @@ impl Kind for JsonInConfigMap {
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
         objects.into_iter().flatten().map(|object| Read::Kubernetes(KubernetesRead::Object(object))).collect()
+    }
+
+    /// Both are of others: neither is made nor deleted.
+    fn changes(&self, wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
+        let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
+        objects.into_iter().flatten().map(|object| (object, Verb::Patch)).collect()
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {

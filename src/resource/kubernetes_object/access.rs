@@ -1,4 +1,4 @@
-//! What an identity has to be allowed for what is read and changed of a cluster, as single rights and folded to rules of RBAC.
+//! What an identity has to be allowed for what is read and changed of a cluster, right by right.
 //!
 //! A right may be held to one object where the server knows its name when it decides. That is so for `create` too, where an
 //! object is made by a server-side apply: the name is in the request's path (kubernetes/kubernetes:
@@ -7,8 +7,7 @@
 
 use super::known_kinds::Called;
 use super::request::{KubernetesRead, ObjectName};
-use super::{NEVER_REMOVED, keeper, manifest};
-use crate::base::text::yaml;
+use super::{keeper, manifest};
 use crate::resource::{Action, Read, Wish, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,67 +128,60 @@ impl Level {
     }
 }
 
-/// What is done with an object.
+/// How an object is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum How {
-    /// All of its kind are looked at while a run waits: they say what keeps it.
+    /// Only while a run waits: it says what keeps it.
     Told,
-    /// All of its kind are looked at.
-    Listed,
-    /// Only looked at.
+    /// It is read.
     Read,
-    /// Of others: looked at, and parts of it changed.
-    Edited,
-    /// Applied earlier and no longer wished: looked at, and deleted.
-    TakenBack,
-    /// Previewed, applied, and deleted when it leaves the spec.
-    Wished,
+    /// The server is asked besides what applying it would come to.
+    Previewed,
 }
 
 /// An object that is dealt with, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Use {
-    /// The object.
+    /// The object; a nameless one stands for all of its kind.
     pub object: ObjectName,
     how: How,
+    /// What a run does with it, now or when it leaves the spec.
+    changes: BTreeSet<Verb>,
     reason: String,
-    /// It is never deleted: it was there before us, or others live in it.
-    stays: bool,
     /// What a binding binds.
     binds: Option<ObjectName>,
 }
 
-/// What a wish deals with: the objects that its kind reads of the API server.
+/// What a wish deals with: the objects that its kind reads of the API server, and what it does to them. One that was applied
+/// earlier and is no longer wished is only taken back.
 pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
-    let kind = kind_named(&wish.kind);
-    let reads = kind.map(|kind| kind.reads(wish)).unwrap_or_default();
-    let troubles = kind.filter(|_| wished).map(|kind| kind.troubles(wish)).unwrap_or_default();
+    let Some(kind) = kind_named(&wish.kind) else { return Vec::new() };
+    let troubles = if wished { kind.troubles(wish) } else { Vec::new() };
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
-    let edits = wish.kind == crate::resource::json_in_configmap::NAME;
-    for (object, found) in reads.iter().chain(&troubles).flat_map(|read| of_read(read, wished)) {
-        let found = if edits { How::Edited } else { found };
+    for (object, found) in kind.reads(wish).iter().chain(&troubles).flat_map(|read| of_read(read, wished)) {
         let known = how.entry(object).or_insert(found);
         *known = found.max(*known);
     }
+    let now = if wished { kind.changes(wish, false) } else { Vec::new() };
+    let changes: Vec<(ObjectName, Verb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
     let module = wish.module.split('/').next().unwrap_or_default();
     let because = |object: &ObjectName| match wished {
         true if object.name.is_empty() => format!("what {} of module {module} waits for", wish.address.words()),
         true => format!("{} of module {module}", shown(object)),
         false => format!("{}, applied and no longer wished", shown(object)),
     };
-    let adopted = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
     let bound = manifest::manifest(&wish.body).ok().and_then(|manifest| bound(&manifest));
     let one = |(object, how): (ObjectName, How)| Use {
         how,
+        changes: changes.iter().filter(|(changed, _)| *changed == object).map(|(_, verb)| *verb).collect(),
         reason: because(&object),
-        stays: adopted || NEVER_REMOVED.contains(&object.kind_and_group().as_str()),
-        binds: bound.clone().filter(|_| wished && object.group() == ROLES),
+        binds: bound.clone().filter(|_| object.group() == ROLES),
         object,
     };
     how.into_iter().map(one).collect()
 }
 
-/// Which objects a read is about; a nameless one stands for all of its kind.
+/// Which objects a read is about.
 fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
     let all = |api_version: &str, kind: &str, namespace: &Option<String>| ObjectName {
         api_version: api_version.to_owned(),
@@ -199,10 +191,10 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
     };
     let Read::Kubernetes(read) = read else { return Vec::new() };
     match read {
-        KubernetesRead::Object(object) => vec![(object.clone(), if wished { How::Read } else { How::TakenBack })],
-        KubernetesRead::Preview { object, .. } => vec![(object.clone(), if wished { How::Wished } else { How::TakenBack })],
-        KubernetesRead::Nodes => vec![(all("v1", "Node", &None), How::Listed)],
-        KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Listed)],
+        KubernetesRead::Preview { object, .. } if wished => vec![(object.clone(), How::Previewed)],
+        KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => vec![(object.clone(), How::Read)],
+        KubernetesRead::Nodes => vec![(all("v1", "Node", &None), How::Read)],
+        KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Read)],
         KubernetesRead::Troubles { object, .. } => ["Pod", "Event"].map(|kind| (all("v1", kind, &object.namespace), How::Told)).to_vec(),
         KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
     }
@@ -229,25 +221,22 @@ impl Use {
     /// What has to be allowed at this level, with the reason.
     pub fn rights(&self, level: Level, called: &Called) -> Vec<(Right, String)> {
         let mut verbs = match self.how {
-            How::Told if level != Level::Apply => Vec::new(),
-            How::Told | How::Listed => vec![Verb::List],
-            How::Read | How::Edited | How::TakenBack | How::Wished => vec![Verb::Get, Verb::List, Verb::Watch],
+            How::Told if level != Level::Apply => BTreeSet::new(),
+            _ if self.object.name.is_empty() => BTreeSet::from([Verb::List]),
+            _ => BTreeSet::from([Verb::Get, Verb::List, Verb::Watch]),
         };
-        if self.how == How::Edited && level == Level::Apply {
-            verbs.push(Verb::Patch);
-        }
-        if self.how == How::Wished && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced())) {
+        if self.how == How::Previewed && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced())) {
             verbs.extend([Verb::Patch, Verb::Create]);
-            // What is in a role must be held by the one who writes it, or be given away by this leave
-            // (kubernetes/kubernetes: pkg/registry/rbac/escalation_check.go).
-            if self.object.group() == ROLES && matches!(self.object.kind.as_str(), "Role" | "ClusterRole") {
-                verbs.push(Verb::Escalate);
-            }
         }
-        if matches!(self.how, How::TakenBack | How::Wished) && level == Level::Apply && !self.stays {
-            verbs.push(Verb::Delete);
+        if level == Level::Apply {
+            verbs.extend(&self.changes);
         }
         let writes = verbs.contains(&Verb::Patch);
+        // What is in a role must be held by the one who writes it, or be given away by this leave
+        // (kubernetes/kubernetes: pkg/registry/rbac/escalation_check.go).
+        if writes && self.object.group() == ROLES && matches!(self.object.kind.as_str(), "Role" | "ClusterRole") {
+            verbs.insert(Verb::Escalate);
+        }
         let own = verbs.into_iter().filter_map(|verb| Right::on(&self.object, called, verb));
         let bind = self.binds.as_ref().filter(|_| writes).map(|role| Right {
             namespace: self.object.namespace.clone().filter(|_| called.namespaced),
@@ -263,14 +252,14 @@ impl Use {
     pub fn looks(&self) -> Option<Verb> {
         match self.how {
             How::Told => None,
-            How::Listed => Some(Verb::List),
-            How::Read | How::Edited | How::TakenBack | How::Wished => Some(Verb::Get),
+            _ if self.object.name.is_empty() => Some(Verb::List),
+            _ => Some(Verb::Get),
         }
     }
 
     /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out.
     pub fn is_unpoliced(&self) -> bool {
-        self.how == How::Wished && UNPOLICED.contains(&self.object.kind_and_group().as_str())
+        self.how == How::Previewed && UNPOLICED.contains(&self.object.kind_and_group().as_str())
     }
 }
 
@@ -320,59 +309,9 @@ fn own(name: &str, group: &'static str, resource: &'static str) -> impl Fn(Verb)
     }
 }
 
-/// A rule of RBAC: these verbs on these objects of a kind.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Rule {
-    /// Where; the whole cluster where there is none.
-    pub namespace: Option<String>,
-    /// The API group; empty for the core one.
-    pub group: String,
-    /// What the server calls objects of the kind.
-    pub resource: String,
-    /// The objects; all of the kind where none is named.
-    pub names: BTreeSet<String>,
-    /// What is allowed.
-    pub verbs: BTreeSet<Verb>,
-    /// Why, a line each.
-    pub reasons: BTreeSet<String>,
-}
-
-impl Rule {
-    /// In one line, as it is added to the rules of a role.
-    pub fn line(&self) -> String {
-        let listed = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(", ");
-        let names = match self.names.is_empty() {
-            true => String::new(),
-            false => format!(", resourceNames: [{}]", listed(&mut self.names.iter().map(|name| yaml(name)))),
-        };
-        let verbs = listed(&mut self.verbs.iter().map(|verb| verb.word().to_owned()));
-        format!("- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{verbs}] }}", yaml(&self.group), yaml(&self.resource))
-    }
-}
-
-/// The same rights in as few rules as say nothing more.
-pub fn rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<Rule> {
-    type Kind = (Option<String>, String, String);
-    type Verbs = BTreeSet<Verb>;
-    type Lines = BTreeSet<String>;
-    let mut of_name: BTreeMap<(Kind, Option<String>), (Verbs, Lines)> = BTreeMap::new();
-    for (right, reason) in rights {
-        let found = of_name.entry(((right.namespace, right.group, right.resource), right.name)).or_default();
-        found.0.insert(right.verb);
-        found.1.insert(reason);
-    }
-    let mut folded: BTreeMap<(Kind, bool, Verbs), (Lines, Lines)> = BTreeMap::new();
-    for ((kind, name), (verbs, reasons)) in of_name {
-        let found = folded.entry((kind, name.is_some(), verbs)).or_default();
-        found.0.extend(name);
-        found.1.extend(reasons);
-    }
-    let rule = |(((namespace, group, resource), _, verbs), (names, reasons))| Rule { namespace, group, resource, names, verbs, reasons };
-    folded.into_iter().map(rule).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::rule::{Rule, rules};
     use super::*;
     use crate::base::Address;
     use serde_json::json;
@@ -465,15 +404,6 @@ mod tests {
                 "kube-system leases [railwright-train] get,update"
             ]
         );
-    }
-
-    #[test]
-    fn a_rule_in_a_line_is_yaml() {
-        let lines: Vec<String> = rules(of_keeper("train", Level::Apply)).iter().map(Rule::line).collect();
-        let read: Value = serde_yaml::from_str(&lines.join("\n")).unwrap();
-        let secret = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["railwright-train"], "verbs": ["get", "create", "patch"] });
-        let lease = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] });
-        assert_eq!((&read[0], &read[1]), (&secret, &lease));
     }
 
     #[test]

@@ -15,9 +15,11 @@ pub mod ownership;
 pub mod paths;
 pub mod readiness;
 pub mod request;
+pub mod rule;
 
 pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
+use self::access::Verb;
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::readiness::{Readiness, Ready};
@@ -77,6 +79,17 @@ impl Kind for KubernetesObject {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         asked(wish).map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
+    }
+
+    fn changes(&self, wish: &Wish, removal: bool) -> Vec<(ObjectName, Verb)> {
+        let Some(Asked { object, adopts, .. }) = asked(wish) else { return Vec::new() };
+        let stays = adopts || NEVER_REMOVED.contains(&object.kind_and_group().as_str());
+        let verbs: &[Verb] = match (removal, stays) {
+            (false, _) => &[Verb::Patch, Verb::Create],
+            (true, false) => &[Verb::Delete],
+            (true, true) => &[],
+        };
+        verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {

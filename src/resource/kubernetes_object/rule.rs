@@ -1,0 +1,74 @@
+//! Rights folded to rules of RBAC, as they stand in a role.
+
+use super::access::{Right, Verb};
+use crate::base::text::yaml;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A rule of RBAC: these verbs on these objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Rule {
+    /// Where; the whole cluster where there is none.
+    pub namespace: Option<String>,
+    /// The API group; empty for the core one.
+    pub group: String,
+    /// What the server calls objects of the kind.
+    pub resource: String,
+    /// The objects; all of the kind where none is named.
+    pub names: BTreeSet<String>,
+    /// What is allowed.
+    pub verbs: BTreeSet<Verb>,
+    /// Why, a line each.
+    pub reasons: BTreeSet<String>,
+}
+
+impl Rule {
+    /// In one line, as it is added to the rules of a role.
+    pub fn line(&self) -> String {
+        let listed = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(", ");
+        let names = match self.names.is_empty() {
+            true => String::new(),
+            false => format!(", resourceNames: [{}]", listed(&mut self.names.iter().map(|name| yaml(name)))),
+        };
+        let verbs = listed(&mut self.verbs.iter().map(|verb| verb.word().to_owned()));
+        format!("- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{verbs}] }}", yaml(&self.group), yaml(&self.resource))
+    }
+}
+
+/// The same rights in as few rules as say nothing more.
+pub fn rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<Rule> {
+    type Kind = (Option<String>, String, String);
+    type Verbs = BTreeSet<Verb>;
+    type Lines = BTreeSet<String>;
+    let mut of_name: BTreeMap<(Kind, Option<String>), (Verbs, Lines)> = BTreeMap::new();
+    for (right, reason) in rights {
+        let found = of_name.entry(((right.namespace, right.group, right.resource), right.name)).or_default();
+        found.0.insert(right.verb);
+        found.1.insert(reason);
+    }
+    let mut folded: BTreeMap<(Kind, bool, Verbs), (Lines, Lines)> = BTreeMap::new();
+    for ((kind, name), (verbs, reasons)) in of_name {
+        let found = folded.entry((kind, name.is_some(), verbs)).or_default();
+        found.0.extend(name);
+        found.1.extend(reasons);
+    }
+    let rule = |(((namespace, group, resource), _, verbs), (names, reasons))| Rule { namespace, group, resource, names, verbs, reasons };
+    folded.into_iter().map(rule).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::access::{Level, of_keeper};
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_rule_in_a_line_is_yaml() {
+        let lines: Vec<String> = rules(of_keeper("train", Level::Apply)).iter().map(Rule::line).collect();
+        let read: Value = serde_yaml::from_str(&lines.join("\n")).unwrap();
+        let secret = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["railwright-train"], "verbs": ["get", "create", "patch"] });
+        let lease = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] });
+        assert_eq!((&read[0], &read[1]), (&secret, &lease));
+    }
+}
