@@ -2,8 +2,10 @@
 
 mod guarded;
 mod look;
+mod settle;
 
-use self::look::{again_seen, read};
+use self::look::again_seen;
+use self::settle::{Settled, left_waiting, not_ready};
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
@@ -168,7 +170,7 @@ impl<'a> Step<'a> {
             let acted = self.perform(&actions, &begun.token).await;
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
-                Acted::All => return self.confirm(&seen, begun).await,
+                Acted::All => return self.confirm(&seen, begun, &actions).await,
                 Acted::Failed { code: MOVED, stderr, .. } if matches!(actions.first(), Some(Action::EditConfigMap { .. })) => {
                     return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
                 }
@@ -237,7 +239,7 @@ impl<'a> Step<'a> {
     }
 
     async fn perform(&mut self, actions: &[Action], token: &str) -> Acted {
-        for (index, action) in actions.iter().enumerate() {
+        for (index, action) in actions.iter().enumerate().filter(|(_, action)| action.waits_s() == 0) {
             let (node, word) = (self.node.id.clone(), action.word());
             (self.shared.sink)(Event::ActionStarted { node: node.clone(), index, count: actions.len(), word: word.clone() });
             self.shared.journal.note(Entry::ActionSent { node: node.clone(), index, word: word.clone() });
@@ -260,38 +262,33 @@ impl<'a> Step<'a> {
     }
 
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.
-    async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent) -> Result<Finish, Halt> {
+    async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent, actions: &[Action]) -> Result<Finish, Halt> {
         let wanted = self.wanted();
+        let waits = actions.iter().map(Action::waits_s).max().filter(|seconds| *seconds > 0);
         let interrupts =
             matches!(&self.node.kind, NodeKind::Change { interrupts_netdevs, .. } if !interrupts_netdevs.is_empty()) || interrupts(seen);
         if interrupts && let Err(error) = self.reconnect().await {
             return Err(self.unknown(format!("no new connection could be made after it: {error}")));
         }
-        let mut now = seen.to_vec();
-        for turn in 0..self.looks() {
-            if turn > 0 {
-                clock::pause(self.shared.context.patience.settle_poll).await;
+        let (now, trouble) = match self.settled(seen, &wanted, waits).await? {
+            Settled::As(now) => return Ok(self.done(&now, Some(&intent))),
+            Settled::Interrupted(what) => {
+                let problem = left_waiting(&self.node.id, &what, &self.shared.next);
+                return Err(over(Outcome::Unknown { reason: format!("stopped while it was waited for: {what}") }, problem));
             }
-            let answers = match &self.writer {
-                Some(writer) => read(writer, &wanted).await,
-                None => break,
-            };
-            match answers {
-                Ok(answers) => now = again_seen(seen, &answers),
-                Err(error) if self.reconnect().await.is_err() => return Err(self.unknown(error.to_string())),
-                Err(_) => continue,
-            }
-            if now.iter().all(Seen::is_settled) {
-                return Ok(self.done(&now, Some(&intent)));
-            }
-        }
+            Settled::Not { now, trouble } => (now, trouble),
+        };
         let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
+        let hopeless = open.iter().find_map(|s| s.assessment.hopeless.clone());
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-        let what = what.join("; ");
+        let what = what.into_iter().chain(hopeless).chain(trouble).collect::<Vec<_>>().join("; ");
         if open.iter().all(|s| s.assessment.only_unknown()) {
             return Err(self.unknown(format!("it could not be read again: {what}")));
         }
-        let problem = trouble::not_as_wished(&self.node.id, &what, &self.shared.next);
+        let problem = match open.iter().all(|s| s.assessment.only_waits()) {
+            true => not_ready(&self.node.id, &what, &self.shared.next),
+            false => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
+        };
         Err(over(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem))
     }
 

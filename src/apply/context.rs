@@ -140,6 +140,13 @@ pub enum Event {
         /// The action's word.
         word: String,
     },
+    /// A step waits for what comes about by itself.
+    StepWaits {
+        /// The node's id.
+        node: String,
+        /// How it stands.
+        words: String,
+    },
     /// The host watches over a step from now on.
     GuardArmed {
         /// The node's id.

@@ -7,6 +7,7 @@
 //! between them, told by `watch` of the time and of orders, while `heart` keeps its locks alive (`locks` shows them and
 //! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left.
 
+mod access;
 mod by_hand;
 pub mod change;
 pub mod context;

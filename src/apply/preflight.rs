@@ -1,5 +1,6 @@
 //! The hosts of a plan are reached, read and locked before anything is changed on any of them.
 
+use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
@@ -50,7 +51,7 @@ const FURTHEST_AHEAD: u64 = 1_000_000;
 struct Ready {
     now: HostNow,
     record: Option<HostRecord>,
-    warning: Option<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
 enum One {
@@ -115,6 +116,16 @@ pub struct Wanted {
     pub rebooting: BTreeSet<String>,
     /// The run that goes on: its own guards are left to its steps.
     pub run: Option<String>,
+    /// Steps of the plan that need no more.
+    pub done: BTreeSet<String>,
+}
+
+/// What is the same for every host of a run.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    plan: &'a Plan,
+    wanted: &'a Wanted,
+    fence: &'a AtomicU64,
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
@@ -122,11 +133,12 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     let fence = AtomicU64::new(lock.fence);
     let found = Mutex::new(Preflight::default());
     let work = |host: String| -> BoxFuture<'_, ()> {
-        let (found, fence, rebooting, run) = (&found, &fence, wanted.rebooting.contains(&host), wanted.run.as_deref());
+        let (found, rebooting) = (&found, wanted.rebooting.contains(&host));
+        let run = Run { plan, wanted: &wanted, fence: &fence };
         Box::pin(async move {
             let one = match rebooting {
-                true => after_reboot(&host, context, &lock.holder, (fence, run), sink).await,
-                false => one_host(&host, context, &lock.holder, (fence, run), sink).await,
+                true => after_reboot(&host, context, &lock.holder, run, sink).await,
+                false => one_host(&host, context, &lock.holder, run, sink).await,
             };
             take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context.target(&host), one, sink);
         })
@@ -147,11 +159,11 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
 fn take(found: &mut Preflight, target: Target, one: One, sink: &EventSink) {
     match one {
         One::Ready(ready) => {
-            let Ready { now, record, warning } = *ready;
+            let Ready { now, record, warnings } = *ready;
             let host = target.name.to_string();
             sink(Event::HostReady { host: host.clone() });
             found.records.extend(record);
-            found.warnings.extend(warning);
+            found.warnings.extend(warnings);
             found.ready.insert(host, now);
         }
         One::Unready(unready) => {
@@ -199,7 +211,7 @@ pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportE
 const GOES_DOWN: u32 = 3;
 
 /// A host that may be on its way through a reboot: waited for, and again where it went down under our hands.
-async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: (&AtomicU64, Option<&str>), sink: &EventSink) -> One {
+async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
     let mut left = GOES_DOWN;
     loop {
         let back = come_back(host, context, sink).await;
@@ -233,7 +245,7 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
     clock::within(patience.reboot, back).await.unwrap_or(false)
 }
 
-async fn one_host(host: &str, context: &Context, holder: &Holder, (fence, run): (&AtomicU64, Option<&str>), sink: &EventSink) -> One {
+async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
     match reach(host, context).await {
         Err(error) => One::Unready(error.into()),
         Ok((writer, answers, record)) => {
@@ -241,20 +253,25 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, (fence, run): 
                 Ok(now) => now,
                 Err(unready) => return One::Unready(unready),
             };
-            if let Err(refusal) = take_lock(host, &writer, holder, fence).await {
+            let mut warnings = Vec::new();
+            if context.target(host).kind == TargetKind::Kube {
+                match access::look(run.plan, &run.wanted.done, host, context, &writer.reader(), record.is_some()).await {
+                    Err(error) => return One::Unready(error.into()),
+                    Ok(access::Found { refusal: Some(refusal), .. }) => return One::Refused(Box::new(refusal)),
+                    Ok(access::Found { warning, .. }) => warnings.extend(warning),
+                }
+            }
+            if let Err(refusal) = take_lock(host, &writer, holder, run.fence).await {
                 return refusal;
             }
             // With the lock in hand nobody begins another one. What the host is like is read after that.
-            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step, run, None).await {
+            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step, run.wanted.run.as_deref(), None).await {
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
                 return One::Unready(busy.into());
             }
-            let (record, warning) = match record.map(|json| host_record::parse(host, &json)) {
-                None => (None, None),
-                Some(Ok(record)) => (Some(record), None),
-                Some(Err(warning)) => (None, Some(warning)),
-            };
-            One::Ready(Box::new(Ready { now, record, warning }))
+            let record = record.map(|json| host_record::parse(host, &json)).transpose();
+            let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
+            One::Ready(Box::new(Ready { now, record, warnings }))
         }
     }
 }

@@ -71,7 +71,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
-    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()) };
+    let done = plan.nodes.iter().map(|node| &node.id).filter(|id| !left.contains(id.as_str())).cloned().collect();
+    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()), done };
     let found = preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);

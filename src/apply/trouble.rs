@@ -39,6 +39,11 @@ impl Next {
         format!("railwright plan {0} -o FILE, look at it, then railwright apply FILE", self.inventory)
     }
 
+    /// The command that prints what a run may have to be allowed on a cluster.
+    pub fn rbac(&self) -> String {
+        format!("railwright rbac {} --role apply", self.inventory)
+    }
+
     /// The command that looks at everything anew.
     pub fn plan(&self) -> String {
         format!("railwright plan {}", self.inventory)

@@ -18,6 +18,7 @@ pub mod lock;
 pub mod look;
 pub mod pipeline;
 pub mod plan;
+pub mod rbac;
 pub mod recording;
 pub mod resume;
 pub mod rollout;
@@ -66,6 +67,7 @@ pub enum Command {
     Facts(facts::Facts),
     State(state::Arguments),
     Sudoers(sudoers::Sudoers),
+    Rbac(rbac::Rbac),
     Graph(graph::Graph),
     Explain(explain::Explain),
     Catalog(catalog::Arguments),
@@ -101,6 +103,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Facts(arguments) => wait(facts::run(&arguments)),
         Command::State(arguments) => state::run(&arguments),
         Command::Sudoers(arguments) => sudoers::run(&arguments),
+        Command::Rbac(arguments) => wait(rbac::run(&arguments)),
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),

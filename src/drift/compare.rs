@@ -103,6 +103,7 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
         return DriftReason::OwedRestart;
     }
     match last {
+        _ if attribute.settles => DriftReason::NotReady,
         None => DriftReason::SpecNewer,
         Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
         Some(_) if plane != Plane::Running && met(Plane::Running) => DriftReason::WillBeLostAtReboot,

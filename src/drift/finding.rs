@@ -20,6 +20,8 @@ pub enum DriftReason {
     WillBeLostAtReboot,
     /// Written as wished, but waiting for a restart or reboot.
     OwedRestart,
+    /// As it was applied, and what is to come of it by itself has not.
+    NotReady,
     /// The spec says something else than what was applied last, or it was never applied.
     SpecNewer,
     /// Could not be found out.

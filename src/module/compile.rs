@@ -3,7 +3,7 @@
 use super::body::{Body, Compiler, TemplateFiles};
 use super::manifest::{self, CheckEntry, Manifest, Noted, Parameter, ResourceEntry};
 use super::subject::target_of;
-use super::{context, order, shell_quoting};
+use super::{cluster_context, context, order, shell_quoting};
 use crate::base::{Diagnostic, Digest, TargetKind, secret, suggest};
 use crate::resource::{kind_named, kinds};
 use crate::spec::source::{Source, SourceFile, Sources};
@@ -126,7 +126,7 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
     for files in modules {
         by_name.insert(files.folder.rsplit('/').next().unwrap_or_default().to_owned(), files);
     }
-    let names = Shapes { host: context::shape(), cluster: context::cluster_shape() };
+    let names = Shapes { host: context::shape(), cluster: cluster_context::shape() };
     let mut loaded = Vec::new();
     for (name, files) in by_name {
         loaded.extend(compile(&name, files, &names, &mut sources, &mut diagnostics));

@@ -7,10 +7,8 @@ use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::resource::action::PackageManager;
 use crate::solve::{Answer, Answers};
-use crate::spec::model::{
-    Erdma, Fabric, Gpu, GpuModules, Iommu, Kubernetes, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning,
-};
-use crate::spec::{Host, Loaded, pools};
+use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
+use crate::spec::{Host, Loaded};
 use crate::template::shape::{EACH, Shape};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,30 +33,6 @@ pub struct Names {
     pub secrets: BTreeMap<String, String>,
 }
 
-/// All that a template of a module for the Kubernetes cluster can name, besides the module's own parameters.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct ClusterNames {
-    /// The cluster's name.
-    pub cluster: String,
-    /// The fabric, as the spec has it; what the spec leaves out is not there.
-    pub fabric: Fabric,
-    /// The Kubernetes cluster, as the spec has it.
-    pub kubernetes: Kubernetes,
-    /// Pools of RDMA devices.
-    pub rdma_pools: Vec<PoolNames>,
-    /// The hosts.
-    pub hosts: Vec<HostNames>,
-}
-
-/// A pool of RDMA devices.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct PoolNames {
-    /// The resource's name below `rdma/`.
-    pub resource: String,
-    /// The netdevs of its rails on all hosts, by their ports.
-    pub netdevs: Vec<String>,
-}
-
 /// One host.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HostNames {
@@ -66,6 +40,8 @@ pub struct HostNames {
     pub name: String,
     /// Its place in the cluster, from 1.
     pub index: usize,
+    /// Its name as a node of the Kubernetes cluster.
+    pub node: String,
     /// The operating system, such as `debian-12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
@@ -246,40 +222,6 @@ pub fn shape() -> Shape {
 /// The code for a signing key that the spec names and that is not there.
 pub const KEY_IS_ABSENT: &str = "RW0214";
 
-/// The shape of `ClusterNames`.
-pub fn cluster_shape() -> Shape {
-    Shape::of_schema(schemars::schema_for!(ClusterNames).as_value())
-}
-
-/// What templates can name for the Kubernetes cluster.
-pub fn cluster_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
-    ClusterNames {
-        cluster: loaded.spec.cluster.clone(),
-        fabric: loaded.spec.fabric.clone(),
-        kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
-        rdma_pools: rdma_pools(loaded),
-        hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
-    }
-}
-
-fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
-    let resources = loaded.spec.kubernetes.iter().filter_map(|kubernetes| kubernetes.rdma.as_ref()).flat_map(|rdma| &rdma.resources);
-    let pool = |(resource, text): (&String, &String)| {
-        let netdevs = pools::netdevs(&loaded.hosts, &pools::rails(text).unwrap_or_default());
-        PoolNames { resource: resource.clone(), netdevs }
-    };
-    resources.map(pool).collect()
-}
-
-/// The path in the spec of a path of names for the cluster.
-pub fn spec_path_of_cluster(path: &[String]) -> String {
-    match path.first().map(String::as_str) {
-        Some("hosts") => "nodes".to_owned(),
-        Some("rdma_pools") => "kubernetes.rdma.resources".to_owned(),
-        _ => path.join("."),
-    }
-}
-
 /// The files outside of the YAML whose texts the templates need, with where the spec names them.
 pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
     let keys = loaded.spec.repositories.iter().enumerate();
@@ -329,7 +271,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
     }
 }
 
-fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host) -> HostNames {
+/// One host's part.
+pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host) -> HostNames {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -344,6 +287,7 @@ fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host
     HostNames {
         name: host.name.clone(),
         index: host.index,
+        node: host.node.clone(),
         os: group.os.clone(),
         package_manager: group.os.as_deref().and_then(manager),
         instance: group.instance.clone(),
@@ -408,6 +352,7 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
         ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
         ["host", "rails", ..] => format!("{group}.nics"),
+        ["host", "node", ..] => format!("{group}.kubernetes_node"),
         ["host", "name" | "index", ..] => format!("{group}.name"),
         ["host", rest @ ..] => join(&group, rest),
         ["repositories", EACH, rest @ ..] => match (item, rest) {

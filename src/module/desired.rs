@@ -9,8 +9,8 @@ use super::findings::Findings;
 use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
-use super::{parameters, secrets, share};
-use crate::base::{Address, Diagnostic, Digest, Place, TargetKind, secret};
+use super::{cluster_context, parameters, secrets, share};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
@@ -114,7 +114,7 @@ pub fn desired(
         of(Subject::Host(host), serde_json::to_value(context::names(loaded, catalog, answers, host, &repositories)));
     }
     if let Some(name) = loaded.kubernetes_name() {
-        of(Subject::Cluster(name), serde_json::to_value(context::cluster_names(loaded, catalog, answers)));
+        of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)));
     }
     let errors = found.into_diagnostics();
     if !errors.is_empty() {
@@ -258,7 +258,8 @@ impl OfSubject<'_> {
             }
             let body = resource.body.render(&module.engine, &context, module.document());
             let Some(mut body) = self.note(body) else { continue };
-            if let (TargetKind::Kube, Some(fields)) = (self.on.kind(), body.as_object_mut()) {
+            let names_cluster = kind_named(&resource.entry.kind.text).is_some_and(|kind| kind.names_cluster());
+            if let Some(fields) = body.as_object_mut().filter(|_| names_cluster) {
                 fields.insert("cluster".to_owned(), Value::from(self.loaded.spec.cluster.clone()));
             }
             let Some(address) = self.address(module, resource, &body) else { continue };

@@ -1,11 +1,12 @@
 //! Modules: folders of data that turn a spec into typed wishes. They see the spec only, never what a host said.
 //!
 //! The way of a module: `manifest` (as written) -> `compile` (every template read, every name checked against the shape
-//! of `context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
+//! of `context` or `cluster_context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
 //! kinds) -> `merge` and `order` (one wish an address, what comes first). `shell_quoting` looks for values that a shell
 //! could run; the language itself is the room `template`.
 
 mod body;
+mod cluster_context;
 mod compile;
 pub mod context;
 mod desired;

@@ -1,6 +1,6 @@
 //! What a module is asked about: one host, or the Kubernetes cluster.
 
-use super::context;
+use super::{cluster_context, context};
 use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Kind, kind_named};
 use crate::spec::Host;
@@ -49,7 +49,7 @@ impl Subject<'_> {
     pub fn spec_path(&self, path: &[String], item: Option<usize>) -> String {
         match self {
             Subject::Host(host) => context::spec_path(host, path, item),
-            Subject::Cluster(_) => context::spec_path_of_cluster(path),
+            Subject::Cluster(_) => cluster_context::spec_path(path),
         }
     }
 

@@ -138,7 +138,8 @@ mod tests {
     fn requests(names: &[&str]) -> Vec<HostRequest> {
         let of = |name: &&str| {
             let ssh = crate::spec::HostSsh { address: (*name).to_owned(), ..Default::default() };
-            let host = crate::spec::Host { name: (*name).to_owned(), index: 1, group: 0, netdevs: Vec::new(), ssh };
+            let host =
+                crate::spec::Host { name: (*name).to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: (*name).to_owned(), ssh };
             let access = HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None);
             HostRequest { access, reads: vec![Read::Boot, Read::Boot] }
         };

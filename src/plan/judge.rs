@@ -126,9 +126,10 @@ fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Re
     }
     let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();
     match applied {
-        None if assessment.is_absent() => Reason::New,
+        None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
         _ if assessment.only_unknown() => Reason::Unknown,
         _ if assessment.owed => Reason::OwedRestart,
+        _ if assessment.only_waits() => Reason::NotReady,
         None => Reason::Takeover,
         Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged { places: wish.places.clone() },
         Some(_) if !planes.contains(&Plane::Running) && assessment.judges(Plane::Running) => Reason::WillBeLostAtReboot,

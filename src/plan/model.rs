@@ -28,6 +28,8 @@ pub enum Reason {
     Drifted,
     /// Persisted as wished, but not in effect yet.
     OwedRestart,
+    /// As it was applied, and not come about yet: it is waited for.
+    NotReady,
     /// In effect, but the next boot will lose it.
     WillBeLostAtReboot,
     /// Applied earlier, no longer in the spec.

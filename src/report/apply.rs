@@ -167,6 +167,7 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::GuardOver { node, confirmed: true } if in_full => format!("{}  confirmed over a new connection, guard disarmed", step(node)),
         Event::GuardOver { node, confirmed: false } => format!("{}  put back by its guard", step(node)),
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
+        Event::StepWaits { node, words } => format!("{}  waits: {}", step(node), one_line(words, 240)),
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
         Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),

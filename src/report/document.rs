@@ -8,6 +8,7 @@ use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
+use crate::report::rbac::Role;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
@@ -309,6 +310,23 @@ impl<'a> TranslationDocument<'a> {
     }
 }
 
+/// `rbac --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RbacDocument<'a> {
+    format_version: &'static str,
+    /// The Kubernetes cluster's name in the spec.
+    cluster: &'a str,
+    /// Identities with what they may do.
+    roles: &'a [Role],
+}
+
+impl<'a> RbacDocument<'a> {
+    /// Of these identities.
+    pub fn of(cluster: &'a str, roles: &'a [Role]) -> Self {
+        RbacDocument { format_version: FORMAT_VERSION, cluster, roles }
+    }
+}
+
 /// A document with a line break at its end.
 pub fn text(document: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
@@ -320,7 +338,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 13] = [
+const DOCUMENTS: [(&str, Make); 14] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -333,6 +351,7 @@ const DOCUMENTS: [(&str, Make); 13] = [
     ("rules", || schemars::schema_for!(RulesDocument<'_>)),
     ("version", || schemars::schema_for!(VersionDocument)),
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
+    ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
 ];
 

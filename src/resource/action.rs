@@ -160,6 +160,12 @@ pub enum Action {
     },
     /// Reboots the host.
     Reboot,
+    /// Changes nothing: what is wished comes about by itself, and is looked at until it has, for so many seconds at most.
+    Await {
+        /// What is waited for, in words.
+        until: String,
+        within_s: u32,
+    },
     /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`.
     ApplyObject { object: ObjectName, manifest: Value },
     /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
@@ -252,6 +258,11 @@ impl Action {
         }
     }
 
+    /// How long it waits for what comes about by itself, in seconds.
+    pub fn waits_s(&self) -> u32 {
+        if let Action::Await { within_s, .. } = self { *within_s } else { 0 }
+    }
+
     /// A long action runs under a transient unit on the host, so that it outlives our connection and is found again.
     pub fn is_long(&self) -> bool {
         self.limit_s() > 600
@@ -279,7 +290,7 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
-            Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }

@@ -16,6 +16,9 @@ pub struct Attribute {
     /// Who made it so, or how it was found out, in words, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Time alone brings it about: it is waited for, and is no part of what a plan was made against.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settles: bool,
 }
 
 impl Attribute {
@@ -31,6 +34,12 @@ impl Attribute {
     pub fn and(mut self, plane: Plane, wanted: Reading, found: Reading) -> Self {
         self.wanted.set(plane, wanted);
         self.found.set(plane, found);
+        self
+    }
+
+    /// The same, waited for.
+    pub fn that_settles(mut self) -> Self {
+        self.settles = true;
         self
     }
 
@@ -83,6 +92,9 @@ pub struct Assessment {
     pub residue: Vec<String>,
     /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).
     pub refusal: Option<String>,
+    /// What is waited for does not come by itself, in words (a container that cannot be made): waiting ends at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hopeless: Option<String>,
 }
 
 /// Files whose change a resource takes in by restarting.
@@ -140,9 +152,15 @@ impl Assessment {
         self.attributes.values().flat_map(|a| a.wanted.iter().map(move |(plane, _)| (plane, a.found.get(plane))))
     }
 
-    /// The digest of what was found: the precondition under which the actions were planned.
+    /// True when all that differs comes about by itself, in time.
+    pub fn only_waits(&self) -> bool {
+        let mut open = self.attributes.values().filter(|a| !a.differences().is_empty()).peekable();
+        self.known_after.is_none() && open.peek().is_some() && open.all(|a| a.settles)
+    }
+
+    /// The digest of what was found: the precondition under which the actions were planned. What time alone changes is left out.
     pub fn fingerprint(&self) -> Digest {
-        let found: BTreeMap<_, _> = self.attributes.iter().map(|(name, a)| (name, &a.found)).collect();
+        let found: BTreeMap<_, _> = self.attributes.iter().filter(|(_, a)| !a.settles).map(|(name, a)| (name, &a.found)).collect();
         Digest::of(&found)
     }
 }

@@ -15,6 +15,15 @@ pub struct BodyError {
     pub help: Option<String>,
 }
 
+/// Why a wish that is waited for does not come about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// In words.
+    pub words: String,
+    /// Waiting does not help.
+    pub hopeless: bool,
+}
+
 /// A resource kind: pure functions over wishes and answers. Which target it is must make no difference: what is planned
 /// for one target is the plan of all that want and say the same.
 pub trait Kind: Sync {
@@ -73,6 +82,21 @@ pub trait Kind: Sync {
         false
     }
 
+    /// True where a wish has to know of which spec's cluster it is: it stands in the body as `cluster`.
+    fn names_cluster(&self) -> bool {
+        false
+    }
+
+    /// What to read besides while the wish is waited for: why it does not come about.
+    fn troubles(&self, _wish: &Wish) -> Vec<Read> {
+        Vec::new()
+    }
+
+    /// What those say.
+    fn trouble(&self, _wish: &Wish, _answers: &Answers) -> Option<Trouble> {
+        None
+    }
+
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]
@@ -93,10 +117,12 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::kernel_module_build::KernelModuleBuild,
         &super::kernel_parameter::KernelParameter,
         &super::kubernetes_object::KubernetesObject,
+        &super::kubernetes_state::KubernetesState,
         &super::link::Link,
         &super::link_ecn::LinkEcn,
         &super::link_qos::LinkQos,
         &super::netdev_name::NetdevName,
+        &super::node_allocatable::NodeAllocatable,
         &super::package::Package,
         &super::package_repository::PackageRepository,
         &super::pci_setting::PciSetting,

@@ -15,6 +15,8 @@ pub struct Host {
     pub group: usize,
     /// The RDMA netdevs, by rail.
     pub netdevs: Vec<Rail>,
+    /// Its name as a node of the Kubernetes cluster.
+    pub node: String,
     /// How it is reached: the cluster's `ssh` with what the group says over it.
     pub ssh: HostSsh,
 }
@@ -69,7 +71,8 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
         let index = first_index + offset;
         let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, &name, index));
         let ssh = host_ssh(&name, index, &group.ssh, cluster);
-        Host { name, index, group: group_index, netdevs, ssh }
+        let node = group.kubernetes_node.as_ref().map_or_else(|| name.clone(), |pattern| named(pattern, &name, index));
+        Host { name, index, group: group_index, netdevs, node, ssh }
     };
     Ok(names.into_iter().enumerate().map(host).collect())
 }
@@ -111,7 +114,7 @@ fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
 fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
     let list = |own: &[String], common: &[String]| if own.is_empty() { common.to_vec() } else { own.to_vec() };
     let address = group.address.as_ref().or(cluster.address.as_ref());
-    let address = address.map_or_else(|| name.to_owned(), |template| fill(template, &[("index", index as u64)]).replace("{name}", name));
+    let address = address.map_or_else(|| name.to_owned(), |template| named(template, name, index));
     HostSsh {
         user: group.user.as_ref().or(cluster.user.as_ref()).cloned(),
         port: group.port.or(cluster.port),
@@ -127,6 +130,10 @@ fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
 /// The names in braces of a template, such as `rail` of `ens{rail}f0np0`.
 pub fn placeholders(template: &str) -> Vec<&str> {
     template.split('{').skip(1).map(|part| part.split('}').next().unwrap_or(part)).collect()
+}
+
+fn named(template: &str, name: &str, index: usize) -> String {
+    fill(template, &[("index", index as u64)]).replace("{name}", name)
 }
 
 fn fill(template: &str, values: &[(&str, u64)]) -> String {

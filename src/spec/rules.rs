@@ -41,6 +41,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     operation::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
+        nodes::kubernetes_nodes(&mut checker, spec, hosts);
         nodes::ranges_without_brackets(&mut checker, spec, hosts);
         access::shared_addresses(&mut checker, hosts);
         kubernetes::names(&mut checker, spec, hosts);

@@ -39,7 +39,7 @@ impl HostAccess {
 impl HostAccess {
     /// A Kubernetes cluster, from the spec, the inventory's folder (absolute) and the user's home.
     pub fn of_cluster(name: &str, spec: &Spec, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
-        let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), ssh: HostSsh::default() };
+        let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), node: name.to_owned(), ssh: HostSsh::default() };
         let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
         let cluster = Some(ClusterAccess { kubeconfig, context: kubernetes.context.clone(), keeps: keeper(&spec.cluster) });
         HostAccess { cluster, ..HostAccess::from_spec(&host, inventory, home) }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn access(ssh: HostSsh) -> HostAccess {
-        let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), ssh };
+        let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: String::new(), ssh };
         HostAccess::from_spec(&host, Path::new("/inv"), Some(Path::new("/home/a")))
     }
 

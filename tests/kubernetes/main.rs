@@ -7,6 +7,8 @@ mod cluster;
 mod json;
 mod meanwhile;
 mod objects;
+mod rbac;
+mod ready;
 mod rig;
 mod transport;
 
@@ -151,4 +153,27 @@ fn json_of_others_is_edited() {
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);
+}
+
+#[test]
+fn what_comes_about_by_itself_is_waited_for() {
+    let Some(plane) = ControlPlane::start() else { return };
+    ready::pods_and_resources_are_waited_for(&plane);
+    ready::a_wait_that_was_left_is_gone_on_with(&plane);
+    ready::what_does_not_heal_ends_the_wait(&plane);
+    ready::what_others_make_is_expected_by_name(&plane);
+}
+
+#[test]
+fn rbac_roles_are_the_smallest_that_do() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::each_role_does_its_work_and_nothing_more(&plane);
+    rbac::a_kind_of_others_is_asked_for(&plane);
+}
+
+#[test]
+fn rbac_that_is_missing_is_found_first() {
+    let Some(plane) = ControlPlane::start() else { return };
+    rbac::a_missing_right_is_found_before_the_first_change(&plane);
+    rbac::a_run_that_goes_on_asks_again(&plane);
 }

@@ -126,6 +126,7 @@ pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {
 /// The shipped module: its pods run on every node, and start anew with another pool.
 pub fn the_shared_device_plugin_is_rolled_out(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
+    plane.nodes(&["gpu01", "gpu02"], &[("rdma/rdma_a", "1000"), ("rdma/rdma_b", "1000")]);
     let hosts = "fabric: { kind: rocev2 }\nnodes: [{ name: \"gpu0[1-2]\", ssh: { address: \"127.0.0.{index}\", port: 1 }, nics: { model: ConnectX-6, rails: 2, netdev: \"ens{rail}\" } }]\n";
     let config = |pools: &str| {
         let text = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();

@@ -70,6 +70,16 @@ impl Seen<'_> {
         }
     }
 
+    /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
+    pub fn what_is_waited_for(&self) -> String {
+        let found = |(name, attribute): (&String, &crate::resource::Attribute)| {
+            let (_, _, found) = attribute.differences().into_iter().next().filter(|_| attribute.settles)?;
+            Some(found.value().and_then(Value::as_str).map_or_else(|| format!("{name}: {}", reading_word(found)), str::to_owned))
+        };
+        let words: Vec<String> = self.assessment.attributes.iter().filter_map(found).collect();
+        if words.is_empty() { self.what_differs() } else { crate::base::text::one_line(&words.join("; "), 300) }
+    }
+
     /// Nothing moved since the plan was made.
     pub fn is_as_planned(&self) -> bool {
         self.assessment.fingerprint() == self.member.fingerprint

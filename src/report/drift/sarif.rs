@@ -19,8 +19,14 @@ const TARGETS_MAX: usize = 100;
 const VALUE: usize = 200;
 /// The rule of what left the spec, beside those of the reasons.
 const GONE: &str = "no_longer_in_the_spec";
-const REASONS: [DriftReason; 5] =
-    [DriftReason::ChangedOutside, DriftReason::WillBeLostAtReboot, DriftReason::OwedRestart, DriftReason::SpecNewer, DriftReason::Unknown];
+const REASONS: [DriftReason; 6] = [
+    DriftReason::ChangedOutside,
+    DriftReason::WillBeLostAtReboot,
+    DriftReason::OwedRestart,
+    DriftReason::NotReady,
+    DriftReason::SpecNewer,
+    DriftReason::Unknown,
+];
 
 #[derive(Serialize)]
 struct Log {
@@ -157,7 +163,7 @@ pub fn document(report: &DriftReport) -> String {
 
 fn level(reason: DriftReason) -> &'static str {
     match reason {
-        DriftReason::ChangedOutside => "error",
+        DriftReason::ChangedOutside | DriftReason::NotReady => "error",
         DriftReason::WillBeLostAtReboot | DriftReason::OwedRestart => "warning",
         DriftReason::SpecNewer | DriftReason::Unknown => "note",
     }

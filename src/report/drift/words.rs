@@ -20,6 +20,7 @@ pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
         DriftReason::ChangedOutside => ("changed_outside", "Changed outside"),
         DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
         DriftReason::OwedRestart => ("owed_restart", "Owed restart"),
+        DriftReason::NotReady => ("not_ready", "Not ready"),
         DriftReason::SpecNewer => ("spec_newer", "Spec newer than applied"),
         DriftReason::Unknown => ("unknown", "Unknown"),
     }
@@ -31,6 +32,7 @@ pub fn meaning(reason: DriftReason) -> &'static str {
         DriftReason::ChangedOutside => "somebody else changed it since it was applied",
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
         DriftReason::OwedRestart => "written down, but not in effect yet",
+        DriftReason::NotReady => "as applied, and not working yet or no longer",
         DriftReason::SpecNewer => "no drift of the target, apply was not run",
         DriftReason::Unknown => "could not be found out",
     }

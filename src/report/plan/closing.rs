@@ -51,11 +51,14 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     let members = || open.iter().flat_map(|n| n.members());
     let looked = members().filter(|m| matches!(m.reason, Reason::Disturbed { .. })).count();
     let removed = members().filter(|m| m.removal).count();
-    let changed = members().count() - looked - removed;
+    let waited = members().filter(|m| m.reason == Reason::NotReady).count();
+    let changed = members().count() - looked - removed - waited;
     if changed > 0 {
         parts.push(format!("{} change{}", counted(changed, "resource"), if changed == 1 { "s" } else { "" }));
     }
-    for (number, words) in [(removed, "removed"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")] {
+    for (number, words) in
+        [(removed, "removed"), (waited, "waited for"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")]
+    {
         if number > 0 {
             parts.push(format!("{number} {words}"));
         }

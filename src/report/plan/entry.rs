@@ -1,12 +1,12 @@
 //! One entry of the plan's screen: the change, its differences, why, what it interrupts.
 
 use super::shape::own_name;
-use crate::base::text::clean_line;
+use crate::base::text::{self, clean_line};
 use crate::base::{Place, TargetKind, nodeset};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
-use crate::resource::{Disruption, Reading, Wish, kubernetes_object};
+use crate::resource::{Action, Disruption, Reading, Wish, kubernetes_object};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -79,6 +79,9 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
     if !node.interrupts.is_empty() && node.held.is_none() {
         out.push_str(&wrapped("interrupts ", &called(&node.interrupts.join("; "))));
     }
+    for wait in waits(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrapped("waits    ", &called(&wait)));
+    }
     if let Some(guard) = guard(node).filter(|_| node.held.is_none()) {
         out.push_str(&wrapped("guard    ", &called(&guard)));
     }
@@ -86,6 +89,17 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
         out.push_str(&wrapped("held     ", &called(&held)));
     }
     out
+}
+
+/// What it waits for after its last action, and how long.
+pub(super) fn waits(node: &Node) -> impl Iterator<Item = String> {
+    let actions: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
+    actions.iter().filter_map(|action| match action {
+        Action::Await { until, within_s } => {
+            Some(format!("until {}, for {} at most", clean_line(until), text::duration(u64::from(*within_s))))
+        }
+        _ => None,
+    })
 }
 
 /// What watches over a change that can cut our own connection, and why.
@@ -151,6 +165,9 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
     let mut out = format!(" {} {WHO} {}\n", symbol(member), called(&shown(member)));
     if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
         out.push_str(&new_values(&members));
+    } else if member.reason == Reason::NotReady {
+        let found = member.differences.iter().map(|difference| value::reading(&difference.found, value::WIDE));
+        out.push_str(&wrapped("now      ", &found.collect::<Vec<_>>().join("; ")));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
             let by = difference.by.as_ref().map(|by| format!(" ({})", clean_line(by))).unwrap_or_default();
@@ -241,13 +258,14 @@ fn several<T: Display>(texts: BTreeSet<T>) -> String {
     }
 }
 
-/// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=` as wished.
+/// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=` as wished, `.` waited for.
 pub fn symbol(member: &Member) -> char {
     match (&member.reason, member.removal) {
         (_, true) => '-',
         (Reason::New, _) => '+',
         (Reason::KnownAfter { .. } | Reason::Unknown, _) => '?',
         (Reason::AsWished, _) => '=',
+        (Reason::NotReady, _) => '.',
         _ => '~',
     }
 }
@@ -273,6 +291,7 @@ pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
         Reason::OwedRestart => "owed restart: what is persisted is right and not running yet".to_owned(),
+        Reason::NotReady => "not ready: it comes about by itself, and is waited for".to_owned(),
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is running so, and not persisted".to_owned(),
         Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),

@@ -58,7 +58,7 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "known_after", "cluster"]);
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "ready", "known_after", "cluster"]);
     fields.flag("adopt");
     fields.resource("known_after");
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
@@ -72,7 +72,7 @@ pub fn check(body: &Value) -> Vec<BodyError> {
             }
         }
     }
-    fields.finish()
+    fields.finish().into_iter().chain(super::readiness::check(body)).collect()
 }
 
 /// Where, what is wrong, and what would be right.

@@ -7,17 +7,22 @@
 //! A field that somebody else set on an object of ours is drift, and set back. On an object that was never ours it is
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
+pub mod access;
+pub mod known_kinds;
 mod labels;
 pub mod manifest;
 pub(super) mod ownership;
-pub(super) mod paths;
+pub mod paths;
+pub mod readiness;
 pub mod request;
 
 pub use self::ownership::{MANAGER, keeper};
 
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
 use self::paths::Field;
+use self::readiness::{Readiness, Ready};
 use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use super::kind::Trouble;
 use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
 use crate::base::text::one_line;
@@ -31,10 +36,17 @@ pub struct KubernetesObject;
 
 /// The attribute that says whether the object is there at all.
 const OBJECT: &str = "object";
+/// The attribute that says whether it has come to what it is for.
+const READY: &str = "ready";
 /// Removing one of these takes everything below it along, ours or not: `kubectl apply --prune` leaves them as well.
 const NEVER_REMOVED: [&str; 2] = ["Namespace.core", "CustomResourceDefinition.apiextensions.k8s.io"];
 /// Kinds whose pods start anew when the template changes.
 const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps"];
+
+/// What the kubelet says of a container that it will never start as it is (kubernetes/kubernetes pkg/kubelet/images/types.go).
+const NEVER_STARTS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
+/// Pods that are told.
+const TROUBLES: usize = 3;
 
 impl Kind for KubernetesObject {
     fn name(&self) -> &'static str {
@@ -43,6 +55,11 @@ impl Kind for KubernetesObject {
 
     fn target_kind(&self) -> TargetKind {
         TargetKind::Kube
+    }
+
+    /// It stands in the label by which ours are known.
+    fn names_cluster(&self) -> bool {
+        true
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
@@ -71,6 +88,19 @@ impl Kind for KubernetesObject {
             Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
         }
         assessment
+    }
+
+    fn troubles(&self, wish: &Wish) -> Vec<Read> {
+        asked(wish).and_then(|asked| asked.troubles()).into_iter().collect()
+    }
+
+    fn trouble(&self, wish: &Wish, answers: &Answers) -> Option<Trouble> {
+        let (_, lines) = answers.output(&asked(wish)?.troubles()?).ok().filter(|(code, lines)| *code == 0 && !lines.trim().is_empty())?;
+        let hopeless = lines.lines().any(|line| NEVER_STARTS.iter().any(|reason| line.contains(reason)));
+        let more = lines.lines().count().saturating_sub(TROUBLES);
+        let first: Vec<String> = lines.lines().take(TROUBLES).map(|line| one_line(line, 300)).collect();
+        let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Some(Trouble { words: first.join("; ") + &rest, hopeless })
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
@@ -112,13 +142,17 @@ struct Asked {
     cluster: String,
     /// Taken over, whoever made it; then it is never deleted.
     adopts: bool,
+    /// What it has to come to; nothing where that is not judged.
+    ready: Option<Ready>,
 }
 
 fn asked(wish: &Wish) -> Option<Asked> {
     let cluster = wish.text("cluster").unwrap_or_default().to_owned();
     let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
     let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
-    Some(Asked { object: manifest::object(&manifest)?, manifest, cluster, adopts })
+    let object = manifest::object(&manifest)?;
+    let ready = readiness::wanted(&wish.body, &object.kind_and_group());
+    Some(Asked { object, manifest, cluster, adopts, ready })
 }
 
 impl Asked {
@@ -132,6 +166,37 @@ impl Asked {
 
     fn apply(&self) -> Action {
         Action::ApplyObject { object: self.object.clone(), manifest: self.manifest.clone() }
+    }
+
+    /// Why its pods do not run, where it has pods.
+    fn troubles(&self) -> Option<Read> {
+        let labels = self.manifest.pointer("/spec/selector/matchLabels").and_then(Value::as_object)?;
+        let labels: Vec<String> = labels.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+        let has_pods = WITH_PODS.contains(&self.object.kind_and_group().as_str()) && !labels.is_empty();
+        has_pods.then(|| Read::Kubernetes(KubernetesRead::Troubles { object: self.object.clone(), selector: labels.join(",") }))
+    }
+
+    /// Applies it, and waits until it has come to what it is for.
+    fn apply_and_wait(&self) -> Vec<Action> {
+        std::iter::once(self.apply()).chain(self.wait()).collect()
+    }
+
+    fn wait(&self) -> Option<Action> {
+        let ready = self.ready.as_ref()?;
+        let nodes = ready.nodes.map(|nodes| format!(" on {nodes} nodes")).unwrap_or_default();
+        Some(Action::Await { until: format!("{} is ready{nodes}", self.object), within_s: ready.within_s() })
+    }
+
+    /// Whether it has come to what it is for, as an attribute.
+    fn readiness(&self, object: Option<&Value>, assessment: &mut Assessment) {
+        let Some(ready) = &self.ready else { return };
+        let (found, hopeless) = match object.map(|object| ready.judge(object, &self.object.kind_and_group())) {
+            None => (Reading::Absent, None),
+            Some(Readiness::Ready) => (Reading::is(READY), None),
+            Some(Readiness::Not { words, hopeless }) => (Reading::is(words), hopeless),
+        };
+        assessment.hopeless = hopeless;
+        assessment.attributes.insert(READY.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(READY), found).that_settles());
     }
 }
 
@@ -195,8 +260,9 @@ fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
 
 fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::Absent);
+    asked.readiness(None, assessment);
     assessment.before = json!({ "existed": asked.adopts });
-    assessment.actions = vec![asked.apply()];
+    assessment.actions = asked.apply_and_wait();
     if let Preview::Refused(message) = preview(asked, answers) {
         assessment.refusal = Some(refused(&asked.object, &message));
         assessment.actions.clear();
@@ -228,7 +294,9 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     };
     // What is as wished needs nobody's leave, and no mark of ours.
     let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();
+    asked.readiness(Some(object), assessment);
     if fields.is_empty() && assessment.refusal.is_none() {
+        assessment.actions = asked.wait().filter(|_| !assessment.is_met()).into_iter().collect();
         return;
     }
     let mut theirs: Vec<String> = Vec::new();
@@ -242,7 +310,7 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         assessment.refusal = Some(format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"));
     }
     disturb(asked, &fields, assessment);
-    assessment.actions = vec![asked.apply()];
+    assessment.actions = asked.apply_and_wait();
 }
 
 fn finalizers(object: &Value) -> String {

@@ -178,7 +178,8 @@ fn shown(path: &[Step]) -> String {
 
 /// `1000m` and `1`, `1Ki` and `1024`: the server writes a quantity in its own way
 /// (kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity).
-fn is_same_quantity(one: &Value, other: &Value) -> bool {
+/// True where both are the same number, written as a number or as a quantity (`1000m`, `1`).
+pub fn is_same_quantity(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => quantity(text),

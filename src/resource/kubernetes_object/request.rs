@@ -1,5 +1,6 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
+use super::access::Right;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,6 +61,30 @@ pub enum KubernetesRead {
         /// The whole wish, as JSON.
         manifest: String,
     },
+    /// What every node is good for: `{"gpu-001": {"ready": true, "schedulable": true, "gives": {"rdma/a": "63"}}}`, of what it gives only
+    /// extended resources. Exit 0, `NOT_SAID`.
+    Nodes,
+    /// Objects of a kind by name, each with `metadata.generation` and `status` alone. Exit 0; `NO_KIND`, `NOT_SAID`.
+    States {
+        /// Group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// The namespace, of objects that are in one.
+        namespace: Option<String>,
+    },
+    /// Why pods of a workload do not run, in words, a line each: what their containers wait for, and warnings of it and of them.
+    /// Exit 0, `NOT_SAID`.
+    Troubles {
+        /// The workload.
+        object: ObjectName,
+        /// Labels of its pods, `a=b,c=d`.
+        selector: String,
+    },
+    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
+    Kind(ObjectName),
+    /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
+    Access(Right),
 }
 
 /// The object is not there.
@@ -74,22 +99,34 @@ pub const NOT_SAID: i32 = 4;
 pub const MOVED: i32 = 5;
 
 impl KubernetesRead {
-    /// The object that it is about.
-    pub fn object(&self) -> &ObjectName {
+    /// The object that it is about, where it is one.
+    pub fn object(&self) -> Option<&ObjectName> {
         match self {
-            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => object,
+            KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
+            KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
+            KubernetesRead::Nodes | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
         }
     }
 
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        let object = self.object();
-        let path = format!("{}/{}/{}/{}", object.api_version, object.kind, object.namespace.as_deref().unwrap_or("-"), object.name);
+        let place = |namespace: &Option<String>| namespace.as_deref().unwrap_or("-").to_owned();
+        let path = |object: &ObjectName| format!("{}/{}/{}/{}", object.api_version, object.kind, place(&object.namespace), object.name);
         match self {
-            KubernetesRead::Object(_) => format!("kubernetes_object:{path}"),
-            KubernetesRead::Preview { manifest, .. } => {
-                format!("kubernetes_preview:{path}:{}", crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+            KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
+            KubernetesRead::Preview { object, manifest } => {
+                format!("kubernetes_preview:{}:{}", path(object), crate::base::Digest::of_bytes(manifest.as_bytes()).short())
             }
+            KubernetesRead::Kind(object) => format!("kubernetes_kind:{}/{}", object.api_version, object.kind),
+            KubernetesRead::Access(Right { namespace, group, resource, name, verb }) => {
+                let name = name.as_deref().unwrap_or("*");
+                format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
+            }
+            KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
+            KubernetesRead::States { api_version, kind, namespace } => {
+                format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
+            }
+            KubernetesRead::Troubles { object, .. } => format!("kubernetes_troubles:{}", path(object)),
         }
     }
 }

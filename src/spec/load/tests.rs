@@ -175,7 +175,7 @@ fn files_are_joined_by_top_level_key() {
 fn hosts_get_their_rails_and_their_way_of_access() {
     let loaded = load(vec![file(
         "a.yaml",
-        "cluster: lab\nssh: { user: deploy, host_keys: keys, identities: [id], jump: [j] }\nnodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', address: '10.{rail}.0.{index}/24' }\n    ssh: { port: 2222, address: '{name}.mgmt', identities: [own] }\n  - { name: login }\n",
+        "cluster: lab\nssh: { user: deploy, host_keys: keys, identities: [id], jump: [j] }\nnodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', address: '10.{rail}.0.{index}/24' }\n    kubernetes_node: 'cn-{name}.{index}'\n    ssh: { port: 2222, address: '{name}.mgmt', identities: [own] }\n  - { name: login }\n",
     )])
     .unwrap();
     insta::assert_debug_snapshot!((&loaded.hosts[1], &loaded.hosts[2].ssh), @r#"
@@ -210,6 +210,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                     device: None,
                 },
             ],
+            node: "cn-n2.2",
             ssh: HostSsh {
                 user: Some(
                     "deploy",

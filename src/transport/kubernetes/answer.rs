@@ -11,9 +11,9 @@ pub fn exit(code: i32, out: impl Into<String>) -> Answer {
 }
 
 /// The reply to a read of an object or to a preview.
-pub fn of(read: &KubernetesRead, plural: &str, reply: &Reply) -> Answer {
+pub fn of(read: &KubernetesRead, object: &ObjectName, plural: &str, reply: &Reply) -> Answer {
     if let Some(verb) = lacking(reply) {
-        return denied(read.object(), &verb, plural);
+        return denied(object, &verb, plural);
     }
     let previews = matches!(read, KubernetesRead::Preview { .. });
     match reply.status {

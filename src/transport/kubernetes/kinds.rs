@@ -109,6 +109,18 @@ pub fn path(object: &ObjectName, resource: &Resource) -> Result<String, String> 
     }
 }
 
+/// The path of all objects of a kind, in the namespace that the name has.
+pub fn list_path(object: &ObjectName, resource: &Resource) -> Result<String, String> {
+    let one = ObjectName { name: "all".to_owned(), ..object.clone() };
+    Ok(path(&one, resource)?.trim_end_matches("/all").to_owned())
+}
+
+/// A value of a query.
+pub fn query_value(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 /// What stands between two slashes: no name can lead to another object than it says.
 fn segment(text: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');

@@ -1,12 +1,14 @@
 //! The API server of a Kubernetes cluster, behind the same traits as a host: objects are read and previewed in requests that
 //! change nothing, applied as the field manager `railwright`, and the cluster keeps lock and record in its own objects.
 
+mod access;
 mod act;
 mod answer;
 mod edit;
 mod fault;
 mod identity;
 mod kinds;
+mod lists;
 mod lock;
 mod proxy;
 mod read;
@@ -16,14 +18,13 @@ mod server;
 mod tests;
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::resource::kubernetes_object::access::NAMESPACE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use kinds::Kinds;
 use server::Server;
 use std::sync::Arc;
 
-/// Where lock and record of a cluster are.
-const NAMESPACE: &str = "kube-system";
 /// As of a script that is fed to a host which cannot do what is asked.
 const NOT_HERE: i32 = 70;
 /// As of a script that could not write.

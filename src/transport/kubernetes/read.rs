@@ -1,9 +1,11 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
 
 use super::KubernetesLink;
+use super::access;
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
+use super::lists;
 use super::server::{AT_ONCE, Call};
 use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
@@ -21,11 +23,8 @@ type Groups = BTreeMap<String, Result<Group, NotKnown>>;
 impl KubernetesLink {
     /// Every read with its answer; an error when the server answered none of them.
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
-        let objects = reads.iter().filter_map(|read| match read {
-            Read::Kubernetes(read) => Some(read.object()),
-            _ => None,
-        });
-        let groups = self.kinds.of(&self.server, objects).await;
+        let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
+        let groups = self.kinds.of(&self.server, objects.iter()).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let asked: Vec<_> = reads.iter().map(|read| self.answer(read, &groups)).collect();
         let answered: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
@@ -50,13 +49,18 @@ impl KubernetesLink {
         match read {
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
-            Read::Kubernetes(read) => self.object(read, groups).await,
+            Read::Kubernetes(KubernetesRead::Nodes) => lists::nodes(&self.server).await,
+            Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => lists::troubles(&self.server, object, selector).await,
+            Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
+            Read::Kubernetes(asked) => match of_a_kind(read) {
+                Some(object) => self.object(asked, &object, groups).await,
+                None => Ok(exit(NOT_SAID, "it is about no kind")),
+            },
             _ => Ok(exit(127, "")),
         }
     }
 
-    async fn object(&self, read: &KubernetesRead, groups: &Groups) -> Result<Answer, Trouble> {
-        let object = read.object();
+    async fn object(&self, read: &KubernetesRead, object: &ObjectName, groups: &Groups) -> Result<Answer, Trouble> {
         let group = match groups.get(&object.api_version) {
             Some(Ok(group)) => group,
             Some(Err(NotKnown::Trouble(trouble))) => return Err(trouble.clone()),
@@ -64,18 +68,35 @@ impl KubernetesLink {
             None => return Ok(exit(NOT_SAID, "its kind was not asked for")),
         };
         let Some(resource) = group.get(&object.kind) else { return Ok(exit(NO_KIND, no_kind(object))) };
+        match read {
+            KubernetesRead::States { .. } => return lists::states(&self.server, object, resource).await,
+            KubernetesRead::Kind(_) => return Ok(access::called(resource)),
+            _ => {}
+        }
         let refused = if matches!(read, KubernetesRead::Preview { .. }) { REFUSED } else { NOT_SAID };
         let path = match kinds::path(object, resource) {
             Ok(path) => path,
             Err(reason) => return Ok(exit(refused, reason)),
         };
         let call = match read {
-            KubernetesRead::Object(_) => Call::get(path),
             KubernetesRead::Preview { manifest, .. } => {
                 Call::with(Method::PATCH, format!("{}&dryRun=All", apply_path(&path)), APPLY, manifest.clone())
             }
+            _ => Call::get(path),
         };
-        Ok(answer::of(read, &resource.plural, &self.server.ask(&call).await?))
+        Ok(answer::of(read, object, &resource.plural, &self.server.ask(&call).await?))
+    }
+}
+
+/// The object that a read is about, or a nameless one of the kind.
+fn of_a_kind(read: &Read) -> Option<ObjectName> {
+    match read {
+        Read::Kubernetes(KubernetesRead::States { api_version, kind, namespace }) => {
+            Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone(), name: String::new() })
+        }
+        Read::Kubernetes(KubernetesRead::Troubles { .. }) => None,
+        Read::Kubernetes(read) => read.object().cloned(),
+        _ => None,
     }
 }
 

@@ -14,19 +14,23 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-type Reply = (u16, Vec<(&'static str, String)>, String);
+pub(super) type Reply = (u16, Vec<(&'static str, String)>, String);
 
 /// What it was asked: method, path with query, document.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<(Method, String, String)>>>);
+pub(super) struct Asked(Arc<Mutex<Vec<(Method, String, String)>>>);
 
 impl Asked {
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn last_body(&self) -> String {
+        self.0.lock().unwrap().last().map(|(_, _, body)| body.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(|(method, path, _)| format!("{method} {path}")).collect()
     }
 }
 
-fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static) -> (KubernetesLink, Asked) {
+pub(super) fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static) -> (KubernetesLink, Asked) {
     let asked = Asked::default();
     let seen = asked.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -49,11 +53,11 @@ fn over(client: kube::Client) -> KubernetesLink {
     KubernetesLink::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client), "railwright".to_owned())
 }
 
-fn says(status: u16, message: &str) -> Reply {
+pub(super) fn says(status: u16, message: &str) -> Reply {
     (status, Vec::new(), json!({ "kind": "Status", "message": message }).to_string())
 }
 
-fn kinds() -> Reply {
+pub(super) fn kinds() -> Reply {
     let resources = json!([
         { "name": "daemonsets", "kind": "DaemonSet", "namespaced": true },
         { "name": "daemonsets/status", "kind": "DaemonSet", "namespaced": true },
@@ -61,7 +65,7 @@ fn kinds() -> Reply {
     (200, Vec::new(), json!({ "resources": resources }).to_string())
 }
 
-fn daemon_set() -> ObjectName {
+pub(super) fn daemon_set() -> ObjectName {
     ObjectName { api_version: "apps/v1".into(), kind: "DaemonSet".into(), namespace: Some("n".into()), name: "a".into() }
 }
 
@@ -323,7 +327,8 @@ async fn hostile_answers_end_in_a_status() {
         let (listing, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
         for link in [every, listing] {
             let record = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
-            let answers = link.read(&[object(), preview(), record]).await.unwrap();
+            let [kind, access] = super::access::tests::questions();
+            let answers = link.read(&[object(), preview(), kind, access, record]).await.unwrap();
             assert!(answers.iter().all(|(_, answer)| answer.out.len() <= 1 << 20));
             for upkeep in [
                 Upkeep::ReadLock,

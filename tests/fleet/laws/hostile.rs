@@ -165,6 +165,11 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             json!({ "namespace": "n", "name": "a", "key": "b", "edits": [{ "pointer": "/c/d", "value": 1 }, { "pointer": "/e", "contains": 2 }],
                 "restarts": { "kind": "DaemonSet", "name": "d" } }),
         ),
+        (
+            "kubernetes_state",
+            json!({ "api_version": "a.b/v1", "kind": "C", "names": ["a"], "ready": { "each": [{ "list": "status.a", "field": "b", "equals": "c" }] } }),
+        ),
+        ("node_allocatable", json!({ "resource": "rdma/a", "nodes": ["n1"], "amount": 63 })),
         ("platform_feature", feature("iommu")),
         ("platform_feature", feature("virtual_functions")),
         ("netdev_name", json!({ "name": "rail0", "device": "0000:3b:00.0", "with": ["b8:ce:f6:00:00:01"] })),

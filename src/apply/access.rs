@@ -1,0 +1,165 @@
+//! Whether an identity may do what the steps of a plan do on a cluster, asked of its API server before anything is changed there.
+//!
+//! Each right is asked for by a SelfSubjectAccessReview: a list of rules (SelfSubjectRulesReview) is not complete where others
+//! than RBAC decide. First for a whole kind, and by name only where that is not allowed.
+
+use super::context::Context;
+use super::trouble::Next;
+use crate::base::text::{counted, one_line};
+use crate::base::{Diagnostic, Target};
+use crate::plan::{Member, Node, NodeKind, Plan};
+use crate::resource::kubernetes_object::access::{Right, Rule, Verb, lease, of_action, rules, secret, uses};
+use crate::resource::kubernetes_object::known_kinds::KnownKinds;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, REFUSED};
+use crate::resource::{Answer, AnswerStatus, Read, Reading};
+use crate::transport::{Reader, TransportError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rules that are told; the rest is counted.
+const TOLD: usize = 12;
+
+/// What was found out.
+pub struct Found {
+    /// Rights that are missing: nothing may be begun.
+    pub refusal: Option<Diagnostic>,
+    /// The server did not say.
+    pub warning: Option<Diagnostic>,
+}
+
+/// Looks for what the steps of a plan need on a cluster and its identity lacks. `done` are steps that need no more.
+pub async fn look(
+    plan: &Plan,
+    done: &BTreeSet<String>,
+    cluster: &str,
+    context: &Context,
+    reader: &Reader,
+    has_record: bool,
+) -> Result<Found, TransportError> {
+    let target = &context.target(cluster);
+    let nodes: Vec<&Node> =
+        plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)).collect();
+    let wishes = nodes.iter().flat_map(|node| node.members()).map(|member| &member.wish);
+    let needs: BTreeSet<(ObjectName, Verb)> = nodes.iter().flat_map(|node| needs(node)).collect();
+    let mut kinds = KnownKinds::of(wishes);
+    let questions = kinds.questions(needs.iter().map(|(object, _)| object));
+    if !questions.is_empty() {
+        let answers = reader.read(&questions).await?;
+        // A kind that is not served comes with an earlier step; whoever may not ask is told by the steps themselves.
+        questions.iter().for_each(|question| drop(kinds.learn(question, &answers)));
+    }
+    let of_objects = needs.iter().filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
+    let keeps = context.hosts.get(cluster).and_then(|access| access.cluster.as_ref()).map(|cluster| cluster.keeps.clone());
+    let mut rights: BTreeSet<Right> = of_objects.collect();
+    rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
+    let (lacking, open) = asked(&rights, reader).await?;
+    let lacking = rules(lacking.into_iter().map(|right| (right, String::new())));
+    Ok(Found {
+        refusal: (!lacking.is_empty()).then(|| refusal(&lacking, target, plan)),
+        warning: open.map(|reason| warning(&reason, target)),
+    })
+}
+
+/// What a step does with which object. It is read before and after.
+fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
+    let objects = |member: &Member| uses(&member.wish, !member.removal).into_iter().map(|one| (one.is_edited(), one.object));
+    let looks = |member: &Member| uses(&member.wish, !member.removal).into_iter().filter_map(|one| Some((one.looks()?, one.object)));
+    let mut out: Vec<(ObjectName, Verb)> = node.members().iter().flat_map(looks).map(|(verb, object)| (object, verb)).collect();
+    let NodeKind::Change { members, actions, announced, .. } = &node.kind else { return out };
+    out.extend(actions.iter().filter_map(of_action).map(|(object, verb)| (object.clone(), verb)));
+    let patched: BTreeSet<ObjectName> = out.iter().filter(|(_, verb)| *verb == Verb::Patch).map(|(object, _)| object.clone()).collect();
+    for member in members.iter() {
+        let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");
+        let later = actions.is_empty() && !announced.is_empty();
+        for (edited, object) in objects(member) {
+            let verbs: &[Verb] = match (member.removal, later) {
+                (_, true) if edited => &[Verb::Patch],
+                _ if edited => &[],
+                (true, true) => &[Verb::Delete],
+                (false, true) => &[Verb::Patch, Verb::Create],
+                (false, false) if absent && patched.contains(&object) => &[Verb::Create],
+                _ => &[],
+            };
+            out.extend(verbs.iter().map(|verb| (object.clone(), *verb)));
+        }
+    }
+    out
+}
+
+/// The lock is taken and let go, the record written; what is there already is not made.
+async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec<Right>, TransportError> {
+    let (lease, secret) = (lease(keeps), secret(keeps));
+    let mut out = vec![lease(Verb::Get), lease(Verb::Update), secret(Verb::Get), secret(Verb::Patch)];
+    let object = ObjectName {
+        api_version: "coordination.k8s.io/v1".to_owned(),
+        kind: "Lease".to_owned(),
+        namespace: lease(Verb::Get).namespace,
+        name: keeps.to_owned(),
+    };
+    let question = Read::Kubernetes(KubernetesRead::Object(object));
+    let answers = reader.read(std::slice::from_ref(&question)).await?;
+    if matches!(answers.output(&question), Ok((ABSENT, _))) {
+        out.push(lease(Verb::Create).of_all());
+    }
+    if !has_record {
+        out.push(secret(Verb::Create));
+    }
+    Ok(out)
+}
+
+/// The rights that are lacking, and why the server did not say of some.
+async fn asked(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
+    let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
+    let of_whole = answers(&whole, reader).await?;
+    let is_refused = |right: &Right| of_whole.get(right).is_some_and(|answer| answer.status == AnswerStatus::Exit(REFUSED));
+    let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) =
+        rights.iter().filter(|right| is_refused(&(*right).clone().of_all())).cloned().partition(|right| right.name.is_some());
+    let of_named = answers(&named, reader).await?;
+    let mut lacking = unnamed;
+    lacking.extend(of_named.iter().filter(|(_, answer)| answer.status == AnswerStatus::Exit(REFUSED)).map(|(right, _)| right.clone()));
+    let said = |answer: &&Answer| matches!(answer.status, AnswerStatus::Exit(0 | REFUSED));
+    let open = of_whole.values().chain(of_named.values()).find(|answer| !said(answer));
+    Ok((lacking, open.map(|answer| one_line(&answer.out, 200))))
+}
+
+async fn answers(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Answer>, TransportError> {
+    if rights.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let question = |right: &Right| Read::Kubernetes(KubernetesRead::Access(right.clone()));
+    let reads: Vec<Read> = rights.iter().map(question).collect();
+    let answers = reader.read(&reads).await?;
+    Ok(rights.iter().filter_map(|right| Some((right.clone(), answers.get(&question(right))?.clone()))).collect())
+}
+
+fn refusal(lacking: &[Rule], target: &Target, plan: &Plan) -> Diagnostic {
+    let next = Next::of(plan);
+    let are = if lacking.len() == 1 { "is" } else { "are" };
+    let told = format!(
+        "our identity may not do all that this plan does on the cluster {}: {} {are} missing in its roles",
+        target.name,
+        counted(lacking.len(), "rule")
+    );
+    let mut refusal = Diagnostic::error("RW0646", told)
+        .on(target.to_string())
+        .effect("the run would end half way: what is allowed done, the rest refused by the API server")
+        .state("nothing was changed");
+    for rule in lacking.iter().take(TOLD) {
+        let place = match &rule.namespace {
+            Some(namespace) => format!("a Role in namespace {namespace}"),
+            None => "a ClusterRole".to_owned(),
+        };
+        refusal = refusal.next(format!("add to the rules of {place}: {}", rule.line()));
+    }
+    if lacking.len() > TOLD {
+        refusal = refusal.next(format!("and {} more", counted(lacking.len() - TOLD, "rule")));
+    }
+    refusal.next(format!("all that a run needs: {}; then run the same command again", next.rbac()))
+}
+
+fn warning(reason: &str, target: &Target) -> Diagnostic {
+    Diagnostic::warning("RW0647", format!("the API server did not say what we are allowed: {reason}"))
+        .on(target.to_string())
+        .effect("a right that is missing shows only when its step is refused, after earlier steps were done")
+        .state("the run goes on")
+        .next("give the identity the role system:basic-user, which lets it ask what it may do")
+}

@@ -1,0 +1,114 @@
+//! After a step's last action: looks until everything is as wished. What comes about by itself (pods that start, a resource
+//! that a node comes to give) is waited for as long as its wish says, and no longer than there is hope.
+
+use super::look::{again_seen, read};
+use super::{Halt, Step};
+use crate::apply::context::Event;
+use crate::apply::precondition::Seen;
+use crate::apply::trouble::Next;
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::resource::Read;
+use crate::resource::kind::Trouble;
+use crate::system::clock;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The longest pause between two looks at what is waited for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// What is waited for has to be as wished in so many looks, one after the other: the resources of a node come and go while its
+/// kubelet and the device plugins start (kubernetes/kubernetes#125579).
+const STEADY_LOOKS: u32 = 2;
+
+/// How it stands after the last look.
+pub(super) enum Settled<'a> {
+    /// As wished.
+    As(Vec<Seen<'a>>),
+    /// Not, and no longer waited for.
+    Not {
+        /// How it stands.
+        now: Vec<Seen<'a>>,
+        /// Why, where more is known of it.
+        trouble: Option<String>,
+    },
+    /// The user asked to stop while it was waited for; how it stood, in words.
+    Interrupted(String),
+}
+
+impl<'a> Step<'a> {
+    /// Looks until all is as wished. `waits` is for how many seconds something may take that comes about by itself.
+    pub(super) async fn settled(&mut self, seen: &[Seen<'a>], wanted: &BTreeSet<Read>, waits: Option<u32>) -> Result<Settled<'a>, Halt> {
+        let patience = &self.shared.context.patience;
+        let limit = waits.map_or(patience.settle, |seconds| patience.settle.max(Duration::from_secs(seconds.into())));
+        let steady = if waits.is_some() { STEADY_LOOKS } else { 1 };
+        let (end, mut pause) = (clock::Deadline::after(limit), patience.settle_poll);
+        let (mut now, mut good, mut said, mut looks) = (seen.to_vec(), 0, String::new(), self.looks());
+        loop {
+            let answers = match &self.writer {
+                Some(writer) => read(writer, wanted).await,
+                None => return Ok(Settled::Not { now, trouble: None }),
+            };
+            match answers {
+                Ok(answers) => now = again_seen(seen, &answers),
+                Err(error) if self.reconnect().await.is_err() => return Err(self.unknown(error.to_string())),
+                Err(_) => {}
+            }
+            good = if now.iter().all(Seen::is_settled) { good + 1 } else { 0 };
+            if good >= steady {
+                return Ok(Settled::As(now));
+            }
+            let trouble = if waits.is_some() && good == 0 { self.trouble(&now).await } else { None };
+            looks = looks.saturating_sub(1);
+            let over = if waits.is_some() { end.left().is_zero() } else { looks == 0 };
+            let hopeless = now.iter().any(|s| s.assessment.hopeless.is_some()) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
+            if over || (good == 0 && hopeless) {
+                return Ok(Settled::Not { now, trouble: trouble.map(|trouble| trouble.words) });
+            }
+            if waits.is_some() {
+                said = self.tell(&now, trouble.map(|trouble| trouble.words), said);
+                if *self.shared.context.interrupts.borrow() > 0 {
+                    return Ok(Settled::Interrupted(said));
+                }
+            }
+            clock::pause(pause).await;
+            pause = if waits.is_some() { (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll)) } else { pause };
+        }
+    }
+
+    /// Why it does not come about, asked of the target.
+    async fn trouble(&self, now: &[Seen<'a>]) -> Option<Trouble> {
+        let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
+        let wanted: BTreeSet<Read> = open.iter().filter_map(|s| Some(s.kind?.troubles(&s.member.wish))).flatten().collect();
+        let writer = self.writer.as_ref().filter(|_| !wanted.is_empty())?;
+        let answers = read(writer, &wanted).await.ok()?;
+        open.iter().find_map(|s| s.kind?.trouble(&s.member.wish, &answers))
+    }
+
+    /// Says what is waited for, where that is not what was said last.
+    fn tell(&self, now: &[Seen<'a>], trouble: Option<String>, said: String) -> String {
+        let open: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(Seen::what_is_waited_for).chain(trouble).collect();
+        let words = if open.is_empty() { said.clone() } else { open.join("; ") };
+        if words != said {
+            (self.shared.sink)(Event::StepWaits { node: self.node.id.clone(), words: words.clone() });
+        }
+        words
+    }
+}
+
+/// What is waited for did not come about.
+pub(super) fn not_ready(node: &str, what: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
+        .on(node)
+        .effect("what needs it would not run, so nothing after this step was begun")
+        .state("everything was applied as it is wished; the step only waits")
+        .next(format!("mend what keeps it, then {}", next.resume()))
+}
+
+/// The run was stopped while it waited.
+pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
+    Diagnostic::warning("RW0634", format!("the run was stopped while this was waited for: {}", one_line(what, 600)))
+        .on(node)
+        .effect("whether it comes about is not known yet, and nothing after this step was begun")
+        .state("everything was applied as it is wished; the step only waits")
+        .next(format!("{} looks again and goes on", next.resume()))
+}

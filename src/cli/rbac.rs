@@ -1,0 +1,184 @@
+//! `railwright rbac`.
+
+use super::pipeline::{self, Prepared, Source};
+use super::{Exit, Failure};
+use crate::base::text::{counted, one_line};
+use crate::base::{Diagnostic, TargetKind};
+use crate::report::document::{self, RbacDocument};
+use crate::report::rbac::{Role, Subject};
+use crate::report::{self, out};
+use crate::resource::Wish;
+use crate::resource::kubernetes_object::access::{Level, Rule, Use, of_keeper, rules, uses};
+use crate::resource::kubernetes_object::keeper;
+use crate::resource::kubernetes_object::known_kinds::KnownKinds;
+use crate::resource::kubernetes_object::manifest;
+use crate::state::State;
+use crate::transport::Reader;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this inventory
+///
+/// Documents for `kubectl apply -f -`, each rule with its reason. Connects to nothing, unless a kind is not one of Kubernetes
+/// itself and not defined by the inventory: then the API server is asked what it calls it.
+#[derive(Debug, clap::Args)]
+pub struct Rbac {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// Only this one; all three unless said otherwise
+    #[arg(long, value_enum, value_name = "ROLE")]
+    pub role: Option<Word>,
+    /// Give it to this user of the cluster, not to a service account of its own
+    #[arg(long, value_name = "NAME", value_parser = name, requires = "role", group = "subject")]
+    pub user: Option<String>,
+    /// Give it to this group of users
+    #[arg(long, value_name = "NAME", value_parser = name, requires = "role", group = "subject")]
+    pub group: Option<String>,
+    /// Give it to this service account, which is there already
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account, requires = "role", group = "subject")]
+    pub service_account: Option<Subject>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What an identity is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Word {
+    /// Plan and drift, compared field by field; changes nothing
+    Observe,
+    /// Plan and drift, previewed by the server; a policy holds it to dry runs
+    Preview,
+    /// Everything that a run does
+    Apply,
+}
+
+impl From<Word> for Level {
+    fn from(word: Word) -> Self {
+        match word {
+            Word::Observe => Level::Observe,
+            Word::Preview => Level::Preview,
+            Word::Apply => Level::Apply,
+        }
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() || text.chars().any(char::is_control) {
+        true => Err("a name as the API server knows it".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn account(text: &str) -> Result<Subject, String> {
+    let is_name = |text: &str| manifest::is_subdomain(text);
+    match text.split_once('/') {
+        Some((namespace, name)) if is_name(namespace) && is_name(name) => {
+            Ok(Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err("NAMESPACE/NAME of a service account".to_owned()),
+    }
+}
+
+impl Rbac {
+    fn subject(&self) -> Option<Subject> {
+        let user = self.user.clone().map(|name| Subject::User { name });
+        user.or_else(|| self.group.clone().map(|name| Subject::Group { name })).or_else(|| self.service_account.clone())
+    }
+}
+
+/// Prints the roles.
+pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
+    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
+    let uses = of_inventory(&prepared)?;
+    let kinds = kinds(&prepared, cluster, &uses).await?;
+    let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
+    let spec = &prepared.inventory.loaded.spec;
+    let one = |level: Level| {
+        let own = of_keeper(&spec.cluster, level);
+        let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
+        let rules = rules(of_objects.chain(own));
+        let notes = notes(&prepared, level, &uses, &rules);
+        Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level, arguments.subject(), rules, notes)
+    };
+    let roles: Vec<Role> = levels.into_iter().map(one).collect();
+    match arguments.json {
+        true => out::print(&document::text(&RbacDocument::of(cluster, &roles))),
+        false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, &roles)),
+    }
+    Ok(Exit::Done)
+}
+
+fn no_cluster(prepared: &Prepared) -> Diagnostic {
+    Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", prepared.inventory.path))
+        .state("nothing was asked or changed")
+        .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }; lines of sudoers for hosts: railwright sudoers")
+}
+
+/// What is wished, and what was applied and is wished no longer.
+fn of_inventory(prepared: &Prepared) -> Result<Vec<Use>, Failure> {
+    let is_ours = |wish: &&Wish| wish.address.target.kind == TargetKind::Kube;
+    let wished: Vec<&Wish> = prepared.desired.wishes.iter().filter(is_ours).collect();
+    let named: BTreeSet<_> = wished.iter().map(|wish| &wish.address).collect();
+    let last = State::load(&prepared.folder)?.last_applied;
+    let gone = last.resources.iter().filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
+    let gone = gone.flat_map(|(address, applied)| uses(&applied.wish(address), false));
+    Ok(wished.iter().flat_map(|wish| uses(wish, true)).chain(gone).collect())
+}
+
+/// What the server calls the kinds; it is asked only about those that nothing here tells.
+async fn kinds(prepared: &Prepared, cluster: &str, uses: &[Use]) -> Result<KnownKinds, Failure> {
+    let mut kinds = KnownKinds::of(&prepared.desired.wishes);
+    let questions = kinds.questions(uses.iter().map(|one| &one.object));
+    if questions.is_empty() {
+        return Ok(kinds);
+    }
+    let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
+    let access = access.ok_or_else(|| no_cluster(prepared))?;
+    let answered = match prepared.connector()?.connect(&access).await {
+        Ok(link) => Reader::new(link).read(&questions).await,
+        Err(error) => Err(error),
+    };
+    let answers = answered.map_err(|error| not_known(uses, &kinds, cluster, &error.one_line()))?;
+    for question in &questions {
+        kinds.learn(question, &answers).map_err(|reason| not_known(uses, &kinds, cluster, &reason))?;
+    }
+    Ok(kinds)
+}
+
+fn not_known(uses: &[Use], kinds: &KnownKinds, cluster: &str, reason: &str) -> Diagnostic {
+    let open: BTreeSet<String> =
+        uses.iter().filter(|one| kinds.called(&one.object).is_none()).map(|one| one.object.kind_and_group()).collect();
+    let some: Vec<String> = open.iter().take(4).map(|kind| one_line(kind, 80)).collect();
+    let more = if open.len() > 4 { format!(" and {} more", counted(open.len() - 4, "kind")) } else { String::new() };
+    Diagnostic::error(
+        "RW1038",
+        format!("what the API server calls {}{more} is not known here, and it did not say: {reason}", some.join(", ")),
+    )
+    .on(format!("kube/{cluster}"))
+    .effect("a rule names a kind by its plural, and holds for a namespace or for the whole cluster: a guess may allow another kind")
+    .state("nothing was changed")
+    .next("give the cluster: a kubeconfig (kubernetes.kubeconfig, or KUBECONFIG) whose server is reachable and serves the kind")
+    .next("or let a module of the inventory wish for the CustomResourceDefinition of the kind")
+}
+
+/// What the one who applies the documents has to know besides.
+fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec<String> {
+    let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
+    let made =
+        uses.iter().map(|one| &one.object).filter(|object| object.kind_and_group() == "Namespace.core" && places.contains(&object.name));
+    let of_namespace = |object: &crate::resource::kubernetes_object::request::ObjectName| {
+        let (name, inventory) = (&object.name, &prepared.inventory.path);
+        let cluster = prepared.inventory.loaded.kubernetes_name().unwrap_or_default();
+        format!(
+            "the roles in namespace {name} need it, and the inventory makes it: an administrator begins with \
+             railwright apply {inventory} --target kube/{cluster}/Namespace.core/-/{name}"
+        )
+    };
+    let unpoliced = uses
+        .iter()
+        .filter(|one| level == Level::Preview && one.is_unpoliced())
+        .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
+    made.map(of_namespace).chain(unpoliced).collect()
+}

@@ -1,0 +1,77 @@
+//! What the templates of a module for the Kubernetes cluster can name. The type is the language, as of hosts.
+
+use super::context::{HostNames, host_names};
+use crate::catalog::Catalog;
+use crate::solve::Answers;
+use crate::spec::model::{Fabric, Kubernetes};
+use crate::spec::{Host, Loaded, pools};
+use crate::template::shape::Shape;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// All that a template of a module for the Kubernetes cluster can name, besides the module's own parameters.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClusterNames {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric, as the spec has it; what the spec leaves out is not there.
+    pub fabric: Fabric,
+    /// The Kubernetes cluster, as the spec has it.
+    pub kubernetes: Kubernetes,
+    /// Pools of RDMA devices.
+    pub rdma_pools: Vec<PoolNames>,
+    /// Nodes with a NIC of some pool.
+    pub rdma_nodes: Vec<String>,
+    /// The hosts.
+    pub hosts: Vec<HostNames>,
+}
+
+/// A pool of RDMA devices.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PoolNames {
+    /// The resource's name below `rdma/`.
+    pub resource: String,
+    /// The netdevs of its rails on all hosts, by their ports.
+    pub netdevs: Vec<String>,
+    /// The nodes that have such rails.
+    pub nodes: Vec<String>,
+}
+
+/// The shape of `ClusterNames`.
+pub fn shape() -> Shape {
+    Shape::of_schema(schemars::schema_for!(ClusterNames).as_value())
+}
+
+/// What templates can name for the Kubernetes cluster.
+pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
+    let rdma_pools = rdma_pools(loaded);
+    let is_one = |host: &&Host| rdma_pools.iter().any(|pool| pool.nodes.contains(&host.node));
+    ClusterNames {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
+        rdma_nodes: loaded.hosts.iter().filter(is_one).map(|host| host.node.clone()).collect(),
+        rdma_pools,
+        hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
+    }
+}
+
+fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
+    let resources = loaded.spec.kubernetes.iter().filter_map(|kubernetes| kubernetes.rdma.as_ref()).flat_map(|rdma| &rdma.resources);
+    let pool = |(resource, text): (&String, &String)| {
+        let rails = pools::rails(text).unwrap_or_default();
+        let has = |host: &&Host| host.netdevs.iter().any(|rail| rails.contains(&rail.rail));
+        let nodes = loaded.hosts.iter().filter(has).map(|host| host.node.clone()).collect();
+        PoolNames { resource: resource.clone(), netdevs: pools::netdevs(&loaded.hosts, &rails), nodes }
+    };
+    resources.map(pool).collect()
+}
+
+/// The path in the spec of a path of names for the cluster.
+pub fn spec_path(path: &[String]) -> String {
+    match path.first().map(String::as_str) {
+        Some("hosts") => "nodes".to_owned(),
+        Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
+        _ => path.join("."),
+    }
+}

@@ -1,0 +1,205 @@
+//! Roles of Kubernetes for an identity of ours, as documents for `kubectl apply -f -` and as JSON.
+
+use super::yaml::{self, Comments};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::access::{Level, NAMESPACE, Rule};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Whose rights they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind")]
+pub enum Subject {
+    /// A user of the cluster.
+    User {
+        /// As the server knows it.
+        name: String,
+    },
+    /// A group of users.
+    Group {
+        /// As the server knows it.
+        name: String,
+    },
+    /// A service account.
+    ServiceAccount {
+        /// Where it is.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// One identity with all that it may do.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "GrantedRole")]
+pub struct Role {
+    /// What it is for.
+    pub role: Level,
+    /// Whose it is.
+    pub subject: Subject,
+    /// What it may do, with the reasons.
+    pub rules: Vec<Rule>,
+    /// What `kubectl apply -f -` takes, in this order.
+    pub documents: Vec<Value>,
+    /// Told to the one who applies them.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    comments: Vec<Comments>,
+}
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+impl Role {
+    /// Of this name in the cluster. A service account that is ours is made with it.
+    pub fn new(name: &str, role: Level, subject: Option<Subject>, rules: Vec<Rule>, mut notes: Vec<String>) -> Self {
+        let own = Subject::ServiceAccount { namespace: NAMESPACE.to_owned(), name: name.to_owned() };
+        let is_own = subject.is_none();
+        let subject = subject.unwrap_or(own);
+        let mut documents: Vec<(Value, Comments)> = Vec::new();
+        if is_own {
+            let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": NAMESPACE } });
+            documents.push((account, Comments::new()));
+            notes.insert(0, format!("its token: kubectl -n {NAMESPACE} create token {name}"));
+        }
+        if role == Level::Preview {
+            documents.extend(policy(name, &subject).map(|document| (document, Comments::new())));
+            notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
+        }
+        let mut of_place: BTreeMap<Option<&String>, Vec<&Rule>> = BTreeMap::new();
+        for rule in &rules {
+            of_place.entry(rule.namespace.as_ref()).or_default().push(rule);
+        }
+        for (namespace, rules) in of_place {
+            documents.extend(bound(name, namespace, &subject, &rules));
+        }
+        let (documents, comments) = documents.into_iter().unzip();
+        Role { role, subject, rules, documents, notes, comments }
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("# --- {}: {}\n", self.role.word(), for_what(self.role));
+        for note in &self.notes {
+            out.push_str(&format!("# {}\n", one_line(note, 400)));
+        }
+        for (document, comments) in self.documents.iter().zip(&self.comments) {
+            if let Some(map) = document.as_object() {
+                out.push_str(&format!("---\n{}", yaml::document(map, comments)));
+            }
+        }
+        out
+    }
+}
+
+fn for_what(level: Level) -> &'static str {
+    match level {
+        Level::Observe => "plan and drift, compared field by field; it changes nothing",
+        Level::Preview => "plan and drift, previewed by the server in dry runs; it changes nothing",
+        Level::Apply => "everything that a run does",
+    }
+}
+
+/// The documents of all roles, with what they are for.
+pub fn text(cluster: &str, inventory: &str, roles: &[Role]) -> String {
+    let head = format!(
+        "# What railwright may do on the Kubernetes cluster {} for {inventory}: apply with kubectl apply -f -\n",
+        one_line(cluster, 80),
+        inventory = one_line(inventory, 200)
+    );
+    roles.iter().fold(head, |out, role| out + &role.text())
+}
+
+/// The rules of one namespace, or of the whole cluster, and who has them.
+fn bound(name: &str, namespace: Option<&String>, subject: &Subject, rules: &[&Rule]) -> [(Value, Comments); 2] {
+    let prefix = if namespace.is_some() { "" } else { "Cluster" };
+    let mut metadata = json!({ "name": name });
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    let api_version = format!("{GROUP}/v1");
+    let own: Vec<Value> = rules.iter().map(|rule| of_rule(rule)).collect();
+    let role = json!({ "apiVersion": api_version, "kind": format!("{prefix}Role"), "metadata": metadata, "rules": own });
+    let binding = json!({ "apiVersion": api_version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
+                          "roleRef": { "apiGroup": GROUP, "kind": format!("{prefix}Role"), "name": name }, "subjects": [of_subject(subject)] });
+    let reasons = |(index, rule): (usize, &&Rule)| (format!("/rules/{index}"), rule.reasons.iter().cloned().collect());
+    [(role, rules.iter().enumerate().map(reasons).collect()), (binding, Comments::new())]
+}
+
+fn of_rule(rule: &Rule) -> Value {
+    let verbs: Vec<&str> = rule.verbs.iter().map(|verb| verb.word()).collect();
+    let mut out = json!({ "apiGroups": [rule.group], "resources": [rule.resource], "verbs": verbs });
+    if !rule.names.is_empty() {
+        out["resourceNames"] = json!(rule.names);
+    }
+    out
+}
+
+fn of_subject(subject: &Subject) -> Value {
+    match subject {
+        Subject::User { name } => json!({ "kind": "User", "apiGroup": GROUP, "name": name }),
+        Subject::Group { name } => json!({ "kind": "Group", "apiGroup": GROUP, "name": name }),
+        Subject::ServiceAccount { namespace, name } => json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name }),
+    }
+}
+
+/// Refuses this identity everything that is stored. It stands before the rights that it holds back. Reviews of what somebody may do
+/// are no dry runs and store nothing (kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy).
+fn policy(name: &str, subject: &Subject) -> [Value; 2] {
+    let api_version = "admissionregistration.k8s.io/v1";
+    // JSON's texts are texts of CEL.
+    let (title, who) = match subject {
+        Subject::User { name } => ("user", format!("has(request.userInfo.username) && request.userInfo.username == {}", json!(name))),
+        Subject::Group { name } => ("group", format!("has(request.userInfo.groups) && {} in request.userInfo.groups", json!(name))),
+        Subject::ServiceAccount { namespace, name } => {
+            let user = json!(format!("system:serviceaccount:{namespace}:{name}"));
+            ("account", format!("has(request.userInfo.username) && request.userInfo.username == {user}"))
+        }
+    };
+    let all = |groups: &[&str]| json!({ "apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"] });
+    let spec = json!({
+        "failurePolicy": "Fail",
+        "matchConditions": [{ "name": title, "expression": who }],
+        "matchConstraints": { "resourceRules": [all(&["*"])], "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])] },
+        "validations": [{ "expression": "has(request.dryRun) && request.dryRun", "message": "this identity previews: it may ask for dry runs alone" }],
+    });
+    let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
+    let document = |kind: &str, spec: Value| json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec });
+    [document("ValidatingAdmissionPolicy", spec), document("ValidatingAdmissionPolicyBinding", binding)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::kubernetes_object::access::{of_keeper, rules};
+
+    #[test]
+    fn what_is_printed_is_what_the_documents_say() {
+        let rules = rules(of_keeper("train", Level::Preview));
+        let strange = Subject::Group { name: "oidc:on \"call\"".to_owned() };
+        let roles = [
+            Role::new("railwright-train-preview", Level::Preview, Some(strange), rules.clone(), Vec::new()),
+            Role::new("railwright-train-observe", Level::Observe, None, rules, vec!["a\nb".to_owned()]),
+        ];
+        let text = text("prod", "inv", &roles);
+        let read: Vec<Value> = text.split("---\n").skip(1).map(|part| serde_yaml::from_str(part).unwrap()).collect();
+        let documents: Vec<Value> = roles.iter().flat_map(|role| role.documents.clone()).collect();
+        assert_eq!(read, documents, "{text}");
+        let kinds: Vec<&str> = documents.iter().map(|document| document["kind"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            [
+                "ValidatingAdmissionPolicy",
+                "ValidatingAdmissionPolicyBinding",
+                "Role",
+                "RoleBinding",
+                "ServiceAccount",
+                "Role",
+                "RoleBinding"
+            ]
+        );
+        assert!(text.contains("  # Lease railwright-train, the lock of a run\n  - apiGroups: [coordination.k8s.io]"), "{text}");
+        let condition = documents[0]["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
+        assert_eq!(condition, r#"has(request.userInfo.groups) && "oidc:on \"call\"" in request.userInfo.groups"#);
+    }
+}

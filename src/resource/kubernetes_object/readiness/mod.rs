@@ -1,0 +1,303 @@
+//! Whether an object has come to what it is for: pods that run, a condition that holds, a state that an operator wrote.
+//!
+//! What misleads, and is not believed: a DaemonSet that wants no pod is "ready"; counts of before the last change are (until the
+//! controller has seen its generation); a condition without a reason may be true for nothing (`Ready` of the GPU operator's
+//! ClusterPolicy with the reason `NoGPUNodes`, NVIDIA/gpu-operator api/nvidia/v1/clusterpolicy_types.go), and one may be inverted
+//! (`ConfigUpdateInProgress`, Mellanox/nic-configuration-operator api/v1alpha1/nicdevice_types.go): so a module names reasons, too.
+
+use super::paths::is_same_quantity;
+use crate::base::text::one_line;
+use crate::resource::BodyError;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How long an object may take to be ready, unless its wish says otherwise: an image of some GB is pulled meanwhile.
+pub const WITHIN_S: u32 = 600;
+/// Kinds that are judged without being asked to.
+const JUDGED: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "CustomResourceDefinition.apiextensions.k8s.io"];
+
+/// `ready` of a body.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ready {
+    /// On at least so many nodes; for a DaemonSet.
+    pub nodes: Option<u64>,
+    /// Conditions that have to hold.
+    pub conditions: Vec<Condition>,
+    /// Fields by their paths (`status.state`) that have to have these values.
+    pub fields: BTreeMap<String, Value>,
+    /// Lists of which every item has to say this.
+    pub each: Vec<Each>,
+    /// Fields with these values mean that it will not come to it.
+    pub failed: BTreeMap<String, Value>,
+    /// How long to wait, in seconds.
+    pub within_s: Option<u32>,
+}
+
+/// A condition that has to hold.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, unless it is one whose end is waited for.
+    #[serde(default = "holds")]
+    pub status: String,
+    /// The only reason that counts.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// A list of which every item has to say this.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Each {
+    /// The path of the list.
+    pub list: String,
+    /// The field of its items.
+    pub field: String,
+    /// Its value.
+    pub equals: Value,
+    /// So many items at least.
+    #[serde(default = "one")]
+    pub at_least: usize,
+}
+
+fn holds() -> String {
+    "True".to_owned()
+}
+
+fn one() -> usize {
+    1
+}
+
+/// How it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Readiness {
+    /// It has come to it.
+    Ready,
+    /// Not, or not yet.
+    Not {
+        /// How it stands, in words.
+        words: String,
+        /// Why it will not come by itself.
+        hopeless: Option<String>,
+    },
+}
+
+fn not(words: String) -> Option<Readiness> {
+    Some(Readiness::Not { words, hopeless: None })
+}
+
+/// What a body wants of an object of this kind; nothing where it is not judged.
+pub fn wanted(body: &Value, kind: &str) -> Option<Ready> {
+    match body.get("ready") {
+        None | Some(Value::Null | Value::Bool(true)) => JUDGED.contains(&kind).then(Ready::default),
+        Some(Value::Bool(false)) => None,
+        Some(wish) => serde_json::from_value(wish.clone()).ok(),
+    }
+}
+
+/// What is wrong with `ready` of a body.
+pub fn check(body: &Value) -> Vec<BodyError> {
+    let error = |pointer: &str, message: String| BodyError { pointer: pointer.to_owned(), message, help: Some(HELP.to_owned()) };
+    let wish = match body.get("ready") {
+        None | Some(Value::Null | Value::Bool(_)) => return Vec::new(),
+        Some(wish @ Value::Object(_)) => wish,
+        Some(_) => return vec![error("/ready", "`ready` must be a mapping, or false".to_owned())],
+    };
+    match serde_json::from_value::<Ready>(wish.clone()) {
+        Err(wrong) => vec![error("/ready", one_line(&wrong.to_string(), 160))],
+        Ok(ready) if ready.within_s == Some(0) => vec![error("/ready/within_s", "`within_s` must be at least 1".to_owned())],
+        Ok(_) => Vec::new(),
+    }
+}
+
+const HELP: &str = "{ nodes, conditions: [{ type, status, reason }], fields: { path: value }, each: [{ list, field, equals, at_least }], failed: { path: value }, within_s }";
+
+impl Ready {
+    /// How long it is waited for, in seconds.
+    pub fn within_s(&self) -> u32 {
+        self.within_s.unwrap_or(WITHIN_S)
+    }
+
+    /// Whether it asks for anything but what its kind is judged by anyway.
+    pub fn is_said(&self) -> bool {
+        !(self.conditions.is_empty() && self.fields.is_empty() && self.each.is_empty())
+    }
+
+    /// How an object of this kind stands.
+    pub fn judge(&self, object: &Value, kind: &str) -> Readiness {
+        if let Some((path, value)) = self.failed.iter().find(|(path, value)| at(object, path).is_some_and(|found| is_same(value, found))) {
+            let said = ["status.reason", "status.message"].iter().find_map(|path| at(object, path)?.as_str()).unwrap_or_default();
+            let words = one_line(&format!("{path} is {} {said}", shown(value)), 300);
+            return Readiness::Not { hopeless: Some(words.trim_end().to_owned()), words };
+        }
+        self.by_kind(object, kind)
+            .or_else(|| self.conditions.iter().find_map(|condition| condition.judge(object)))
+            .or_else(|| self.fields.iter().find_map(|(path, value)| field(object, path, value)))
+            .or_else(|| self.each.iter().find_map(|each| each.judge(object)))
+            .unwrap_or(Readiness::Ready)
+    }
+
+    fn by_kind(&self, object: &Value, kind: &str) -> Option<Readiness> {
+        if JUDGED.contains(&kind) && is_unseen(object, object.get("status")) {
+            return not("its controller has not seen the last change yet".to_owned());
+        }
+        match kind {
+            "DaemonSet.apps" => daemon_set(object, self.nodes),
+            "Deployment.apps" => deployment(object),
+            "StatefulSet.apps" => stateful_set(object),
+            "CustomResourceDefinition.apiextensions.k8s.io" => {
+                Condition { kind: "Established".to_owned(), status: holds(), reason: None }.judge(object)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Condition {
+    fn judge(&self, object: &Value) -> Option<Readiness> {
+        let conditions = at(object, "status.conditions").and_then(Value::as_array).into_iter().flatten();
+        let text = |condition: &Value, field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wanted = self.reason.as_ref().map_or_else(|| self.status.clone(), |reason| format!("{} ({reason})", self.status));
+        let Some(found) = conditions.into_iter().find(|condition| text(condition, "type") == self.kind) else {
+            return not(format!("condition {} is not there yet, and is to be {wanted}", self.kind));
+        };
+        if is_unseen(object, Some(found)) || is_unseen(object, object.get("status")) {
+            return not(format!("condition {} is of before the last change", self.kind));
+        }
+        let (status, reason) = (text(found, "status"), text(found, "reason"));
+        if status == self.status && self.reason.as_ref().is_none_or(|wanted| *wanted == reason) {
+            return None;
+        }
+        let said = format!("condition {} is {status} ({reason}): {}", self.kind, text(found, "message"));
+        not(one_line(&said, 300))
+    }
+}
+
+impl Each {
+    fn judge(&self, object: &Value) -> Option<Readiness> {
+        let items = at(object, &self.list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let says = |item: &&Value| at(item, &self.field).is_some_and(|found| is_same(&self.equals, found));
+        let good = items.iter().filter(says).count();
+        if good == items.len() && good >= self.at_least {
+            return None;
+        }
+        let bad = items.iter().find(|item| !says(item)).map(|item| {
+            let message = item.get("message").and_then(Value::as_str).unwrap_or_default();
+            format!(", one is {} {message}", at(item, &self.field).map_or_else(|| "without".to_owned(), shown))
+        });
+        let all = items.len().max(self.at_least);
+        not(one_line(&format!("{good} of {all} in {} are {}{}", self.list, shown(&self.equals), bad.unwrap_or_default()), 300))
+    }
+}
+
+fn field(object: &Value, path: &str, value: &Value) -> Option<Readiness> {
+    match at(object, path) {
+        Some(found) if is_same(value, found) => None,
+        Some(found) => not(one_line(&format!("{path} is {}, and is to be {}", shown(found), shown(value)), 300)),
+        None => not(format!("{path} is not there yet, and is to be {}", shown(value))),
+    }
+}
+
+/// What stands there says of which generation of the object it is, and that is an earlier one.
+fn is_unseen(object: &Value, part: Option<&Value>) -> bool {
+    let generation = at(object, "metadata.generation").and_then(Value::as_u64);
+    let seen = part.and_then(|part| part.get("observedGeneration")).and_then(Value::as_u64);
+    generation.zip(seen).is_some_and(|(generation, seen)| seen < generation)
+}
+
+fn number(object: &Value, path: &str) -> u64 {
+    at(object, path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn is_on_delete(object: &Value) -> bool {
+    at(object, "spec.updateStrategy.type").and_then(Value::as_str) == Some("OnDelete")
+}
+
+fn daemon_set(object: &Value, nodes: Option<u64>) -> Option<Readiness> {
+    if at(object, "status.observedGeneration").is_none() {
+        return not("its controller has not seen it yet".to_owned());
+    }
+    let desired = number(object, "status.desiredNumberScheduled");
+    let least = nodes.unwrap_or(1);
+    if desired < least {
+        let nodes = if least == 1 { "1 node".to_owned() } else { format!("{least} nodes") };
+        return not(format!("it is to run on {desired} of at least {nodes}: its selector and the nodes' labels and taints decide"));
+    }
+    let updated = number(object, "status.updatedNumberScheduled");
+    if updated < desired && is_on_delete(object) {
+        return Some(stays(desired - updated, desired));
+    }
+    let ready = number(object, "status.numberReady").min(number(object, "status.numberAvailable"));
+    pods(desired, updated, ready)
+}
+
+/// Nobody brings it about but whoever deletes the pods.
+fn stays(old: u64, all: u64) -> Readiness {
+    let words = format!("{old} of {all} pods are of an earlier template");
+    let hopeless = Some("its pods are replaced only when somebody deletes them (updateStrategy OnDelete)".to_owned());
+    Readiness::Not { words, hopeless }
+}
+
+fn pods(desired: u64, updated: u64, ready: u64) -> Option<Readiness> {
+    if updated < desired {
+        return not(format!("{updated} of {desired} pods are of the new template"));
+    }
+    if ready < desired { not(format!("{ready} of {desired} pods are ready")) } else { None }
+}
+
+fn deployment(object: &Value) -> Option<Readiness> {
+    if at(object, "status.observedGeneration").is_none() {
+        return not("its controller has not seen it yet".to_owned());
+    }
+    let desired = at(object, "spec.replicas").and_then(Value::as_u64).unwrap_or(1);
+    let updated = number(object, "status.updatedReplicas");
+    let old = number(object, "status.replicas").saturating_sub(updated);
+    let found = pods(desired, updated, number(object, "status.availableReplicas"))
+        .or_else(|| if old > 0 { not(format!("{old} pods of the earlier template are still there")) } else { None })?;
+    let Readiness::Not { words, .. } = found else { return None };
+    let conditions = at(object, "status.conditions").and_then(Value::as_array).into_iter().flatten();
+    let text = |condition: &Value, field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let failed = |condition: &&Value| text(condition, "type") == "ReplicaFailure" && text(condition, "status") == "True";
+    let late = |condition: &&Value| text(condition, "type") == "Progressing" && text(condition, "reason") == "ProgressDeadlineExceeded";
+    let said = conditions.clone().find(failed).map(|condition| format!("; {}", text(condition, "message"))).unwrap_or_default();
+    let hopeless = conditions.clone().find(late).map(|condition| one_line(&text(condition, "message"), 200));
+    Some(Readiness::Not { words: one_line(&format!("{words}{said}"), 300), hopeless })
+}
+
+fn stateful_set(object: &Value) -> Option<Readiness> {
+    if at(object, "status.observedGeneration").is_none() {
+        return not("its controller has not seen it yet".to_owned());
+    }
+    let desired = at(object, "spec.replicas").and_then(Value::as_u64).unwrap_or(1);
+    let kept = number(object, "spec.updateStrategy.rollingUpdate.partition").min(desired);
+    let all_new = at(object, "status.currentRevision") == at(object, "status.updateRevision");
+    let updated = if all_new { desired } else { number(object, "status.updatedReplicas") + kept };
+    if updated < desired && is_on_delete(object) {
+        return Some(stays(desired - updated, desired));
+    }
+    pods(desired, updated, number(object, "status.readyReplicas"))
+}
+
+/// The value at a path with dots; one with slashes is a JSON pointer, for names that hold dots.
+fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    if path.starts_with('/') {
+        return value.pointer(path);
+    }
+    path.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+fn is_same(wanted: &Value, found: &Value) -> bool {
+    wanted == found || is_same_quantity(wanted, found)
+}
+
+fn shown(value: &Value) -> String {
+    one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), 80)
+}
+
+#[cfg(test)]
+mod tests;

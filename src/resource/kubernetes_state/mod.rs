@@ -1,0 +1,201 @@
+//! `kubernetes_state`: what others write into the status of objects that are not ours to apply (an `ERdmaDevice` for each node, which
+//! its controller makes). It is waited for and checked, never written. Objects that are expected are named: one that is not there
+//! is a finding, because absence is the only sign of a node that its controller does not support
+//! (AliyunContainerService/alibabacloud-erdma-controller internal/controller/node_controller.go).
+
+use super::fields::Fields;
+use super::kubernetes_object::readiness::{self, Readiness, Ready};
+use super::kubernetes_object::request::{KubernetesRead, NO_KIND};
+use super::{Action, AnswerStatus, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::text::one_line;
+use crate::base::{TargetKind, nodeset};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The kind.
+pub struct KubernetesState;
+
+/// The attribute.
+const READY: &str = "ready";
+
+impl Kind for KubernetesState {
+    fn name(&self) -> &'static str {
+        "kubernetes_state"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        Some(asked(body)?.kind_and_group())
+    }
+
+    fn address_path(&self, body: &Value) -> Option<Vec<String>> {
+        let asked = asked(body)?;
+        Some(vec![self.name().to_owned(), asked.namespace.clone().unwrap_or_else(|| "-".to_owned()), asked.kind_and_group()])
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["api_version", "kind", "namespace", "names", "ready"]);
+        for field in ["api_version", "kind"] {
+            fields.text(field, true);
+        }
+        fields.text("namespace", false);
+        let names = fields.get("names").and_then(Value::as_array);
+        if !names.is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string)) {
+            fields.error("/names", "`names` must be a list of the objects that are expected", None);
+        }
+        let wrong = readiness::check(body);
+        if wrong.is_empty() && !ready(body).is_some_and(|ready| ready.is_said()) {
+            fields.error("/ready", "`ready` must say what they have to come to", Some("conditions, fields or each".to_owned()));
+        }
+        fields.finish().into_iter().chain(wrong).collect()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        asked(&wish.body).map(|asked| asked.read()).into_iter().collect()
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let (Some(asked), Some(ready)) = (asked(&wish.body), ready(&wish.body)) else { return assessment };
+        let names: Vec<&str> = wish.body.get("names").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let goal = format!("{} ready", names.len());
+        let found = match states(&asked, answers) {
+            Err(reason) => Reading::Unknown(reason),
+            Ok(states) => found(&asked, &ready, &names, &states, &goal),
+        };
+        if !found.is_unknown() && found != Reading::is(goal.clone()) {
+            let until = format!("{} of {} are ready", names.len(), asked.kind_and_group());
+            assessment.actions = vec![Action::Await { until, within_s: ready.within_s() }];
+        }
+        assessment.attributes.insert(READY.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(goal), found).that_settles());
+        assessment
+    }
+
+    /// Nothing was written, and nothing comes back.
+    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+        Assessment::default()
+    }
+}
+
+/// Objects of one kind, in one namespace or of the whole cluster.
+struct Asked {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+}
+
+fn asked(body: &Value) -> Option<Asked> {
+    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+    Some(Asked { api_version: text("api_version")?, kind: text("kind")?, namespace: text("namespace") })
+}
+
+fn ready(body: &Value) -> Option<Ready> {
+    readiness::wanted(body, "")
+}
+
+impl Asked {
+    fn read(&self) -> Read {
+        let Asked { api_version, kind, namespace } = self;
+        Read::Kubernetes(KubernetesRead::States { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone() })
+    }
+
+    fn kind_and_group(&self) -> String {
+        let group = self.api_version.split_once('/').map_or("core", |(group, _)| group);
+        format!("{}.{group}", self.kind)
+    }
+}
+
+/// All objects of the kind by name; why they are not known. A kind that is not there has none.
+fn states(asked: &Asked, answers: &Answers) -> Result<Map<String, Value>, String> {
+    let read = asked.read();
+    if let Some(answer) = answers.get(&read).filter(|answer| answer.status == AnswerStatus::Denied) {
+        return Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200)));
+    }
+    match answers.output(&read) {
+        Ok((0, out)) => match serde_json::from_str(out) {
+            Ok(Value::Object(states)) => Ok(states),
+            _ => Err("the server's answer is no list of objects".to_owned()),
+        },
+        Ok((NO_KIND, _)) => Ok(Map::new()),
+        Ok((_, out)) => Err(one_line(out, 200)),
+        Err(reason) => Err(reason),
+    }
+}
+
+fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Value>, goal: &str) -> Reading {
+    let kind = asked.kind_and_group();
+    let mut open: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        let why = match states.get(*name).map(|object| ready.judge(object, &kind)) {
+            Some(Readiness::Ready) => continue,
+            Some(Readiness::Not { words, .. }) => words,
+            None => NOT_THERE.to_owned(),
+        };
+        open.entry(why).or_default().push(name);
+    }
+    if open.is_empty() {
+        return Reading::is(goal);
+    }
+    if open.get(NOT_THERE).is_some_and(|missing| missing.len() == names.len()) {
+        return Reading::Absent;
+    }
+    let count: usize = open.values().map(Vec::len).sum();
+    let lines: Vec<String> = open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names))).collect();
+    Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), lines.join("; ")), 600))
+}
+
+const NOT_THERE: &str = "not there";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Address, Target};
+    use crate::resource::{Answer, Want};
+    use serde_json::json;
+
+    fn body() -> Value {
+        let each = json!([{ "list": "status.devices", "field": "status", "equals": "Ready" }]);
+        json!({ "api_version": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "names": ["gpu1", "gpu2", "gpu3"], "ready": { "each": each } })
+    }
+
+    fn said(code: i32, out: &str) -> (Option<Reading>, usize) {
+        let target = Target { kind: TargetKind::Kube, name: "prod".into() };
+        let address = Address { target, path: KubernetesState.address_path(&body()).unwrap().into(), attribute: None };
+        let want = Want { kind: "kubernetes_state".to_owned(), body: body(), module: "m/x".to_owned(), places: Vec::new() };
+        let wish = Wish { address, after: Vec::new(), want: want.into() };
+        let mut answers = Answers::default();
+        answers.insert(KubernetesState.reads(&wish)[0].key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        let assessment = KubernetesState.assess(&wish, &answers);
+        (assessment.attributes[READY].found.get(Plane::Running).cloned(), assessment.actions.len())
+    }
+
+    #[test]
+    fn objects_of_others_are_expected_by_name() {
+        let device = |status: &str, message: &str| json!({ "status": { "devices": [{ "status": status, "message": message }] } });
+        let all =
+            json!({ "gpu1": device("Ready", ""), "gpu2": device("Ready", ""), "gpu3": device("Ready", ""), "gpu9": device("Failed", "") });
+        assert_eq!(said(0, &all.to_string()), (Some(Reading::is("3 ready")), 0));
+        let some = json!({ "gpu1": device("Ready", ""), "gpu2": device("Pending", "attaching") });
+        let words = "1 of 3; gpu2: 0 of 1 in status.devices are Ready, one is Pending attaching; gpu3: not there";
+        assert_eq!(said(0, &some.to_string()), (Some(Reading::is(words)), 1));
+        assert_eq!((said(0, "{}"), said(NO_KIND, "")), ((Some(Reading::Absent), 1), (Some(Reading::Absent), 1)));
+        assert!(matches!(said(4, "x"), (Some(Reading::Unknown(_)), 0)));
+    }
+
+    #[test]
+    fn what_they_have_to_come_to_must_be_said() {
+        assert_eq!(KubernetesState.check(&body()), []);
+        let errors = |field: &str, value: Value| {
+            let mut body = body();
+            body[field] = value;
+            KubernetesState.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>()
+        };
+        assert_eq!(errors("ready", json!({ "nodes": 3 })), ["/ready"]);
+        assert_eq!(errors("ready", json!(false)), ["/ready"]);
+        assert_eq!(errors("names", json!([])), ["/names"]);
+        assert_eq!(errors("kind", json!("")), ["/kind"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! `node_allocatable`: what nodes of a Kubernetes cluster give to pods of one extended resource (`rdma/rdma_shared_device_a`,
+//! `aliyun/erdma`, `nvidia.com/gpu`). It is waited for and checked, never written: a device plugin tells it to the kubelet, once the
+//! driver on the host is right. Which nodes are meant is the spec's to say: a node that is not there gives nothing.
+
+use super::fields::Fields;
+use super::kubernetes_object::paths::is_same_quantity;
+use super::kubernetes_object::readiness::WITHIN_S;
+use super::kubernetes_object::request::KubernetesRead;
+use super::{Action, AnswerStatus, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::text::{counted, one_line};
+use crate::base::{TargetKind, nodeset};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The kind.
+pub struct NodeAllocatable;
+
+/// The attribute.
+const GIVES: &str = "allocatable";
+
+impl Kind for NodeAllocatable {
+    fn name(&self) -> &'static str {
+        "node_allocatable"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("resource")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "within_s"]);
+        if let Some(resource) = fields.text("resource", true).filter(|resource| !is_resource(resource)) {
+            let message = format!("`{}` is no extended resource", one_line(resource, 80));
+            fields.error("/resource", message, Some("a domain, `/` and a name: rdma/rdma_shared_device_a".to_owned()));
+        }
+        if amounts(body).is_none_or(|amounts| amounts.is_empty()) {
+            let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } }";
+            fields.error("", "which nodes give how much is not said", Some(help.to_owned()));
+        }
+        fields.number("within_s", 1..=86_400);
+        fields.finish()
+    }
+
+    fn reads(&self, _wish: &Wish) -> Vec<Read> {
+        vec![Read::Kubernetes(KubernetesRead::Nodes)]
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let (Some(resource), Some(wanted)) = (wish.text("resource"), amounts(&wish.body)) else {
+            return assessment;
+        };
+        let goal = goal(&wanted);
+        let found = match nodes(answers) {
+            Err(reason) => Reading::Unknown(reason),
+            Ok(nodes) => found(resource, &wanted, &nodes, &goal),
+        };
+        if !found.is_unknown() && found != Reading::is(goal.clone()) {
+            let within_s = wish.body.get("within_s").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
+            assessment.actions = vec![Action::Await { until: format!("{goal} of {resource}"), within_s: within_s.unwrap_or(WITHIN_S) }];
+        }
+        assessment.attributes.insert(GIVES.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(goal), found).that_settles());
+        assessment
+    }
+
+    /// Nothing was written, and nothing comes back.
+    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+        Assessment::default()
+    }
+}
+
+/// How much each node has to give: `nodes` with one `amount`, or `amounts` by node.
+fn amounts(body: &Value) -> Option<Map<String, Value>> {
+    match (body.get("amounts"), body.get("nodes"), body.get("amount")) {
+        (Some(Value::Object(amounts)), None, None) if amounts.values().all(Value::is_u64) => Some(amounts.clone()),
+        (None, Some(Value::Array(nodes)), Some(amount)) if amount.is_u64() => {
+            nodes.iter().map(|node| Some((node.as_str()?.to_owned(), amount.clone()))).collect()
+        }
+        _ => None,
+    }
+}
+
+/// As the API server takes one (kubernetes/kubernetes pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName): a qualified name.
+fn is_resource(name: &str) -> bool {
+    let Some((domain, name)) = name.split_once('/') else { return false };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let ends = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    (1..=253).contains(&domain.len())
+        && (1..=63).contains(&name.len())
+        && [domain, name].iter().all(|part| part.chars().all(plain) && ends(part))
+}
+
+/// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
+fn goal(wanted: &Map<String, Value>) -> String {
+    let mut amounts: BTreeMap<u64, usize> = BTreeMap::new();
+    for amount in wanted.values().filter_map(Value::as_u64) {
+        *amounts.entry(amount).or_default() += 1;
+    }
+    let one =
+        |(amount, nodes): (&u64, &usize)| format!("{} {} {amount}", counted(*nodes, "node"), if *nodes == 1 { "gives" } else { "give" });
+    amounts.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What every node says; why it is not known.
+fn nodes(answers: &Answers) -> Result<Map<String, Value>, String> {
+    let read = Read::Kubernetes(KubernetesRead::Nodes);
+    if let Some(answer) = answers.get(&read).filter(|answer| answer.status == AnswerStatus::Denied) {
+        return Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200)));
+    }
+    match answers.output(&read) {
+        Ok((0, out)) => match serde_json::from_str(out) {
+            Ok(Value::Object(nodes)) => Ok(nodes),
+            _ => Err("the server's answer is no list of nodes".to_owned()),
+        },
+        Ok((_, out)) => Err(one_line(out, 200)),
+        Err(reason) => Err(reason),
+    }
+}
+
+fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>, goal: &str) -> Reading {
+    let mut short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, amount) in wanted {
+        if let Some(why) = lacks(resource, amount, nodes.get(name)) {
+            short.entry(why).or_default().push(name);
+        }
+    }
+    if short.is_empty() {
+        return Reading::is(goal);
+    }
+    if short.keys().all(|why| why == NOTHING) && short[NOTHING].len() == wanted.len() {
+        return Reading::Absent;
+    }
+    let missing: usize = short.values().map(Vec::len).sum();
+    let lines = short.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names)));
+    let lines = lines.collect::<Vec<_>>().join("; ");
+    Reading::is(one_line(&format!("{} of {} give it; {lines}", wanted.len() - missing, counted(wanted.len(), "node")), 600))
+}
+
+const NOTHING: &str = "nothing of it";
+
+fn lacks(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String> {
+    let Some(node) = node else { return Some("no node of this name".to_owned()) };
+    match node.get("gives").and_then(|gives| gives.get(resource)) {
+        None => Some(NOTHING.to_owned()),
+        Some(gives) if !is_same_quantity(amount, gives) => {
+            Some(format!("{} instead of {amount}", one_line(&gives.as_str().map_or_else(|| gives.to_string(), str::to_owned), 40)))
+        }
+        // What a kubelet said last stands there long after it fell silent.
+        Some(_) if node.get("ready").and_then(Value::as_bool) != Some(true) => Some("the node is not Ready".to_owned()),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Address, Target};
+    use crate::resource::{Answer, Want};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn wish(nodes: Value) -> Wish {
+        let body = json!({ "resource": "rdma/a", "amounts": nodes });
+        let target = Target { kind: TargetKind::Kube, name: "prod".into() };
+        let address = Address { target, path: Arc::new(["node_allocatable".to_owned(), "rdma/a".to_owned()]), attribute: None };
+        let want = Want { kind: "node_allocatable".to_owned(), body, module: "m/x".to_owned(), places: Vec::new() };
+        Wish { address, after: Vec::new(), want: want.into() }
+    }
+
+    fn node(ready: bool, gives: Value) -> Value {
+        json!({ "ready": ready, "schedulable": true, "gives": gives })
+    }
+
+    fn assessed(wanted: Value, nodes: &Value) -> Assessment {
+        let mut answers = Answers::default();
+        let answer = Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() };
+        answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
+        NodeAllocatable.assess(&wish(wanted), &answers)
+    }
+
+    fn said(wanted: Value, nodes: &Value) -> String {
+        let assessment = assessed(wanted, nodes);
+        match assessment.attributes[GIVES].found.get(Plane::Running).unwrap() {
+            Reading::Is(Value::String(text)) => text.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_node_of_the_spec_has_to_give_what_is_wanted() {
+        let wanted = json!({ "gpu1": 63, "gpu2": 63, "gpu3": 63, "gpu4": 63 });
+        let all = |amount: &str| node(true, json!({ "rdma/a": amount, "rdma/b": "1" }));
+        let good = json!({ "gpu1": all("63"), "gpu2": all("63"), "gpu3": all("63"), "gpu4": all("63"), "other": node(true, json!({})) });
+        assert_eq!(said(wanted.clone(), &good), "4 nodes give 63");
+        assert!(assessed(wanted.clone(), &good).is_met());
+        let some = json!({ "gpu1": all("63"), "gpu2": all("0"), "gpu3": node(false, json!({ "rdma/a": "63" })) });
+        assert_eq!(
+            said(wanted.clone(), &some),
+            "1 of 4 nodes give it; gpu2: 0 instead of 63; gpu4: no node of this name; gpu3: the node is not Ready"
+        );
+        let assessment = assessed(wanted.clone(), &some);
+        assert_eq!(assessment.actions, [Action::Await { until: "4 nodes give 63 of rdma/a".to_owned(), within_s: WITHIN_S }]);
+        assert!(assessment.only_waits());
+        let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
+        assert_eq!(said(wanted, &none), "Absent");
+        assert_eq!(goal(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()), "2 nodes give 200, 1 node gives 400");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown_and_nothing_is_waited_for() {
+        let mut answers = Answers::default();
+        let denied = Answer { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
+        answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), denied);
+        for answers in [answers, Answers::default()] {
+            let assessment = NodeAllocatable.assess(&wish(json!({ "gpu1": 1 })), &answers);
+            assert!(assessment.only_unknown() && assessment.actions.is_empty());
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_extended_resource_are_refused() {
+        let errors = |resource: &str| NodeAllocatable.check(&json!({ "resource": resource, "nodes": ["a"], "amount": 1 })).len();
+        assert_eq!([errors("rdma/rdma_a"), errors("aliyun/erdma"), errors("nvidia.com/gpu-h800")], [0, 0, 0]);
+        assert_eq!([errors("cpu"), errors("a/b/c"), errors("a/-b"), errors("rdma/")], [1, 1, 1, 1]);
+        assert_eq!(NodeAllocatable.check(&json!({ "resource": "a/b", "nodes": [], "amount": 1 })).len(), 1);
+        assert_eq!(NodeAllocatable.check(&json!({ "resource": "a/b", "amounts": { "a": -1 }, "within_s": 0 })).len(), 2);
+    }
+}

@@ -1,0 +1,137 @@
+//! Reads of many objects at once, page by page, each object cut down to what the question is about before the next page is asked for.
+
+use super::answer::{self, exit};
+use super::fault::Trouble;
+use super::kinds::{self, Resource};
+use super::server::{Call, Reply, Server};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::request::{NOT_SAID, ObjectName};
+use crate::resource::{Answer, AnswerStatus};
+use serde_json::{Map, Value, json};
+
+/// Objects of a page, as kubectl asks for them.
+const PAGE: usize = 500;
+/// What is taken of one page: 500 nodes with the names of all their images.
+const PAGE_LIMIT_BYTES: usize = 64 << 20;
+/// More pages are not asked for: 100,000 objects.
+const PAGES: usize = 200;
+/// Pods and warnings that are told.
+const TOLD: usize = 20;
+
+/// Every node by name: whether it is ready and takes pods, and the extended resources that it gives.
+pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
+    let kind = Resource { plural: "nodes".to_owned(), namespaced: false };
+    let name = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: String::new() };
+    listed(server, &name, &kind, "", |node| {
+        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let ready = conditions.filter(|one| one.get("type").and_then(Value::as_str) == Some("Ready")).any(|one| one["status"] == "True");
+        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+        let gives: Map<String, Value> =
+            gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect();
+        let schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
+        json!({ "ready": ready, "schedulable": schedulable, "gives": gives })
+    })
+    .await
+}
+
+/// Every object of a kind by name, with its generation and its status.
+pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Result<Answer, Trouble> {
+    listed(server, name, kind, "", |object| {
+        let generation = object.pointer("/metadata/generation").cloned().unwrap_or_default();
+        json!({ "metadata": { "generation": generation }, "status": object.get("status").cloned().unwrap_or_default() })
+    })
+    .await
+}
+
+async fn listed(
+    server: &Server,
+    name: &ObjectName,
+    kind: &Resource,
+    query: &str,
+    of: impl Fn(&Value) -> Value + Sync,
+) -> Result<Answer, Trouble> {
+    let entry = |object: &Value| Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), of(object)));
+    Ok(match pages(server, name, kind, query, entry).await? {
+        Err(answer) => answer,
+        Ok(found) => exit(0, Value::Object(found.into_iter().collect()).to_string()),
+    })
+}
+
+/// What `of` makes of every object, or the answer that says why they were not told.
+async fn pages<T>(
+    server: &Server,
+    name: &ObjectName,
+    kind: &Resource,
+    query: &str,
+    of: impl Fn(&Value) -> Option<T> + Sync,
+) -> Result<Result<Vec<T>, Answer>, Trouble> {
+    let path = match kinds::list_path(name, kind) {
+        Ok(path) => path,
+        Err(reason) => return Ok(Err(exit(NOT_SAID, reason))),
+    };
+    let (mut all, mut next) = (Vec::new(), String::new());
+    for _ in 0..PAGES {
+        let call = Call { limit: PAGE_LIMIT_BYTES, ..Call::get(format!("{path}?limit={PAGE}{query}{next}")) };
+        let reply = server.ask(&call).await?;
+        let Some(list) = page(&reply) else { return Ok(Err(unlisted(name, kind, &reply))) };
+        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        all.extend(items.filter_map(&of));
+        match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+            Some(token) => next = format!("&continue={}", kinds::query_value(token)),
+            None => return Ok(Ok(all)),
+        }
+    }
+    Ok(Err(exit(NOT_SAID, format!("there are more than {} {}", PAGE * PAGES, kind.plural))))
+}
+
+fn page(reply: &Reply) -> Option<Value> {
+    if reply.status == 200 && !reply.cut { reply.json() } else { None }
+}
+
+fn unlisted(name: &ObjectName, kind: &Resource, reply: &Reply) -> Answer {
+    match answer::lacking(reply) {
+        Some(verb) => answer::denied(name, &verb, &kind.plural),
+        None if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::new() },
+        None => exit(NOT_SAID, reply.message()),
+    }
+}
+
+/// What keeps the pods of a workload: a line for each that does not run, and each warning of the workload itself.
+pub async fn troubles(server: &Server, object: &ObjectName, selector: &str) -> Result<Answer, Trouble> {
+    let kind = |plural: &str| Resource { plural: plural.to_owned(), namespaced: true };
+    let of = |kind: &str| ObjectName { api_version: "v1".to_owned(), kind: kind.to_owned(), ..object.clone() };
+    let labels = format!("&labelSelector={}", kinds::query_value(selector));
+    let mut lines = match pages(server, &of("Pod"), &kind("pods"), &labels, pod).await? {
+        Ok(lines) => lines,
+        Err(answer) => return Ok(answer),
+    };
+    lines.truncate(TOLD);
+    let fields = format!("type=Warning,involvedObject.name={},involvedObject.kind={}", object.name, object.kind);
+    let warning = |event: &Value| Some(one_line(&format!("warning: {}", text(event, "/message")), 300));
+    let warnings =
+        pages(server, &of("Event"), &kind("events"), &format!("&fieldSelector={}", kinds::query_value(&fields)), warning).await?;
+    lines.extend(warnings.unwrap_or_default().into_iter().rev().take(3));
+    Ok(exit(0, lines.join("\n")))
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `NODE POD: REASON MESSAGE` of a pod that is not ready.
+fn pod(pod: &Value) -> Option<String> {
+    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().to_vec();
+    let conditions = list("/status/conditions");
+    let is = |kind: &str, status: &str| conditions.iter().any(|one| one["type"] == kind && one["status"] == status);
+    if is("Ready", "True") || pod.pointer("/metadata/deletionTimestamp").is_some() {
+        return None;
+    }
+    let containers = [list("/status/initContainerStatuses"), list("/status/containerStatuses")].concat();
+    let waiting =
+        containers.iter().find_map(|one| one.pointer("/state/waiting").filter(|waiting| text(waiting, "/reason") != "PodInitializing"));
+    let unscheduled = conditions.iter().find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
+    let why = waiting.or(unscheduled).map(|why| format!("{} {}", text(why, "/reason"), text(why, "/message")));
+    let why = why.unwrap_or_else(|| text(pod, "/status/phase").to_owned());
+    let node = Some(text(pod, "/spec/nodeName")).filter(|node| !node.is_empty()).unwrap_or("no node");
+    Some(one_line(&format!("{node} {}: {why}", text(pod, "/metadata/name")), 300))
+}

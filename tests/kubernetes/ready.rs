@@ -1,0 +1,191 @@
+//! What comes about by itself is waited for, told while it does, and found when it is gone.
+
+use crate::cluster::{Cluster, flat};
+use crate::rig::ControlPlane;
+use serde_json::json;
+use std::io::Read as _;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+const INV: &str = "inv";
+
+/// A daemon set of this name, whose pods want nothing.
+fn daemon_set(name: &str, ready: &str) -> String {
+    format!(
+        "  - id: {name}
+    kubernetes_object:
+      ready: {ready}
+      manifest:
+        apiVersion: apps/v1
+        kind: DaemonSet
+        metadata: {{ name: {name}, namespace: default }}
+        spec:
+          selector: {{ matchLabels: {{ app: {name} }} }}
+          template:
+            metadata: {{ labels: {{ app: {name} }} }}
+            spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\" }}] }}
+"
+    )
+}
+
+fn allocatable(resource: &str, amounts: &str) -> String {
+    format!("  - id: allocatable\n    node_allocatable: {{ resource: {resource}, amounts: {amounts} }}\n")
+}
+
+fn gives(plane: &ControlPlane, node: &str, resource: &str, amount: &str) {
+    let gives = json!({ resource: amount });
+    let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
+    plane.kubectl(&["patch", "node", node, "--subresource=status", "-p", &patch]);
+}
+
+/// The program, while something else happens.
+fn begun(cluster: &Cluster<'_>, words: &[&str]) -> Child {
+    cluster.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Both channels of a program that ended with this exit code, as one line.
+fn ended(child: Child, code: i32) -> String {
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(code), "{said}");
+    flat(&said)
+}
+
+/// Reads what a program says until it has said this.
+fn until_said(child: &mut Child, wanted: &str) -> String {
+    let mut said = Vec::new();
+    let stderr = child.stderr.as_mut().unwrap();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&said).contains(wanted) {
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
+        said.push(byte[0]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
+    plane.nodes(&["gpu1", "gpu2"], &[("rdma/a", "63")]);
+    let cluster = Cluster::new(plane, "admin");
+    let wishes = daemon_set("plugin", "{ nodes: 3 }")
+        + &allocatable("rdma/a", "{ gpu1: 63, gpu2: 63, gpu3: 63 }").replace("    node_", "    after: [plugin]\n    node_");
+    cluster.wishes(&wishes);
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("waits until DaemonSet.apps default/plugin is ready on 3 nodes, for 10 min at most"), "{plan}");
+    assert!(plan.contains("now 2 of 3 nodes give it; gpu3: no node of this name"), "{plan}");
+    assert!(plan.contains("1 resource changes, 1 waited for"), "{plan}");
+
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: it is to run on 2 of at least 3 nodes");
+    plane.nodes(&["gpu3"], &[("rdma/a", "0")]);
+    until_said(&mut run, "waits: 2 of 3 nodes give it; gpu3: 0 instead of 63");
+    gives(plane, "gpu3", "rdma/a", "63");
+    ended(run, 0);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+
+    gives(plane, "gpu2", "rdma/a", "0");
+    let drift = cluster.flat(2, &["drift", INV]);
+    assert!(drift.contains("NOT READY") && drift.contains("gpu2: 0 instead of 63"), "{drift}");
+    gives(plane, "gpu2", "rdma/a", "63");
+    cluster.told(0, &["drift", INV]);
+}
+
+/// An interrupted wait is gone on with; so is one whose run was killed.
+pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&allocatable("rdma/b", "{ gpu1: 5 }"));
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+        until_said(&mut run, "waits: allocatable: absent");
+        let pid = run.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let output = run.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), code, "{}", String::from_utf8_lossy(&output.stderr));
+        if signal == "-INT" {
+            let said = flat(&String::from_utf8_lossy(&output.stderr));
+            assert!(said.contains("RW0634") && said.contains("resume"), "{said}");
+            let mut run = begun(&cluster, &["resume", INV]);
+            until_said(&mut run, "waits: allocatable: absent");
+            gives(plane, "gpu1", "rdma/b", "5");
+            ended(run, 0);
+            gives(plane, "gpu1", "rdma/b", "0");
+            cluster.wishes(&allocatable("rdma/b", "{ gpu1: 6 }"));
+            gives(plane, "gpu1", "rdma/b", "0");
+            plane.kubectl(&[
+                "patch",
+                "node",
+                "gpu1",
+                "--subresource=status",
+                "-p",
+                r#"{"status":{"allocatable":{"rdma/b":null},"capacity":{"rdma/b":null}}}"#,
+            ]);
+        }
+    }
+    gives(plane, "gpu1", "rdma/b", "6");
+    cluster.told(0, &["resume", INV]);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+}
+
+/// A rollout that its controller gave up ends the wait, with what keeps the pods.
+pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let stuck = daemon_set("stuck", "true")
+        .replace("kind: DaemonSet", "kind: Deployment")
+        .replace("          template:", "          progressDeadlineSeconds: 2\n          template:");
+    let stuck = stuck.replace("spec: { containers", "spec: { nodeSelector: { no: such }, containers");
+    cluster.wishes(&(stuck.clone() + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: later, namespace: default }, data: { a: b } }\n"));
+    let failed = cluster.flat(1, &["apply", INV, "--yes"]);
+    assert!(failed.contains("RW0633") && failed.contains("has timed out progressing"), "{failed}");
+    assert!(failed.contains("didn't match Pod's node affinity/selector"), "why its pods do not run: {failed}");
+    assert_eq!(plane.kubectl(&["get", "configmap", "later", "--ignore-not-found", "-o", "name"]), "", "nothing after it was begun");
+    plane.kubectl(&["label", "node", "gpu1", "no=such"]);
+    cluster.told(0, &["resume", INV]);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
+
+/// What an operator makes for each node is read by name and never written. Its kind is a stand-in with the fields of the real one
+/// (AliyunContainerService/alibabacloud-erdma-controller api/v1/erdmadevice_types.go).
+pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let wish = "  - id: devices
+    kubernetes_state:
+      api_version: network.alibabacloud.com/v1
+      kind: ERdmaDevice
+      names: [gpu1, gpu2]
+      ready: { each: [{ list: status.devices, field: status, equals: Ready }] }
+";
+    cluster.wishes(wish);
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("waits until 2 of ERdmaDevice.network.alibabacloud.com are ready"), "{plan}");
+    let text = json!({ "type": "string" });
+    let device = json!({ "type": "object", "properties": { "id": text, "status": text, "message": text } });
+    let status = json!({ "type": "object", "properties": { "devices": { "type": "array", "items": device } } });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
+    let names = json!({ "plural": "erdmadevices", "singular": "erdmadevice", "kind": "ERdmaDevice" });
+    let spec = json!({ "group": "network.alibabacloud.com", "scope": "Cluster", "names": names, "versions": [version] });
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "erdmadevices.network.alibabacloud.com" }, "spec": spec });
+    plane.apply(&definition.to_string());
+    plane.kubectl(&["wait", "crd/erdmadevices.network.alibabacloud.com", "--for=condition=Established", "--timeout=60s"]);
+    let made = |name: &str, status: &str| {
+        plane.apply(
+            &json!({ "apiVersion": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "metadata": { "name": name } }).to_string(),
+        );
+        let status = json!({ "status": { "devices": [{ "id": "eni-1", "status": status, "message": "attaching" }] } }).to_string();
+        plane.kubectl(&["patch", "erdmadevice", name, "--subresource=status", "--type=merge", "-p", &status]);
+    };
+    made("gpu1", "Ready");
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: 1 of 2; gpu2: not there");
+    made("gpu2", "Pending");
+    until_said(&mut run, "gpu2: 0 of 1 in status.devices are Ready, one is Pending attaching");
+    made("gpu2", "Ready");
+    ended(run, 0);
+    std::thread::sleep(Duration::from_millis(100));
+    let before = plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    assert_eq!(plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]), before);
+    plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
+}
