@@ -13,7 +13,6 @@ const FIELDS: &[Field] = &[
     required("key", Shape::Text),
     optional("restarts", Shape::Fields),
     optional("known_after", Shape::Text),
-    optional("cluster", Shape::Text),
 ];
 const RESTARTS: &[Field] = &[required("kind", Shape::Text), required("name", Shape::Text), optional("namespace", Shape::Text)];
 /// Workloads of `apps/v1` with a template of pods.

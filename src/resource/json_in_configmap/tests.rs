@@ -3,13 +3,15 @@
 use super::edit::{Edit, Held, edited};
 use super::*;
 use crate::base::{Address, Target};
+use crate::resource::kubernetes_object::access::{Level, Verb, of_action, uses};
+use crate::resource::kubernetes_object::known_kinds::Called;
 use crate::resource::{Answer, AnswerStatus};
 use proptest::prelude::*;
 
 const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n}\n";
 
 fn wish(more: Value) -> Wish {
-    let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf", "cluster": "lab" });
+    let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     assert_eq!(JsonInConfigMap.check(&body), []);
     let path = JsonInConfigMap.address_path(&body).unwrap();
@@ -207,6 +209,23 @@ fn an_object_wished_for_as_a_whole_is_known() {
     let edited = filter(json!({}));
     assert!(is_wished_whole(&edited, &whole("eni-config", "eni_conf")));
     assert!(!is_wished_whole(&edited, &whole("eni-config", "other")) && !is_wished_whole(&edited, &whole("other", "eni_conf")));
+}
+
+/// What others own is read and edited, never made or deleted, and no preview writes it.
+#[test]
+fn a_role_for_edits_makes_and_deletes_nothing() {
+    let called = Called { plural: "configmaps".to_owned(), namespaced: true };
+    for wished in [true, false] {
+        let verbs = |level: Level| -> Vec<Verb> {
+            let uses = uses(&filter(json!({})), wished);
+            assert_eq!(uses.len(), 2);
+            uses[0].rights(level, &called).into_iter().map(|(right, _)| right.verb).collect()
+        };
+        assert_eq!(verbs(Level::Preview), [Verb::Get, Verb::List, Verb::Watch]);
+        assert_eq!(verbs(Level::Apply), [Verb::Get, Verb::List, Verb::Watch, Verb::Patch]);
+    }
+    let world = World::of(CONF);
+    assert!(world.assess(&filter(json!({}))).actions.iter().all(|action| of_action(action).is_some_and(|(_, verb)| verb == Verb::Patch)));
 }
 
 proptest! {
