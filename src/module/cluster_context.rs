@@ -3,7 +3,7 @@
 use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
 use crate::solve::Answers;
-use crate::spec::model::{Fabric, Kubernetes};
+use crate::spec::model::{Fabric, FabricKind, Kubernetes};
 use crate::spec::{Host, Loaded, pools};
 use crate::template::shape::Shape;
 use schemars::JsonSchema;
@@ -23,6 +23,10 @@ pub struct ClusterNames {
     pub rdma_pools: Vec<PoolNames>,
     /// Nodes with a NIC of some pool.
     pub rdma_nodes: Vec<String>,
+    /// Nodes with eRDMA devices.
+    pub erdma_nodes: Vec<String>,
+    /// How many eRDMA devices each of them has.
+    pub erdma_devices: BTreeMap<String, usize>,
     /// The hosts.
     pub hosts: Vec<HostNames>,
     /// Each secret of the spec, as a mark that is filled in on the way to the cluster.
@@ -48,6 +52,8 @@ pub fn shape() -> Shape {
 /// What templates can name for the Kubernetes cluster.
 pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
     let rdma_pools = rdma_pools(loaded);
+    let is_erdma = loaded.spec.fabric.kind == FabricKind::Erdma;
+    let erdma = || loaded.hosts.iter().filter(|host| is_erdma && !host.netdevs.is_empty());
     let is_one = |host: &&Host| rdma_pools.iter().any(|pool| pool.nodes.contains(&host.node));
     ClusterNames {
         cluster: loaded.spec.cluster.clone(),
@@ -55,6 +61,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNa
         kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
         rdma_nodes: loaded.hosts.iter().filter(is_one).map(|host| host.node.clone()).collect(),
         rdma_pools,
+        erdma_nodes: erdma().map(|host| host.node.clone()).collect(),
+        erdma_devices: erdma().map(|host| (host.node.clone(), host.netdevs.len())).collect(),
         hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
         secrets: secret_marks(loaded),
     }
@@ -74,7 +82,7 @@ fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
 /// The path in the spec of a path of names for the cluster.
 pub fn spec_path(path: &[String]) -> String {
     match path.first().map(String::as_str) {
-        Some("hosts") => "nodes".to_owned(),
+        Some("hosts" | "erdma_nodes" | "erdma_devices") => "nodes".to_owned(),
         Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
         _ => path.join("."),
     }

@@ -26,7 +26,7 @@ impl Kind for ConsoleStep {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["name", "says", "settings", "proof", "keeps", "cluster"]);
+        let mut fields = Fields::of(body, &["name", "says", "settings", "proof", "keeps"]);
         fields.text("name", true);
         fields.text("says", true);
         if proof(body).is_none() {

@@ -286,6 +286,20 @@ pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
     plane.kubectl(&["delete", "namespace", "ack-erdma-controller", "--wait=false"]);
 }
 
+/// What an operator reads goes before the operator: nobody else would clean up after it.
+pub fn an_object_of_an_operator_comes_after_it_and_goes_before_it(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let object = "  - id: device\n    after: [rails]\n    kubernetes_object:\n      manifest: { apiVersion: example.org/v1, kind: RailDevice, metadata: { name: gpu01 } }\n";
+    story.wish("agent: { driver: compat }", object);
+    story.apply();
+    assert_eq!(plane.kubectl(&["get", "raildevices.example.org", "-o", "name"]), "raildevice.example.org/gpu01\n");
+    story.nothing();
+    let plan = story.told(0, &["plan", INV, "-o", "gone.plan"]);
+    let shown = story.told(0, &["show", "gone.plan", "kube/prod/helm_release/default/rails"]);
+    assert!(shown.contains("after kube/prod/RailDevice.example.org/-/gpu01"), "{plan}\n{shown}");
+    story.apply();
+}
+
 /// A repository behind TLS, until it is dropped.
 struct Repository(Child, String);
 

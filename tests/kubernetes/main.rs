@@ -189,6 +189,7 @@ fn helm_releases_are_planned_and_applied() {
     helm::a_secret_is_brought_and_never_shown(&plane);
     helm::what_cannot_be_done_is_said_before(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
+    helm::an_object_of_an_operator_comes_after_it_and_goes_before_it(&plane);
     helm::a_chart_is_fetched_from_its_repository(&plane);
     helm::a_step_in_a_console_is_held_and_proven(&plane);
 }

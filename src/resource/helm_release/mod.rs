@@ -44,6 +44,11 @@ impl Kind for HelmRelease {
         "helm_release"
     }
 
+    /// It stands in the label of the releases that are ours.
+    fn names_cluster(&self) -> bool {
+        true
+    }
+
     fn target_kind(&self) -> TargetKind {
         TargetKind::Kube
     }
@@ -193,7 +198,9 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
     match found.preview {
         Preview::Unknown(reason) => return note(assessment, "chart", Reading::is("known"), Reading::Unknown(reason)),
         Preview::Refused(reason) => {
-            note(assessment, "chart", Reading::is(wish.text("chart").unwrap_or_default()), Reading::Absent);
+            // What is installed is not wrong because a chart cannot be used here: whether it differs is not known.
+            let seen = installed.map_or(Reading::Absent, |_| Reading::Unknown(one_line(&reason, 200)));
+            note(assessment, "chart", Reading::is(wish.text("chart").unwrap_or_default()), seen);
             assessment.refusal = Some(reason);
             return;
         }

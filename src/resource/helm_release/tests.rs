@@ -42,6 +42,13 @@ fn what_is_not_known_is_never_taken_for_no_drift() {
     }
     let unknown = Found { installed: Some(installed("deployed", true)), preview: Preview::Unknown("no chart".to_owned()) };
     assert!(judged(&wish, 0, &said(&unknown)).has_unknown());
+    let refused = |installed| Found { installed, preview: Preview::Refused("it does not render".to_owned()) };
+    let there = judged(&wish, 0, &said(&refused(Some(installed("deployed", true)))));
+    assert!(
+        there.only_unknown() && there.actions.is_empty() && there.refusal.is_some(),
+        "a chart that cannot be used is no drift: {there:?}"
+    );
+    assert!(judged(&wish, 0, &said(&refused(None))).is_absent());
 }
 
 #[test]

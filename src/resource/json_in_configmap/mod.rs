@@ -16,8 +16,8 @@ mod undo;
 
 use self::look::{Look, Trouble};
 use self::parts::Walk;
-use super::kubernetes_object::manifest;
 use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;

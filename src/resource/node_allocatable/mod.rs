@@ -32,7 +32,7 @@ impl Kind for NodeAllocatable {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "within_s"]);
+        let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "times", "within_s"]);
         if let Some(resource) = fields.text("resource", true).filter(|resource| !is_resource(resource)) {
             let message = format!("`{}` is no extended resource", one_line(resource, 80));
             fields.error("/resource", message, Some("a domain, `/` and a name: rdma/rdma_shared_device_a".to_owned()));
@@ -41,6 +41,7 @@ impl Kind for NodeAllocatable {
             let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } }";
             fields.error("", "which nodes give how much is not said", Some(help.to_owned()));
         }
+        fields.number("times", 1..=1_000_000);
         fields.number("within_s", 1..=86_400);
         fields.finish()
     }
@@ -73,8 +74,14 @@ impl Kind for NodeAllocatable {
     }
 }
 
-/// How much each node has to give: `nodes` with one `amount`, or `amounts` by node.
+/// How much each node has to give: `nodes` with one `amount`, or `amounts` by node, each so many `times`.
 fn amounts(body: &Value) -> Option<Map<String, Value>> {
+    let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
+    let product = |(node, amount): (String, Value)| Some((node, Value::from(amount.as_u64()?.saturating_mul(times))));
+    said(body)?.into_iter().map(product).collect()
+}
+
+fn said(body: &Value) -> Option<Map<String, Value>> {
     match (body.get("amounts"), body.get("nodes"), body.get("amount")) {
         (Some(Value::Object(amounts)), None, None) if amounts.values().all(Value::is_u64) => Some(amounts.clone()),
         (None, Some(Value::Array(nodes)), Some(amount)) if amount.is_u64() => {
@@ -182,7 +189,7 @@ mod tests {
         NodeAllocatable.assess(&wish(wanted), &answers)
     }
 
-    fn said(wanted: Value, nodes: &Value) -> String {
+    fn told(wanted: Value, nodes: &Value) -> String {
         let assessment = assessed(wanted, nodes);
         match assessment.attributes[GIVES].found.get(Plane::Running).unwrap() {
             Reading::Is(Value::String(text)) => text.clone(),
@@ -195,18 +202,20 @@ mod tests {
         let wanted = json!({ "gpu1": 63, "gpu2": 63, "gpu3": 63, "gpu4": 63 });
         let all = |amount: &str| node(true, json!({ "rdma/a": amount, "rdma/b": "1" }));
         let good = json!({ "gpu1": all("63"), "gpu2": all("63"), "gpu3": all("63"), "gpu4": all("63"), "other": node(true, json!({})) });
-        assert_eq!(said(wanted.clone(), &good), "4 nodes give 63");
+        assert_eq!(told(wanted.clone(), &good), "4 nodes give 63");
         assert!(assessed(wanted.clone(), &good).is_met());
         let some = json!({ "gpu1": all("63"), "gpu2": all("0"), "gpu3": node(false, json!({ "rdma/a": "63" })) });
         assert_eq!(
-            said(wanted.clone(), &some),
+            told(wanted.clone(), &some),
             "1 of 4 nodes give it; gpu2: 0 instead of 63; gpu4: no node of this name; gpu3: the node is not Ready"
         );
         let assessment = assessed(wanted.clone(), &some);
         assert_eq!(assessment.actions, [Action::Await { until: "4 nodes give 63 of rdma/a".to_owned(), within_s: WITHIN_S }]);
         assert!(assessment.only_waits());
         let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
-        assert_eq!(said(wanted, &none), "Absent");
+        assert_eq!(told(wanted, &none), "Absent");
+        let body = json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
+        assert_eq!(amounts(&body), json!({ "a": 200, "b": 400 }).as_object().cloned());
         assert_eq!(goal(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()), "2 nodes give 200, 1 node gives 400");
     }
 
