@@ -276,7 +276,7 @@ pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {
 pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
     let story = Story::new(plane);
     let spec = std::fs::read_to_string(story.cluster.folder().join("inv/cluster.yaml")).unwrap();
-    let with = spec.replace(".kubeconfig }\n", ".kubeconfig, erdma: { prefer_driver: ofed } }\n");
+    let with = spec.replace(".kubeconfig }\n", ".kubeconfig, platform: ack-managed, erdma: { prefer_driver: ofed } }\n");
     story.cluster.file("inv/cluster.yaml", &with);
     let plan = story.plan(3);
     assert!(plan.contains("ACK eRDMA Controller") && plan.contains("preferDriver = ofed") && plan.contains("held"), "{plan}");

@@ -156,6 +156,7 @@ fn what_comes_about_by_itself_is_waited_for() {
 #[test]
 fn rbac_roles_are_the_smallest_that_do() {
     let Some(plane) = ControlPlane::start() else { return };
+    plane.nodes(&["gpu1"], &[]);
     rbac::each_role_does_its_work_and_nothing_more(&plane);
     rbac::a_kind_of_others_is_asked_for(&plane);
     rbac::an_object_is_explained(&plane);
@@ -164,6 +165,7 @@ fn rbac_roles_are_the_smallest_that_do() {
 #[test]
 fn rbac_that_is_missing_is_found_first() {
     let Some(plane) = ControlPlane::start() else { return };
+    plane.nodes(&["gpu1"], &[]);
     rbac::a_missing_right_is_found_before_the_first_change(&plane);
     rbac::a_run_that_goes_on_asks_again(&plane);
     rbac::whoever_may_not_ask_goes_on(&plane);
