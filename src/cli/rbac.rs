@@ -181,7 +181,18 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
         .iter()
         .filter(|one| level == Level::Preview && one.is_unpoliced())
         .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
-    made.map(of_namespace).chain(unpoliced).collect()
+    // What a chart renders to is known to Helm alone.
+    let wishes = prepared.desired.wishes.iter().filter(|wish| wish.kind == "helm_release");
+    let releases = wishes.map(|wish| {
+        let (name, namespace) = (wish.text("name").unwrap_or_default(), wish.text("namespace").unwrap_or_default());
+        format!(
+            "the release {} of Helm needs more: get, list, create, update and delete on Secrets of its namespace {}, and all that its \
+             chart makes, which only Helm knows",
+            one_line(name, 60),
+            one_line(namespace, 60)
+        )
+    });
+    made.map(of_namespace).chain(unpoliced).chain(releases).collect()
 }
 
 #[cfg(test)]

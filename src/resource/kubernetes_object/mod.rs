@@ -16,11 +16,12 @@ pub mod paths;
 pub mod readiness;
 pub mod request;
 pub mod rule;
+mod undo;
 
 pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
 use self::access::Verb;
-use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked};
+use self::ownership::{Holder, holders, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::readiness::{Readiness, Ready};
 use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
@@ -117,7 +118,7 @@ impl Kind for KubernetesObject {
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo(last_applied, before, answers)
+        undo::undo(last_applied, before, answers)
     }
 }
 
@@ -364,53 +365,6 @@ fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
             false => format!("pods of {} start anew", asked.object),
         }];
     }
-}
-
-/// An object may be there under a version of its kind that is no longer served.
-fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
-    matches!(answers.output(&asked.live()), Ok((NO_KIND, _)))
-}
-
-fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let Some(asked) = asked(last_applied) else { return assessment };
-    let object = match live(&asked, answers) {
-        Live::Absent if is_unserved(&asked, answers) => {
-            let reason = format!("the server does not serve {} {}", asked.object.api_version, asked.object.kind);
-            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
-            return assessment;
-        }
-        Live::Absent => {
-            presence(&mut assessment, Reading::Absent, Reading::Absent);
-            return assessment;
-        }
-        Live::Unknown(reason) => {
-            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
-            return assessment;
-        }
-        Live::Is(object) => object,
-    };
-    let stays = if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
-        Some("what lies below it would go along")
-    } else if before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object) {
-        Some("it was there before us")
-    } else if !is_ours(&object, &asked.cluster, false) {
-        Some("somebody made it anew since")
-    } else {
-        None
-    };
-    if let Some(why) = stays {
-        assessment.residue.push(format!("{} stays: {why}", asked.object));
-        return assessment;
-    }
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-    presence(&mut assessment, Reading::Absent, Reading::is("present"));
-    if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
-        assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("pods of {} end", asked.object)];
-    }
-    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid }];
-    assessment
 }
 
 #[cfg(test)]

@@ -1,0 +1,55 @@
+//! Taking an object back: only what we made is deleted, by its UID; what was there before us stays.
+
+use super::ownership::{is_adopted, is_ours};
+use super::request::NO_KIND;
+use super::{Asked, Live, NEVER_REMOVED, WITH_PODS, asked, live, presence};
+use crate::resource::{Action, Answers, Assessment, Disruption, Reading, Wish};
+use serde_json::Value;
+
+/// An object may be there under a version of its kind that is no longer served.
+fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
+    matches!(answers.output(&asked.live()), Ok((NO_KIND, _)))
+}
+
+/// What takes back an object that was applied.
+pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
+    let Some(asked) = asked(last_applied) else { return assessment };
+    let object = match live(&asked, answers) {
+        Live::Absent if is_unserved(&asked, answers) => {
+            let reason = format!("the server does not serve {} {}", asked.object.api_version, asked.object.kind);
+            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            return assessment;
+        }
+        Live::Absent => {
+            presence(&mut assessment, Reading::Absent, Reading::Absent);
+            return assessment;
+        }
+        Live::Unknown(reason) => {
+            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            return assessment;
+        }
+        Live::Is(object) => object,
+    };
+    let stays = if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
+        Some("what lies below it would go along")
+    } else if before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object) {
+        Some("it was there before us")
+    } else if !is_ours(&object, &asked.cluster, false) {
+        Some("somebody made it anew since")
+    } else {
+        None
+    };
+    if let Some(why) = stays {
+        assessment.residue.push(format!("{} stays: {why}", asked.object));
+        return assessment;
+    }
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    presence(&mut assessment, Reading::Absent, Reading::is("present"));
+    if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
+        assessment.disruption = Disruption::Restart;
+        assessment.interrupts = vec![format!("pods of {} end", asked.object)];
+    }
+    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid }];
+    assessment
+}
