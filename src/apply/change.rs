@@ -279,7 +279,7 @@ impl<'a> Step<'a> {
             Settled::Not { now, trouble } => (now, trouble),
         };
         let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
-        let hopeless = open.iter().find_map(|s| s.assessment.hopeless.clone());
+        let hopeless = open.iter().find_map(|s| s.assessment.hopeless.as_ref().map(|hopeless| hopeless.why.clone()));
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         let what = what.into_iter().chain(hopeless).chain(trouble).collect::<Vec<_>>().join("; ");
         if open.iter().all(|s| s.assessment.only_unknown()) {

@@ -128,11 +128,15 @@ pub fn after_failure(untouched: bool) -> &'static str {
 
 /// All actions ended well, and the resource is not as wished.
 pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
+    let (place, counts) = match node.starts_with("kube/") {
+        true => ("cluster", ""),
+        false => ("host", "; the host counts as out of service"),
+    };
     Diagnostic::error("RW0613", format!("every action ended well, but read again it is not as wished: {what}"))
         .on(node)
-        .effect("something on the host undoes or overrides the setting; the host counts as out of service")
-        .state("the actions were carried out; the rest of this host was left alone")
-        .next(format!("find what else sets it on the host, then {}", next.resume()))
+        .effect(format!("something on the {place} undoes or overrides it{counts}"))
+        .state(format!("the actions were carried out; the rest of this {place} was left alone"))
+        .next(format!("find what else sets it on the {place}, then {}", next.resume()))
 }
 
 /// Nobody knows how the step ended.

@@ -94,7 +94,24 @@ pub struct Assessment {
     pub refusal: Option<String>,
     /// What is waited for does not come by itself, in words (a container that cannot be made): waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hopeless: Option<String>,
+    pub hopeless: Option<Hopeless>,
+}
+
+/// Why what is waited for does not come by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hopeless {
+    /// In words.
+    pub why: String,
+    /// Since when the target says so, where that tells an old saying from a new one: of before the step it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl Hopeless {
+    /// Whenever it was said.
+    pub fn of(why: &str) -> Self {
+        Hopeless { why: why.to_owned(), since: None }
+    }
 }
 
 /// Files whose change a resource takes in by restarting.

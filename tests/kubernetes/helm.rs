@@ -348,3 +348,26 @@ pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
     story.nothing();
     story.apply();
 }
+
+/// A chart may bend a secret into any form, and may say something else with every rendering: the one is never shown, the other is
+/// nobody's wish.
+pub fn what_a_chart_makes_of_a_secret_or_of_chance(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: bent\n  annotations: { rollme: {{ randAlphaNum 5 | quote }} }\ndata:\n  b64: {{ .Values.token | b64enc }}\n  up: {{ .Values.token | upper | quote }}\n";
+    story.cluster.file("inv/charts/rails/templates/bent.yaml", template);
+    story.wish("token: \"{{ secrets.token }}\"", "");
+    story.told(0, &["apply", INV, "--yes"]);
+    assert!(story.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."), "chance is no change");
+    plane.kubectl(&["patch", "configmap", "bent", "-p", r#"{"data":{"b64":"x","up":"y"}}"#]);
+    for words in [&["plan", INV][..], &["plan", INV, "--json"], &["drift", INV]] {
+        let code = if words[0] == "drift" { 2 } else { 0 };
+        let said = story.told(code, words);
+        assert!(said.contains("bent") && said.contains("not shown"), "{said}");
+        assert!(!said.contains("czNjcjN0") && !said.contains("S3CR3T"), "{said}");
+    }
+    story.told(0, &["apply", INV, "--yes"]);
+    let stored = plane.kubectl(&["get", "configmap", "bent", "-o", "jsonpath={.data.up}"]);
+    assert_eq!(stored, POISON.to_ascii_uppercase());
+    story.nothing();
+    story.told(0, &["apply", INV, "--yes"]);
+}

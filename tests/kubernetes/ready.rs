@@ -137,8 +137,11 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
     assert!(failed.contains("RW0633") && failed.contains("has timed out progressing"), "{failed}");
     assert!(failed.contains("didn't match Pod's node affinity/selector"), "why its pods do not run: {failed}");
     assert_eq!(plane.kubectl(&["get", "configmap", "later", "--ignore-not-found", "-o", "name"]), "", "nothing after it was begun");
+    // What its controller said of the earlier rollout stands there until the mend has come about.
+    let mut run = begun(&cluster, &["resume", INV]);
+    until_said(&mut run, "waits: 0 of 1 pods are ready");
     plane.kubectl(&["label", "node", "gpu1", "no=such"]);
-    cluster.told(0, &["resume", INV]);
+    ended(run, 0);
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -188,4 +191,51 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     assert_eq!(plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]), before);
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
+}
+
+/// A status that an operator wrote before it saw the last change.
+pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
+    let names = json!({ "plural": "policies", "singular": "policy", "kind": "Policy" });
+    let spec = json!({ "group": "x.example.org", "scope": "Cluster", "names": names, "versions": [version] });
+    plane.apply(
+        &json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "policies.x.example.org" }, "spec": spec })
+        .to_string(),
+    );
+    plane.kubectl(&["wait", "crd/policies.x.example.org", "--for=condition=Established", "--timeout=60s"]);
+    let wish = |value: u32, ready: &str| {
+        format!(
+            "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p }}, spec: {{ v: {value} }} }}\n"
+        )
+    };
+    let said = |status: &str| plane.kubectl(&["patch", "policy", "p", "--subresource=status", "--type=merge", "-p", status]);
+    let ready = "{ fields: { status.state: ready }, failed: { status.state: error }, within_s: 60 }";
+    cluster.wishes(&wish(1, "false"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    said(r#"{"status":{"state":"ready","observedGeneration":1}}"#);
+    cluster.wishes(&wish(2, ready));
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: its controller has not seen the last change yet");
+    said(r#"{"status":{"state":"ready","observedGeneration":2}}"#);
+    ended(run, 0);
+    said(r#"{"status":{"state":"error","reason":"two of them"}}"#);
+    let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: Policy, names: [p], ready: { fields: { status.state: ready }, failed: { status.state: error }, within_s: 600 } }\n";
+    cluster.wishes(&(wish(2, "false") + state));
+    let failed = cluster.flat(1, &["apply", INV, "--yes"]);
+    assert!(failed.contains("RW0633") && failed.contains("status.state is error two of them"), "{failed}");
+    plane.kubectl(&["delete", "crd", "policies.x.example.org"]);
+}
+
+/// Waiting makes nothing that somebody deleted.
+pub fn what_is_gone_is_not_waited_for(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&daemon_set("gone", "{ nodes: 99 }"));
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: it is to run on 3 of at least 99 nodes");
+    plane.kubectl(&["delete", "daemonset", "gone"]);
+    let failed = ended(run, 1);
+    assert!(failed.contains("RW0613") && failed.contains("something on the cluster"), "{failed}");
 }

@@ -39,7 +39,8 @@ impl<'a> Step<'a> {
     /// Looks until all is as wished. `waits` is for how many seconds something may take that comes about by itself.
     pub(super) async fn settled(&mut self, seen: &[Seen<'a>], wanted: &BTreeSet<Read>, waits: Option<u32>) -> Result<Settled<'a>, Halt> {
         let patience = &self.shared.context.patience;
-        let limit = waits.map_or(patience.settle, |seconds| patience.settle.max(Duration::from_secs(seconds.into())));
+        let limit = waits.map_or(patience.settle, |seconds| Duration::from_secs(seconds.into()));
+        let undone = clock::Deadline::after(patience.settle);
         let steady = if waits.is_some() { STEADY_LOOKS } else { 1 };
         let (end, mut pause) = (clock::Deadline::after(limit), patience.settle_poll);
         let (mut now, mut good, mut said, mut looks) = (seen.to_vec(), 0, String::new(), self.looks());
@@ -59,8 +60,10 @@ impl<'a> Step<'a> {
             }
             let trouble = if waits.is_some() && good == 0 { self.trouble(&now).await } else { None };
             looks = looks.saturating_sub(1);
-            let over = if waits.is_some() { end.left().is_zero() } else { looks == 0 };
-            let hopeless = now.iter().any(|s| s.assessment.hopeless.is_some()) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
+            // What was applied and is not there (somebody deleted it) is not made by waiting.
+            let lost = undone.left().is_zero() && now.iter().any(|s| !s.is_settled() && !s.assessment.only_waits());
+            let over = if waits.is_some() { end.left().is_zero() || lost } else { looks == 0 };
+            let hopeless = now.iter().zip(seen).any(is_hopeless) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
             if over || (good == 0 && hopeless) {
                 return Ok(Settled::Not { now, trouble: trouble.map(|trouble| trouble.words) });
             }
@@ -93,6 +96,12 @@ impl<'a> Step<'a> {
         }
         words
     }
+}
+
+/// Whether waiting does not help, by what the target says since the step.
+fn is_hopeless((now, before): (&Seen<'_>, &Seen<'_>)) -> bool {
+    let since = |s: &Seen<'_>| s.assessment.hopeless.as_ref().and_then(|hopeless| hopeless.since.clone());
+    now.assessment.hopeless.is_some() && (since(now).is_none() || since(now) != since(before))
 }
 
 /// What is waited for did not come about.

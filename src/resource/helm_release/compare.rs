@@ -8,7 +8,7 @@ use crate::resource::kubernetes_object::paths::{self, Field, Step};
 use crate::resource::kubernetes_object::request::ObjectName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing that is not as wished.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,12 @@ pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
     out
 }
 
+/// Leaves out what is another with every rendering (a random word, the time): it is nobody's wish, and would never be met.
+pub fn without_unsteady(changes: &mut Vec<Change>, once: &[Value], again: &[Value]) {
+    let unsteady: BTreeSet<String> = rendered(once, again).into_iter().map(|change| change.name).collect();
+    changes.retain(|change| !unsteady.contains(&change.name));
+}
+
 /// Objects that are not on the cluster as the release has them, with who changed them.
 /// `mends_all`: Helm sets back what somebody set on objects of every kind.
 pub fn drifted(all: &[Live], mends_all: bool) -> Vec<Change> {
@@ -167,8 +173,8 @@ pub fn values(wanted: &Value, installed: &Value, hidden: &[String]) -> Vec<Chang
     paths::differences(&or_empty(wanted), &or_empty(installed), false).into_iter().map(change).collect()
 }
 
-/// Hides what holds a text that the installed values have where a secret is: a chart puts it where it likes, and nothing else knows an
-/// old one.
+/// Hides what holds a text that the installed values have where a secret is, and every field of a rendered object where there is a
+/// secret at all: a chart puts it where it likes, and in what form it likes (base64 in an annotation).
 pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
     let mut secrets = Vec::new();
     secret_texts(installed, "", hidden, &mut secrets);
@@ -176,7 +182,14 @@ pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
         let text = value.as_ref().map(Value::to_string).unwrap_or_default();
         secrets.iter().any(|secret| text.contains(secret))
     };
-    for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found)) {
+    let any = !secrets.is_empty() || !hidden.is_empty();
+    // What becomes of a whole object is no value of it.
+    let is_whole = |change: &Change| {
+        let one = |value: &Option<Value>| value.as_ref().is_none_or(|value| value == "present" || value == "made");
+        one(&change.wanted) && one(&change.found)
+    };
+    let is_rendered = |change: &Change| !change.name.starts_with("values.") && !is_whole(change);
+    for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found) || (any && is_rendered(change))) {
         change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
         change.found = change.found.as_ref().map(|_| HIDDEN_OTHER.into());
     }

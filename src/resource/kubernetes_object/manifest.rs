@@ -67,6 +67,10 @@ pub fn check(body: &Value) -> Vec<BodyError> {
         Err(message) => fields.error("", message, None),
         Ok(manifest) => {
             let at = |pointer: &str| below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"));
+            let is_set = object(&manifest).is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
+            if !is_set && body.pointer("/ready/nodes").is_some() {
+                fields.error("/ready/nodes", "only a DaemonSet is ready on so many nodes", Some("leave `nodes` out".to_owned()));
+            }
             for (pointer, message, help) in problems(&manifest) {
                 let known = if manifest.pointer(pointer).is_some() { pointer } else { "" };
                 fields.error(&at(known), message, help);

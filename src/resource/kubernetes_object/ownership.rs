@@ -26,12 +26,27 @@ pub struct Holder {
     pub time: String,
 }
 
-/// Managers of the object that hold this field, ours too.
+/// Managers of the object that hold this field, ours too. One that holds only what is around it counts where nobody holds the field
+/// itself: of a map whose fields others have set since, its first manager keeps an empty entry.
 pub fn holders(object: &Value, path: &[Step]) -> Vec<Holder> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let holds = |entry: &&Value| entry.get("fieldsV1").and_then(Value::as_object).is_some_and(|fields| is_held(fields, path));
     let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    entries.filter(holds).map(|entry| Holder { manager: text(entry, "manager"), time: text(entry, "time") }).collect()
+    let held = |entry: &Value| {
+        let hold = is_held(entry.get("fieldsV1")?.as_object()?, path)?;
+        Some((hold, Holder { manager: text(entry, "manager"), time: text(entry, "time") }))
+    };
+    let all: Vec<(Hold, Holder)> = entries.filter_map(held).collect();
+    let closest = all.iter().map(|(hold, _)| *hold).max();
+    all.into_iter().filter(|(hold, _)| Some(*hold) == closest).map(|(_, holder)| holder).collect()
+}
+
+/// How a manager holds a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Hold {
+    /// What is around it, as one.
+    Around,
+    /// The field itself.
+    Itself,
 }
 
 /// True when this cluster of a spec made the object, or took it over. A copy has the label, but nobody who applied it as us.
@@ -87,13 +102,13 @@ pub fn is_mark(field: &Field) -> bool {
     names == ["metadata", "labels", MEMBERSHIP] || (names == ["metadata", "labels"] && field.found.is_none() && alone())
 }
 
-fn is_held(fields: &Map<String, Value>, path: &[Step]) -> bool {
-    let Some((step, rest)) = path.split_first() else { return true };
+fn is_held(fields: &Map<String, Value>, path: &[Step]) -> Option<Hold> {
+    let Some((step, rest)) = path.split_first() else { return Some(Hold::Itself) };
     // A list that is no map of its own is held as one.
     if fields.is_empty() {
-        return true;
+        return Some(Hold::Around);
     }
-    fields.iter().filter(|(key, _)| is_step(key, step)).any(|(_, below)| below.as_object().is_some_and(|below| is_held(below, rest)))
+    fields.iter().filter(|(key, _)| is_step(key, step)).filter_map(|(_, below)| is_held(below.as_object()?, rest)).max()
 }
 
 fn is_step(key: &str, step: &Step) -> bool {

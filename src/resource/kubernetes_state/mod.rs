@@ -64,7 +64,14 @@ impl Kind for KubernetesState {
         let goal = format!("{} ready", names.len());
         let found = match states(&asked, answers) {
             Err(reason) => Reading::Unknown(reason),
-            Ok(states) => found(&asked, &ready, &names, &states, &goal),
+            Ok(states) => {
+                let judge = |name: &&str| match ready.judge(states.get(*name)?, &asked.kind_and_group()) {
+                    Readiness::Not { hopeless, .. } => hopeless,
+                    Readiness::Ready => None,
+                };
+                assessment.hopeless = names.iter().find_map(judge);
+                found(&asked, &ready, &names, &states, &goal)
+            }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
             let until = format!("{} of {} are ready", names.len(), asked.kind_and_group());

@@ -37,7 +37,7 @@ impl Kind for NodeAllocatable {
             let message = format!("`{}` is no extended resource", one_line(resource, 80));
             fields.error("/resource", message, Some("a domain, `/` and a name: rdma/rdma_shared_device_a".to_owned()));
         }
-        if amounts(body).is_none_or(|amounts| amounts.is_empty()) {
+        if amounts(body).is_none_or(|amounts| amounts.is_empty() || amounts.values().any(|amount| amount == 0)) {
             let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } }";
             fields.error("", "which nodes give how much is not said", Some(help.to_owned()));
         }

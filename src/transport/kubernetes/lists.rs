@@ -38,7 +38,8 @@ pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
 pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Result<Answer, Trouble> {
     listed(server, name, kind, "", |object| {
         let generation = object.pointer("/metadata/generation").cloned().unwrap_or_default();
-        json!({ "metadata": { "generation": generation }, "status": object.get("status").cloned().unwrap_or_default() })
+        let going = object.pointer("/metadata/deletionTimestamp").cloned();
+        json!({ "metadata": { "generation": generation, "deletionTimestamp": going }, "status": object.get("status").cloned().unwrap_or_default() })
     })
     .await
 }

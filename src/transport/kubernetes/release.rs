@@ -123,6 +123,14 @@ impl KubernetesLink {
         let mut wanted = compare::objects(text("/manifest")).map_err(Failed::Local)?;
         self.put_in_namespace(&mut wanted, &release.namespace).await;
         let mut changes = compare::rendered(&wanted, has.map_or(&[], |has| &has.objects));
+        if has.is_some() && !changes.is_empty() {
+            let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+            let again = json(&again)?;
+            let again = again.pointer("/manifest").and_then(Value::as_str).unwrap_or_default();
+            let mut again = compare::objects(again).map_err(Failed::Local)?;
+            self.put_in_namespace(&mut again, &release.namespace).await;
+            compare::without_unsteady(&mut changes, &wanted, &again);
+        }
         if let Some(has) = has {
             changes.extend(compare::values(&values, &has.values, &release.hidden));
             let stay = has.objects.iter().filter(|object| wanted.iter().any(|wanted| manifest::object(wanted) == manifest::object(object)));

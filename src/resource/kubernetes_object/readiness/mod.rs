@@ -7,7 +7,7 @@
 
 use super::paths::is_same_quantity;
 use crate::base::text::one_line;
-use crate::resource::BodyError;
+use crate::resource::{BodyError, Hopeless};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub const WITHIN_S: u32 = 600;
 /// Kinds that are judged without being asked to.
 const JUDGED: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "CustomResourceDefinition.apiextensions.k8s.io"];
+
+const UNSEEN: &str = "its controller has not seen the last change yet";
 
 /// `ready` of a body.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -83,7 +85,7 @@ pub enum Readiness {
         /// How it stands, in words.
         words: String,
         /// Why it will not come by itself.
-        hopeless: Option<String>,
+        hopeless: Option<Hopeless>,
     },
 }
 
@@ -110,7 +112,9 @@ pub fn check(body: &Value) -> Vec<BodyError> {
     };
     match serde_json::from_value::<Ready>(wish.clone()) {
         Err(wrong) => vec![error("/ready", one_line(&wrong.to_string(), 160))],
-        Ok(ready) if ready.within_s == Some(0) => vec![error("/ready/within_s", "`within_s` must be at least 1".to_owned())],
+        Ok(ready) if ready.within_s.is_some_and(|seconds| !(1..=86_400).contains(&seconds)) => {
+            vec![error("/ready/within_s", "`within_s` must be from 1 to 86400".to_owned())]
+        }
         Ok(_) => Vec::new(),
     }
 }
@@ -133,9 +137,14 @@ impl Ready {
         if let Some((path, value)) = self.failed.iter().find(|(path, value)| at(object, path).is_some_and(|found| is_same(value, found))) {
             let said = ["status.reason", "status.message"].iter().find_map(|path| at(object, path)?.as_str()).unwrap_or_default();
             let words = one_line(&format!("{path} is {} {said}", shown(value)), 300);
-            return Readiness::Not { hopeless: Some(words.trim_end().to_owned()), words };
+            return Readiness::Not { hopeless: Some(Hopeless::of(words.trim_end())), words };
         }
+        if at(object, "metadata.deletionTimestamp").is_some_and(|at| !at.is_null()) {
+            return Readiness::Not { words: "it is being deleted".to_owned(), hopeless: None };
+        }
+        let stale = || if is_unseen(object, object.get("status")) { not(UNSEEN.to_owned()) } else { None };
         self.by_kind(object, kind)
+            .or_else(stale)
             .or_else(|| self.conditions.iter().find_map(|condition| condition.judge(object)))
             .or_else(|| self.fields.iter().find_map(|(path, value)| field(object, path, value)))
             .or_else(|| self.each.iter().find_map(|each| each.judge(object)))
@@ -144,7 +153,7 @@ impl Ready {
 
     fn by_kind(&self, object: &Value, kind: &str) -> Option<Readiness> {
         if JUDGED.contains(&kind) && is_unseen(object, object.get("status")) {
-            return not("its controller has not seen the last change yet".to_owned());
+            return not(UNSEEN.to_owned());
         }
         match kind {
             "DaemonSet.apps" => daemon_set(object, self.nodes),
@@ -166,7 +175,7 @@ impl Condition {
         let Some(found) = conditions.into_iter().find(|condition| text(condition, "type") == self.kind) else {
             return not(format!("condition {} is not there yet, and is to be {wanted}", self.kind));
         };
-        if is_unseen(object, Some(found)) || is_unseen(object, object.get("status")) {
+        if is_unseen(object, Some(found)) {
             return not(format!("condition {} is of before the last change", self.kind));
         }
         let (status, reason) = (text(found, "status"), text(found, "reason"));
@@ -238,9 +247,8 @@ fn daemon_set(object: &Value, nodes: Option<u64>) -> Option<Readiness> {
 
 /// Nobody brings it about but whoever deletes the pods.
 fn stays(old: u64, all: u64) -> Readiness {
-    let words = format!("{old} of {all} pods are of an earlier template");
-    let hopeless = Some("its pods are replaced only when somebody deletes them (updateStrategy OnDelete)".to_owned());
-    Readiness::Not { words, hopeless }
+    let why = "its pods are replaced only when somebody deletes them (updateStrategy OnDelete)";
+    Readiness::Not { words: format!("{old} of {all} pods are of an earlier template: {why}"), hopeless: Some(Hopeless::of(why)) }
 }
 
 fn pods(desired: u64, updated: u64, ready: u64) -> Option<Readiness> {
@@ -265,7 +273,16 @@ fn deployment(object: &Value) -> Option<Readiness> {
     let failed = |condition: &&Value| text(condition, "type") == "ReplicaFailure" && text(condition, "status") == "True";
     let late = |condition: &&Value| text(condition, "type") == "Progressing" && text(condition, "reason") == "ProgressDeadlineExceeded";
     let said = conditions.clone().find(failed).map(|condition| format!("; {}", text(condition, "message"))).unwrap_or_default();
-    let hopeless = conditions.clone().find(late).map(|condition| one_line(&text(condition, "message"), 200));
+    if at(object, "spec.paused").and_then(Value::as_bool) == Some(true) {
+        return Some(Readiness::Not {
+            words: format!("{words}, and it is paused"),
+            hopeless: Some(Hopeless::of("it is paused (spec.paused)")),
+        });
+    }
+    let hopeless = conditions
+        .clone()
+        .find(late)
+        .map(|condition| Hopeless { why: one_line(&text(condition, "message"), 200), since: Some(text(condition, "lastUpdateTime")) });
     Some(Readiness::Not { words: one_line(&format!("{words}{said}"), 300), hopeless })
 }
 
@@ -280,7 +297,10 @@ fn stateful_set(object: &Value) -> Option<Readiness> {
     if updated < desired && is_on_delete(object) {
         return Some(stays(desired - updated, desired));
     }
-    pods(desired, updated, number(object, "status.readyReplicas"))
+    // A pod counts once it has been ready for `minReadySeconds`.
+    let ready = number(object, "status.readyReplicas");
+    let available = at(object, "status.availableReplicas").and_then(Value::as_u64).unwrap_or(ready);
+    pods(desired, updated, ready.min(available))
 }
 
 /// The value at a path with dots; one with slashes is a JSON pointer, for names that hold dots.

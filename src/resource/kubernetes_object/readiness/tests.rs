@@ -7,7 +7,7 @@ fn said(wish: Value, kind: &str, object: Value) -> String {
     let wanted = wanted(&json!({ "ready": wish }), kind).expect("it is judged");
     match wanted.judge(&object, kind) {
         Readiness::Ready => "ready".to_owned(),
-        Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |why| format!("{words} | {why}")),
+        Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| format!("{words} | {}", hopeless.why)),
     }
 }
 
@@ -76,7 +76,10 @@ fn conditions_count_with_their_reason_and_generation_and_may_be_inverted() {
     assert_eq!(of(wish.clone(), json!({})), "condition Ready is not there yet, and is to be True (Reconciled)");
     let mut old = ready("True", "Reconciled");
     old["conditions"][0]["observedGeneration"] = json!(1);
-    assert_eq!(of(wish, old), "condition Ready is of before the last change");
+    assert_eq!(of(wish.clone(), old), "condition Ready is of before the last change");
+    let mut unseen = ready("True", "Reconciled");
+    unseen["observedGeneration"] = json!(1);
+    assert_eq!(of(wish.clone(), unseen), "its controller has not seen the last change yet");
     let inverted = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "UpdateSuccessful" }] });
     assert_eq!(of(inverted, ready("False", "UpdateSuccessful")), "ready");
 }
@@ -107,6 +110,7 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
         json!({ "ready": 3 }),
         json!({ "ready": { "node": 3 } }),
         json!({ "ready": { "within_s": 0 } }),
+        json!({ "ready": { "within_s": 90_000 } }),
         json!({ "ready": { "conditions": [{}] } }),
     ] {
         assert_eq!(check(&wrong).len(), 1, "{wrong}");
