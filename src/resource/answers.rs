@@ -70,6 +70,7 @@ impl Answers {
             Some(Answer { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
             Some(Answer { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
             Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
+            Some(Answer { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => Err(rights::of_role(out)),
             Some(Answer { status: AnswerStatus::Denied, out }) => Err(rights::reason(out)),
             Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
         }

@@ -2,11 +2,11 @@
 //! never done, and work for a person where that is missing: the plan holds it and says what to do, and a plan after that proves it.
 
 use super::fields::Fields;
+use super::kubernetes_object::looks::{Live, looked_at};
 use super::kubernetes_object::manifest;
-use super::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, ObjectName};
-use super::{Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::kubernetes_object::request::{KubernetesRead, ObjectName};
+use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
-use crate::base::text::one_line;
 use serde_json::Value;
 
 /// The kind.
@@ -85,14 +85,10 @@ fn read(wish: &Wish) -> Option<Read> {
 
 fn found(wish: &Wish, answers: &Answers) -> Reading {
     let Some(read) = read(wish) else { return Reading::Unknown("no object proves it".to_owned()) };
-    if let Some(Answer { status: AnswerStatus::Denied, out }) = answers.get(&read) {
-        return Reading::Unknown(format!("no role of ours allows it: {}", one_line(out, 200)));
-    }
-    match answers.output(&read) {
-        Ok((0, _)) => Reading::is("installed"),
-        Ok((ABSENT | NO_KIND, _)) => Reading::Absent,
-        Ok((_, out)) => Reading::Unknown(one_line(out, 200)),
-        Err(reason) => Reading::Unknown(reason),
+    match looked_at(&read, answers) {
+        Live::Is(_) => Reading::is("installed"),
+        Live::Absent => Reading::Absent,
+        Live::Unknown(reason) => Reading::Unknown(reason),
     }
 }
 
@@ -113,6 +109,8 @@ fn by_hand(wish: &Wish) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::kubernetes_object::request::ABSENT;
+    use crate::resource::{Answer, AnswerStatus};
     use serde_json::json;
 
     fn wish() -> Wish {

@@ -142,6 +142,11 @@ pub fn denied(told: &[String]) -> Answer {
     Answer { status: AnswerStatus::Denied, out: told.iter().map(|line| format!("{line}\n")).collect() }
 }
 
+/// The same of an API server, whose answer is the rule that is missing.
+pub fn of_role(out: &str) -> String {
+    format!("no role of ours allows it: {}", one_line(out, 200))
+}
+
 /// What is missing, in words that fit after "unknown:".
 pub fn reason(out: &str) -> String {
     let told: BTreeSet<&str> = out.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -14,7 +14,7 @@ use super::fields::Fields;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::text::one_line;
 use crate::base::{TargetKind, secret};
-use crate::resource::kubernetes_object::paths;
+use crate::resource::kubernetes_object::{manifest, paths};
 use serde_json::{Value, json};
 
 /// The kind.
@@ -92,7 +92,7 @@ fn check(body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, &FIELDS);
     for (field, most) in [("name", 53), ("namespace", 63)] {
         // helm/helm: pkg/chartutil/validate_name.go holds the name of a release to 53.
-        if let Some(name) = fields.text(field, true).filter(|name| !is_label(name, most)) {
+        if let Some(name) = fields.text(field, true).filter(|name| name.len() > most || !manifest::is_label(name)) {
             let help = format!("small letters, digits and `-`, a letter or digit at both ends, at most {most}");
             fields.error(&format!("/{field}"), format!("`{name}` cannot be a {field} of Helm"), Some(help));
         }
@@ -136,11 +136,6 @@ fn check(body: &Value) -> Vec<BodyError> {
     fields.flag("create_namespace");
     fields.flag("adopt");
     fields.finish()
-}
-
-fn is_label(name: &str, most: usize) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.len() <= most && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
 fn disruption(word: &Value) -> Option<Disruption> {

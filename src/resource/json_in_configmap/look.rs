@@ -5,10 +5,10 @@ use super::mark::{self, Mark};
 use super::text::Document;
 use super::{Action, Answers, Attribute, Plane, Read, Reading, TEXT, Wish, body};
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object::looks::{Live, looked_at};
 use crate::resource::kubernetes_object::ownership::{MANAGER, holders};
 use crate::resource::kubernetes_object::paths::Step;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use crate::resource::kubernetes_object::{Live, looked_at};
 use serde_json::Value;
 
 /// Where objects, and the pods of a template, have their annotations.

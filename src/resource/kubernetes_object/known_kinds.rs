@@ -4,7 +4,7 @@
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
 use crate::base::text::one_line;
-use crate::resource::{AnswerStatus, Answers, Read, Wish};
+use crate::resource::{Answers, Read, Wish};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,9 +88,6 @@ impl KnownKinds {
     /// Takes what the server said of a kind; why it did not say otherwise.
     pub fn learn(&mut self, read: &Read, answers: &Answers) -> Result<(), String> {
         let Read::Kubernetes(KubernetesRead::Kind(object)) = read else { return Ok(()) };
-        if let Some(answer) = answers.get(read).filter(|answer| answer.status == AnswerStatus::Denied) {
-            return Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200)));
-        }
         let (code, out) = answers.output(read)?;
         if code != 0 {
             return Err(one_line(out, 200));
@@ -112,7 +109,7 @@ fn defined(manifest: &Value) -> Option<(String, Called)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Answer;
+    use crate::resource::{Answer, AnswerStatus};
     use serde_json::json;
 
     fn object(api_version: &str, kind: &str) -> ObjectName {

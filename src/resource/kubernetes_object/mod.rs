@@ -10,6 +10,7 @@
 pub mod access;
 pub mod known_kinds;
 mod labels;
+pub(super) mod looks;
 pub mod manifest;
 pub mod ownership;
 pub mod paths;
@@ -21,10 +22,11 @@ mod undo;
 pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
 use self::access::Verb;
+use self::looks::{Live, looked_at};
 use self::ownership::{Holder, holders, is_mark, is_ours, marked};
 use self::paths::Field;
 use self::readiness::{Readiness, Ready};
-use self::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use self::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use super::kind::Trouble;
 use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
@@ -214,31 +216,8 @@ impl Asked {
     }
 }
 
-/// What a server says of an object.
-pub(super) enum Live {
-    Is(Value),
-    Absent,
-    Unknown(String),
-}
-
 fn live(asked: &Asked, answers: &Answers) -> Live {
     looked_at(&asked.live(), answers)
-}
-
-/// The answer to a read of an object.
-pub(super) fn looked_at(read: &Read, answers: &Answers) -> Live {
-    if let Some(Answer { status: AnswerStatus::Denied, out }) = answers.get(read) {
-        return Live::Unknown(format!("no role of ours allows it: {}", one_line(out, 200)));
-    }
-    match answers.output(read) {
-        Ok((0, out)) => match serde_json::from_str::<Value>(out) {
-            Ok(object) if object.is_object() => Live::Is(object),
-            _ => Live::Unknown("the server's answer is no object".to_owned()),
-        },
-        Ok((ABSENT | NO_KIND, _)) => Live::Absent,
-        Ok((_, out)) => Live::Unknown(one_line(out, 200)),
-        Err(reason) => Live::Unknown(reason),
-    }
 }
 
 /// What the server made of the dry run.

@@ -61,7 +61,7 @@ pub enum KubernetesRead {
         /// The whole wish, as JSON.
         manifest: String,
     },
-    /// What every node is good for: `{"gpu-001": {"ready": true, "schedulable": true, "gives": {"rdma/a": "63"}}}`, of what it gives only
+    /// What every node is good for: `{"gpu-001": {"ready": true, "gives": {"rdma/a": "63"}}}`, of what it gives only
     /// extended resources. Exit 0, `NOT_SAID`.
     Nodes,
     /// Objects of a kind by name, each with `metadata.generation` and `status` alone. Exit 0; `NO_KIND`, `NOT_SAID`.

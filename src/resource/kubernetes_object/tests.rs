@@ -1,5 +1,6 @@
 //! What the kind makes of an API server's answers.
 
+use super::request::ABSENT;
 use super::*;
 use crate::base::{Address, Target};
 use proptest::prelude::*;

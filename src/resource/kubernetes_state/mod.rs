@@ -4,11 +4,12 @@
 //! (AliyunContainerService/alibabacloud-erdma-controller internal/controller/node_controller.go).
 
 use super::fields::Fields;
+use super::kubernetes_object::looks::{folded, listed};
 use super::kubernetes_object::readiness::{self, Readiness, Ready};
-use super::kubernetes_object::request::{KubernetesRead, NO_KIND};
-use super::{Action, AnswerStatus, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::kubernetes_object::request::KubernetesRead;
+use super::{Action, Answers, Assessment, Attribute, BodyError, Hopeless, Kind, Plane, Read, Reading, Wish};
+use crate::base::TargetKind;
 use crate::base::text::one_line;
-use crate::base::{TargetKind, nodeset};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -62,15 +63,12 @@ impl Kind for KubernetesState {
         let (Some(asked), Some(ready)) = (asked(&wish.body), ready(&wish.body)) else { return assessment };
         let names: Vec<&str> = wish.body.get("names").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let goal = format!("{} ready", names.len());
-        let found = match states(&asked, answers) {
+        let found = match listed(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
-                let judge = |name: &&str| match ready.judge(states.get(*name)?, &asked.kind_and_group()) {
-                    Readiness::Not { hopeless, .. } => hopeless,
-                    Readiness::Ready => None,
-                };
-                assessment.hopeless = names.iter().find_map(judge);
-                found(&asked, &ready, &names, &states, &goal)
+                let (found, hopeless) = found(&asked, &ready, &names, &states, &goal);
+                assessment.hopeless = hopeless;
+                found
             }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
@@ -115,43 +113,30 @@ impl Asked {
     }
 }
 
-/// All objects of the kind by name; why they are not known. A kind that is not there has none.
-fn states(asked: &Asked, answers: &Answers) -> Result<Map<String, Value>, String> {
-    let read = asked.read();
-    if let Some(answer) = answers.get(&read).filter(|answer| answer.status == AnswerStatus::Denied) {
-        return Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200)));
-    }
-    match answers.output(&read) {
-        Ok((0, out)) => match serde_json::from_str(out) {
-            Ok(Value::Object(states)) => Ok(states),
-            _ => Err("the server's answer is no list of objects".to_owned()),
-        },
-        Ok((NO_KIND, _)) => Ok(Map::new()),
-        Ok((_, out)) => Err(one_line(out, 200)),
-        Err(reason) => Err(reason),
-    }
-}
-
-fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Value>, goal: &str) -> Reading {
+/// How the named ones stand, and why it is hopeless with the first that it is with.
+fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Value>, goal: &str) -> (Reading, Option<Hopeless>) {
     let kind = asked.kind_and_group();
-    let mut open: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let (mut open, mut first): (BTreeMap<String, Vec<&str>>, Option<Hopeless>) = (BTreeMap::new(), None);
     for name in names {
         let why = match states.get(*name).map(|object| ready.judge(object, &kind)) {
             Some(Readiness::Ready) => continue,
-            Some(Readiness::Not { words, .. }) => words,
+            Some(Readiness::Not { words, hopeless }) => {
+                first = first.or(hopeless);
+                words
+            }
             None => NOT_THERE.to_owned(),
         };
         open.entry(why).or_default().push(name);
     }
-    if open.is_empty() {
-        return Reading::is(goal);
-    }
-    if open.get(NOT_THERE).is_some_and(|missing| missing.len() == names.len()) {
-        return Reading::Absent;
-    }
     let count: usize = open.values().map(Vec::len).sum();
-    let lines: Vec<String> = open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names))).collect();
-    Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), lines.join("; ")), 600))
+    let found = if open.is_empty() {
+        Reading::is(goal)
+    } else if open.get(NOT_THERE).is_some_and(|missing| missing.len() == names.len()) {
+        Reading::Absent
+    } else {
+        Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), folded(&open)), 600))
+    };
+    (found, first)
 }
 
 const NOT_THERE: &str = "not there";
@@ -160,7 +145,8 @@ const NOT_THERE: &str = "not there";
 mod tests {
     use super::*;
     use crate::base::{Address, Target};
-    use crate::resource::{Answer, Want};
+    use crate::resource::kubernetes_object::request::NO_KIND;
+    use crate::resource::{Answer, AnswerStatus, Want};
     use serde_json::json;
 
     fn body() -> Value {

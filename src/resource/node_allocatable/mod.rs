@@ -3,12 +3,13 @@
 //! driver on the host is right. Which nodes are meant is the spec's to say: a node that is not there gives nothing.
 
 use super::fields::Fields;
+use super::kubernetes_object::looks::{folded, listed};
 use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
-use super::{Action, AnswerStatus, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::TargetKind;
 use crate::base::text::{counted, one_line};
-use crate::base::{TargetKind, nodeset};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -56,7 +57,7 @@ impl Kind for NodeAllocatable {
             return assessment;
         };
         let goal = goal(&wanted);
-        let found = match nodes(answers) {
+        let found = match listed(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(nodes) => found(resource, &wanted, &nodes, &goal),
         };
@@ -112,22 +113,6 @@ fn goal(wanted: &Map<String, Value>) -> String {
     amounts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What every node says; why it is not known.
-fn nodes(answers: &Answers) -> Result<Map<String, Value>, String> {
-    let read = Read::Kubernetes(KubernetesRead::Nodes);
-    if let Some(answer) = answers.get(&read).filter(|answer| answer.status == AnswerStatus::Denied) {
-        return Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200)));
-    }
-    match answers.output(&read) {
-        Ok((0, out)) => match serde_json::from_str(out) {
-            Ok(Value::Object(nodes)) => Ok(nodes),
-            _ => Err("the server's answer is no list of nodes".to_owned()),
-        },
-        Ok((_, out)) => Err(one_line(out, 200)),
-        Err(reason) => Err(reason),
-    }
-}
-
 fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>, goal: &str) -> Reading {
     let mut short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, amount) in wanted {
@@ -142,9 +127,8 @@ fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>
         return Reading::Absent;
     }
     let missing: usize = short.values().map(Vec::len).sum();
-    let lines = short.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names)));
-    let lines = lines.collect::<Vec<_>>().join("; ");
-    Reading::is(one_line(&format!("{} of {} give it; {lines}", wanted.len() - missing, counted(wanted.len(), "node")), 600))
+    let words = format!("{} of {} give it; {}", wanted.len() - missing, counted(wanted.len(), "node"), folded(&short));
+    Reading::is(one_line(&words, 600))
 }
 
 const NOTHING: &str = "nothing of it";
@@ -166,7 +150,7 @@ fn lacks(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String>
 mod tests {
     use super::*;
     use crate::base::{Address, Target};
-    use crate::resource::{Answer, Want};
+    use crate::resource::{Answer, AnswerStatus, Want};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -179,7 +163,7 @@ mod tests {
     }
 
     fn node(ready: bool, gives: Value) -> Value {
-        json!({ "ready": ready, "schedulable": true, "gives": gives })
+        json!({ "ready": ready, "gives": gives })
     }
 
     fn assessed(wanted: Value, nodes: &Value) -> Assessment {

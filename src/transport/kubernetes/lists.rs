@@ -18,25 +18,24 @@ const PAGES: usize = 200;
 /// Pods and warnings that are told.
 const TOLD: usize = 20;
 
-/// Every node by name: whether it is ready and takes pods, and the extended resources that it gives.
+/// Every node by name: whether it is ready, and the extended resources that it gives.
 pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
     let kind = Resource { plural: "nodes".to_owned(), namespaced: false };
     let name = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: String::new() };
-    listed(server, &name, &kind, "", |node| {
+    listed(server, &name, &kind, |node| {
         let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let ready = conditions.filter(|one| one.get("type").and_then(Value::as_str) == Some("Ready")).any(|one| one["status"] == "True");
         let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
         let gives: Map<String, Value> =
             gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect();
-        let schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
-        json!({ "ready": ready, "schedulable": schedulable, "gives": gives })
+        json!({ "ready": ready, "gives": gives })
     })
     .await
 }
 
 /// Every object of a kind by name, with its generation and its status.
 pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Result<Answer, Trouble> {
-    listed(server, name, kind, "", |object| {
+    listed(server, name, kind, |object| {
         let generation = object.pointer("/metadata/generation").cloned().unwrap_or_default();
         let going = object.pointer("/metadata/deletionTimestamp").cloned();
         json!({ "metadata": { "generation": generation, "deletionTimestamp": going }, "status": object.get("status").cloned().unwrap_or_default() })
@@ -44,15 +43,9 @@ pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Resu
     .await
 }
 
-async fn listed(
-    server: &Server,
-    name: &ObjectName,
-    kind: &Resource,
-    query: &str,
-    of: impl Fn(&Value) -> Value + Sync,
-) -> Result<Answer, Trouble> {
+async fn listed(server: &Server, name: &ObjectName, kind: &Resource, of: impl Fn(&Value) -> Value + Sync) -> Result<Answer, Trouble> {
     let entry = |object: &Value| Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), of(object)));
-    Ok(match pages(server, name, kind, query, entry).await? {
+    Ok(match pages(server, name, kind, "", entry).await? {
         Err(answer) => answer,
         Ok(found) => exit(0, Value::Object(found.into_iter().collect()).to_string()),
     })

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 /// The document of a server-side apply: JSON is YAML.
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-type Groups = BTreeMap<String, Result<Group, NotKnown>>;
+/// The kinds of each group and version that some read is about.
+pub type Groups = BTreeMap<String, Result<Group, NotKnown>>;
 
 impl KubernetesLink {
     /// Every read with its answer; an error when the server answered none of them.

@@ -1,9 +1,10 @@
 //! A release of Helm: what is installed, what a wish would come to, and the two actions. A read changes nothing: it asks for a dry run, and
 //! the API server for each object.
 
+use super::act::complaint;
 use super::answer::exit;
 use super::helm::{Chart, Client, Failed, QUESTION, Said};
-use super::kinds::{Group, NotKnown};
+use super::read::Groups;
 use super::{KubernetesLink, ended};
 use crate::base::text::one_line;
 use crate::resource::helm_release::compare::{self, Live};
@@ -11,10 +12,9 @@ use crate::resource::helm_release::request::{DESCRIPTION, Found, Installed, MEMB
 use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::part_of;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use crate::resource::{Answer, AnswerStatus};
+use crate::resource::{Answer, AnswerStatus, rights};
 use crate::transport::{Performed, TransportError};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,8 +22,6 @@ use std::time::Duration;
 const HISTORY: u32 = 10;
 /// Hooks of a chart may take as long.
 const HOOKS: Duration = Duration::from_secs(300);
-
-type Groups = BTreeMap<String, Result<Group, NotKnown>>;
 
 /// What Helm has of a release.
 struct Has {
@@ -71,8 +69,7 @@ impl KubernetesLink {
         let list = [&["list", &filter, &selector, &place, "--output=json"], &states[..]].concat();
         let ours = json(&self.ask(program, &list).await?)?;
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut objects = compare::objects(&text(&status, "/manifest")).map_err(Failed::Local)?;
-        self.put_in_namespace(&mut objects, &release.namespace).await;
+        let objects = self.objects(&text(&status, "/manifest"), release).await?;
         let (kept, defines, runs) = compare::of_uninstall(&objects);
         let installed = Installed {
             chart: text(&metadata, "/chart"),
@@ -120,15 +117,12 @@ impl KubernetesLink {
                 one_line(&version, 40)
             )));
         }
-        let mut wanted = compare::objects(text("/manifest")).map_err(Failed::Local)?;
-        self.put_in_namespace(&mut wanted, &release.namespace).await;
+        let wanted = self.objects(text("/manifest"), release).await?;
         let mut changes = compare::rendered(&wanted, has.map_or(&[], |has| &has.objects));
         if has.is_some() && !changes.is_empty() {
             let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
             let again = json(&again)?;
-            let again = again.pointer("/manifest").and_then(Value::as_str).unwrap_or_default();
-            let mut again = compare::objects(again).map_err(Failed::Local)?;
-            self.put_in_namespace(&mut again, &release.namespace).await;
+            let again = self.objects(again.pointer("/manifest").and_then(Value::as_str).unwrap_or_default(), release).await?;
             compare::without_unsteady(&mut changes, &wanted, &again);
         }
         if let Some(has) = has {
@@ -143,24 +137,24 @@ impl KubernetesLink {
                 }
                 Err(reason) => return Ok(Preview::Unknown(reason)),
             }
-        }
-        if let Some(has) = has {
             compare::conceal(&mut changes, &has.values, &release.hidden);
         }
         Ok(Preview::Is { chart: name, version, changes })
     }
 
-    /// Objects of a kind that is in namespaces are in the release's where they name none.
-    async fn put_in_namespace(&self, objects: &mut [Value], namespace: &str) {
-        let groups = self.groups(objects).await;
-        for object in objects.iter_mut() {
+    /// The objects of a manifest; those of a kind that is in namespaces are in the release's where they name none.
+    async fn objects(&self, manifest: &str, release: &Release) -> Result<Vec<Value>, Failed> {
+        let mut objects = compare::objects(manifest).map_err(Failed::Local)?;
+        let groups = self.groups(&objects).await;
+        for object in &mut objects {
             let Some(name) = manifest::object(object).filter(|name| name.namespace.is_none()) else { continue };
             let Some(Ok(group)) = groups.get(&name.api_version) else { continue };
             let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
             if let (Some(metadata), true) = (metadata, group.get(&name.kind).is_some_and(|kind| kind.namespaced)) {
-                metadata.insert("namespace".to_owned(), namespace.into());
+                metadata.insert("namespace".to_owned(), release.namespace.as_str().into());
             }
         }
+        Ok(objects)
     }
 
     async fn groups(&self, objects: &[Value]) -> Groups {
@@ -191,7 +185,7 @@ impl KubernetesLink {
         match answer.status {
             AnswerStatus::Exit(0) => Ok(serde_json::from_str(&answer.out).ok()),
             AnswerStatus::Exit(_) => Ok(None),
-            AnswerStatus::Denied => Err(format!("no role of ours allows it: {}", one_line(&answer.out, 200))),
+            AnswerStatus::Denied => Err(rights::of_role(&answer.out)),
             _ => Err(format!("{object} is too long to be read")),
         }
     }
@@ -250,7 +244,6 @@ fn json(said: &Said) -> Result<Value, Failed> {
 }
 
 fn performed(done: Result<Said, Failed>) -> Performed {
-    let complaint = |reason: &str| format!("railwright: {}", one_line(reason, 2000));
     match done {
         Ok(said) if said.well => ended(0, "", ""),
         Ok(said) => ended(1, "", &complaint(&said.complaint)),

@@ -1,0 +1,45 @@
+//! What an API server's answers about objects come to: one object, or many by name.
+
+use super::request::{ABSENT, NO_KIND};
+use crate::base::nodeset;
+use crate::base::text::one_line;
+use crate::resource::{Answers, Read};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What a server says of an object.
+pub enum Live {
+    /// It is there.
+    Is(Value),
+    /// It is not.
+    Absent,
+    /// It could not be found out, in words.
+    Unknown(String),
+}
+
+/// The answer to a read of an object.
+pub fn looked_at(read: &Read, answers: &Answers) -> Live {
+    match answers.output(read) {
+        Ok((0, out)) => match serde_json::from_str::<Value>(out) {
+            Ok(object) if object.is_object() => Live::Is(object),
+            _ => Live::Unknown("the server's answer is no object".to_owned()),
+        },
+        Ok((ABSENT | NO_KIND, _)) => Live::Absent,
+        Ok((_, out)) => Live::Unknown(one_line(out, 200)),
+        Err(reason) => Live::Unknown(reason),
+    }
+}
+
+/// The answer to a read of many objects, by name; why they are not known. A kind that is not there has none.
+pub fn listed(read: &Read, answers: &Answers) -> Result<Map<String, Value>, String> {
+    match answers.output(read)? {
+        (0, out) => serde_json::from_str(out).map_err(|_| "the server's answer is no list of objects".to_owned()),
+        (NO_KIND, _) => Ok(Map::new()),
+        (_, out) => Err(one_line(out, 200)),
+    }
+}
+
+/// Names by what is wrong with them, folded: `gpu2: 0 instead of 63; gpu[3-4]: no node of this name`.
+pub fn folded(open: &BTreeMap<String, Vec<&str>>) -> String {
+    open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names))).collect::<Vec<_>>().join("; ")
+}
