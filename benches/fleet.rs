@@ -157,7 +157,8 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         ..RolloutPolicy::default()
     };
     let selection = Selection::default();
-    make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).expect("a plan")
+    make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection })
+        .expect("a plan")
 }
 
 fn plan(hosts: usize, own: bool) {

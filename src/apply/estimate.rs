@@ -206,6 +206,8 @@ mod tests {
             disruptive,
             needs_window: false,
             by_hand: false,
+            on_node: None,
+            is_out: false,
             canary: wave == 0,
             after: vec![],
             before: vec![],

@@ -3,14 +3,17 @@
 //!
 //! `refusal` looks at the plan (`wished`: at what it does; `frame`: at what holds its steps together) and `preflight` at the
 //! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
-//! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does; `run` begins, `turn` is the loop
+//! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and `uncordon` (over `cluster_node`) empty a node of a
+//! Kubernetes cluster and give it back; `run` begins, `turn` is the loop
 //! between them, told by `watch` of the time and of orders, while `heart` keeps its locks alive (`locks` shows them and
 //! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left.
 
 mod access;
 mod by_hand;
 pub mod change;
+mod cluster_node;
 pub mod context;
+mod drain;
 pub mod estimate;
 pub mod frame;
 pub mod gate;
@@ -33,6 +36,7 @@ pub mod status;
 pub mod steps;
 pub mod trouble;
 mod turn;
+mod uncordon;
 mod watch;
 mod wished;
 

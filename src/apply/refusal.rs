@@ -94,18 +94,18 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
     })
 }
 
-/// The hosts that the plan works on.
+/// The hosts that the plan works on, and the clusters.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     let work = plan.nodes.iter().filter(|node| node.held.is_none());
-    work.filter_map(|node| node.target.as_ref()).filter(|t| t.kind != TargetKind::Switch).map(|t| &*t.name).collect()
+    let own = work.clone().filter_map(|node| node.target.as_ref()).filter(|t| t.kind != TargetKind::Switch);
+    own.chain(work.filter_map(Node::cluster)).map(|target| &*target.name).collect()
 }
 
 fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {
     let what = match (&node.kind, &node.target) {
         (NodeKind::Gate { .. } | NodeKind::Barrier, _) => return None,
-        (NodeKind::Drain, _) => "it empties a node, for which this railwright has no scheduler to speak to".to_owned(),
-        (NodeKind::Wait { until }, _) => {
-            format!("it waits until {}, which this railwright cannot see", crate::base::text::one_line(until, 80))
+        (NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. }, _) if !context.hosts.contains_key(&*cluster.name) => {
+            "its cluster is not in the inventory".to_owned()
         }
         (_, None) => "it has no target".to_owned(),
         (_, Some(Target { kind: TargetKind::Switch, .. })) => "it changes a target that this railwright cannot reach".to_owned(),

@@ -4,7 +4,7 @@
 use super::context::{Context, EventSink, Wished};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight, sweep};
-use super::run::Begun;
+use super::run::{Begun, is_done};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, steps};
 use super::{refusal, trouble::Next};
@@ -50,11 +50,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
     keep_windows_of_now(&mut plan, now.as_deref());
     let steps = steps(&plan).map_err(one)?;
-    let left: BTreeSet<&str> = steps
-        .iter()
-        .filter(|step| step.held.is_none() && !status.nodes.get(&step.id).and_then(|n| n.outcome.as_ref()).is_some_and(|o| o.is_done()))
-        .map(|step| step.id.as_str())
-        .collect();
+    let is_left = |n: &usize| steps[*n].held.is_none() && !is_done(&steps, *n, &status);
+    let left: BTreeSet<&str> = (0..steps.len()).filter(is_left).map(|n| steps[n].id.as_str()).collect();
     if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
         // It may have died before it let its hosts go.
         sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
@@ -118,7 +115,8 @@ fn resumed(decisions: &Decisions) -> Entry {
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let all = refusal::hosts(plan);
     let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
-    nodes.filter_map(|node| node.target.as_ref()).filter(|t| all.contains(&*t.name)).map(|t| t.name.to_string()).collect()
+    let targets = nodes.flat_map(|node| node.target.iter().chain(node.cluster()));
+    targets.filter(|target| all.contains(&*target.name)).map(|target| target.name.to_string()).collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.

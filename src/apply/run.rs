@@ -10,7 +10,7 @@ use super::resume::Decisions;
 use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunParts, Shared};
 use super::signal::{History, Limits};
-use super::steps::{Role, Step, hold, order, steps};
+use super::steps::{OnNode, Role, Step, hold, order, steps};
 use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
@@ -176,6 +176,18 @@ impl Begun {
     }
 }
 
+fn is_begun(status: &RunStatus, step: &Step) -> bool {
+    status.nodes.get(&step.id).is_some_and(|node| node.intent.is_some())
+}
+
+/// Whether an earlier part of the run has done a step. A node that was emptied may have pods again, so it is emptied once more before
+/// the rest of what needs it.
+pub(super) fn is_done(steps: &[Step], n: usize, status: &RunStatus) -> bool {
+    let done = |step: &Step| status.nodes.get(&step.id).and_then(|node| node.outcome.as_ref()).is_some_and(Outcome::is_done);
+    let is_used = || steps[n].before.iter().all(|m| steps[*m].held.is_some() || done(&steps[*m]));
+    done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used())
+}
+
 /// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was passed without some of its
 /// hosts has to be passed again, once they have caught up.
 fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>) -> History {
@@ -189,11 +201,16 @@ fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>
         {
             history.out_of_service.insert(host.clone());
         }
-        let Some(node) = status.nodes.get(&step.id) else { continue };
         let whole = step.role == Role::Work || step.after.iter().all(|before| history.done.contains(&steps[*before].id));
-        if whole && node.outcome.as_ref().is_some_and(Outcome::is_done) {
+        if whole && is_done(steps, n, status) {
             history.done.insert(step.id.clone());
         }
+        let is_given_back = step.on_node == Some(OnNode::GivesBack) && !history.done.contains(&step.id);
+        let was_emptied = || steps.iter().any(|of| of.on_node == Some(OnNode::Empties) && of.target == step.target && is_begun(status, of));
+        if let (Some(host), true) = (step.host(), is_given_back && (step.is_out || was_emptied())) {
+            history.out_of_service.insert(host.clone());
+        }
+        let Some(node) = status.nodes.get(&step.id) else { continue };
         if let (Some(host), Some(intent), true) = (step.host(), &node.intent, step.disruptive || !history.done.contains(&step.id))
             && status.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence)
         {

@@ -2,7 +2,8 @@
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
 //! step starts only when its host fits into the budget; a host leaves service with its first disruptive step or its
-//! failure, or where it was switched off and on by hand, and comes back only through a passed gate; a failure leaves the rest of its target alone; a failed canary
+//! failure, or where it was switched off and on by hand, and comes back only through a passed gate, and where its node was
+//! emptied through the step that gives it back; a failure leaves the rest of its target alone; a failed canary
 //! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
 //! through is proven still; with the budget of failures used up, what was begun on a host is finished and no further
 //! host is begun. Nothing ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
@@ -13,7 +14,7 @@ mod fate;
 mod start;
 
 use super::signal::{Command, History, Limits, Signal};
-use super::steps::{Role, Step};
+use super::steps::{OnNode, Role, Step};
 use crate::base::{Target, TargetKind};
 use crate::state::{Outcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ pub struct Scheduler {
     lost: BTreeSet<Target>,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
+    /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
+    let_go: BTreeSet<(usize, usize)>,
     /// Targets that are left alone, with the step that is the reason.
     isolated: BTreeMap<Target, usize>,
     /// For barriers that let others pass: who did not come along, with the step that is the reason.
@@ -101,6 +104,7 @@ impl Scheduler {
             disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
             lost: BTreeSet::new(),
             lost_in_run: BTreeSet::new(),
+            let_go: BTreeSet::new(),
             isolated: BTreeMap::new(),
             gaps: BTreeMap::new(),
             of_target,
@@ -204,6 +208,9 @@ impl Scheduler {
                 // Nobody asked the budget: what fits in is asked of what we do ourselves.
                 self.disturbed.entry(host.clone()).or_insert(Some(step));
             }
+            if let (true, Some(OnNode::GivesBack), Some(host)) = (outcome.is_done(), self.steps[step].on_node, self.steps[step].host()) {
+                self.disturbed.remove(host);
+            }
             if matches!(outcome, Outcome::Stale { .. }) {
                 // Nothing was begun, so the step took nobody out of service.
                 self.disturbed.retain(|_, by| *by != Some(step));
@@ -222,13 +229,38 @@ impl Scheduler {
                 self.settle(step, Outcome::Failed { reason }, commands);
             }
             None => {
-                self.disturbed.retain(|host, _| !hosts.contains(host));
+                let waiting = self.give_back(step, hosts);
+                self.disturbed.retain(|host, _| !hosts.contains(host) || waiting.contains(host));
                 if self.waits_for[step] == 0 {
                     self.settle(step, self.passed(step), commands);
                 } else {
                     self.progress[step] = Progress::Waiting;
                 }
             }
+        }
+    }
+
+    /// Has those of a gate's hosts given back that it has proven, and are given back by a step: they stay out of service until that
+    /// is done.
+    fn give_back(&mut self, gate: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
+        let mut waiting = BTreeSet::new();
+        for n in self.steps[gate].before.clone() {
+            let Some(host) = self.steps[n].host().filter(|host| hosts.contains(host)).cloned() else { continue };
+            if self.steps[n].on_node != Some(OnNode::GivesBack) || self.is_over(n) {
+                continue;
+            }
+            waiting.insert(host);
+            if self.let_go.insert((gate, n)) {
+                self.no_longer_waits(n);
+            }
+        }
+        waiting
+    }
+
+    fn no_longer_waits(&mut self, n: usize) {
+        self.waits_for[n] -= 1;
+        if self.waits_for[n] == 0 && self.progress[n] == Progress::Waiting {
+            self.unblocked.push(n);
         }
     }
 
@@ -285,9 +317,8 @@ impl Scheduler {
         }
         self.progress[n] = Progress::Over(outcome);
         for dependant in self.steps[n].before.clone() {
-            self.waits_for[dependant] -= 1;
-            if self.waits_for[dependant] == 0 && self.progress[dependant] == Progress::Waiting {
-                self.unblocked.push(dependant);
+            if !self.let_go.contains(&(n, dependant)) {
+                self.no_longer_waits(dependant);
             }
         }
         if let Some(target) = target.filter(|target| !self.gated.contains(target))

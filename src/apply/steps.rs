@@ -19,6 +19,15 @@ pub enum Role {
     Barrier,
 }
 
+/// What a step does with the node of a cluster that its host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnNode {
+    /// Empties it. It may have pods again when a run goes on that was left.
+    Empties,
+    /// Gives it back, once its gate has proven the host, whatever becomes of the gate's other hosts: until then it is out of service.
+    GivesBack,
+}
+
 /// One node of the plan, as the scheduler sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -34,6 +43,10 @@ pub struct Step {
     pub needs_window: bool,
     /// Somebody does it by hand; the step is to see that it was done.
     pub by_hand: bool,
+    /// It empties the host's node of a cluster, or gives it back.
+    pub on_node: Option<OnNode>,
+    /// An earlier run took its host out of service, and this step brings it back.
+    pub is_out: bool,
     /// A gate whose hosts go first, of all or of those that are switched off and on: none of them may be missing.
     pub canary: bool,
     /// Direct prerequisites.
@@ -119,7 +132,9 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
     let role = match &node.kind {
         NodeKind::Gate { hosts } => Role::Gate(hosts.iter().map(Target::host).collect()),
         NodeKind::Barrier => Role::Barrier,
-        NodeKind::Change { .. } | NodeKind::Adopt { .. } | NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Role::Work,
+        NodeKind::Change { .. } | NodeKind::Adopt { .. } | NodeKind::Reboot | NodeKind::Drain { .. } | NodeKind::Uncordon { .. } => {
+            Role::Work
+        }
     };
     Step {
         id: node.id.clone(),
@@ -129,6 +144,12 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
         disruptive: takes_out_of_service(node.disruption) && !is_by_hand(node) && !is_of_cluster(node),
         needs_window: needs_window && node.held.is_none() && !is_by_hand(node),
         by_hand: is_by_hand(node) && node.held.is_none(),
+        on_node: match &node.kind {
+            NodeKind::Drain { .. } => Some(OnNode::Empties),
+            NodeKind::Uncordon { .. } => Some(OnNode::GivesBack),
+            _ => None,
+        },
+        is_out: matches!(node.kind, NodeKind::Uncordon { left: true, .. }),
         canary: false,
         after,
         before: Vec::new(),

@@ -3,7 +3,9 @@
 
 use super::by_hand::by_hand;
 use super::change::{Finish, change};
+use super::cluster_node::NodeStep;
 use super::context::Event;
+use super::drain::drain;
 use super::gate::GateResult;
 use super::outcome::{ApplyOutcome, Counts, Ending, ending};
 use super::reboot::reboot;
@@ -12,6 +14,7 @@ use super::shared::Shared;
 use super::signal::{Command, Signal};
 use super::steps::{Role, Step};
 use super::trouble;
+use super::uncordon::{stay_cordoned, uncordon};
 use super::watch::{Notice, Watch};
 use crate::base::{Diagnostic, Target};
 use crate::plan::NodeKind;
@@ -183,9 +186,11 @@ impl Turn {
         let shared = self.shared.clone();
         (shared.sink)(Event::StepStarted { node: shared.plan.nodes[step].id.clone() });
         let handle = self.tasks.spawn(async move {
-            let finish = match shared.plan.nodes[step].kind {
+            let finish = match &shared.plan.nodes[step].kind {
                 NodeKind::Reboot if is_by_hand(&shared.plan.nodes[step]) => by_hand(&shared, step).await,
                 NodeKind::Reboot => reboot(&shared, step).await?,
+                NodeKind::Drain { cluster, node } => drain(NodeStep::new(&shared, step, cluster, node)).await?,
+                NodeKind::Uncordon { cluster, node, .. } => uncordon(NodeStep::new(&shared, step, cluster, node)).await?,
                 _ => change(&shared, step).await?,
             };
             Ok(Done::Step(Box::new(finish)))
@@ -223,6 +228,7 @@ impl Turn {
         let worked = |step: &Step| step.role == Role::Work;
         self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
+        self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         let (waits, power_cycles) = self.waiting(&outcomes);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {

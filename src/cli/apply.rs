@@ -47,7 +47,7 @@ pub struct Apply {
 /// Carries out a plan.
 pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let (prepared, plan) = chosen(arguments).await?;
-    let work = plan.nodes.iter().any(|node| node.held.is_none() && !node.members().is_empty());
+    let work = plan.nodes.iter().any(|node| node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()));
     if !arguments.plan.is_file() || !arguments.yes {
         let next = report::plan::Next { time: rollout::time(&prepared, &plan)?, ..Default::default() };
         report::out::note(&report::plan::screen(&plan, &next));
@@ -66,7 +66,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         return Err(Failure::refused(vec![problem]));
     }
     // What is only written down is no change that somebody would have to agree to.
-    let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_change());
+    let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_to_be_agreed());
     if changes && !arguments.yes && !terminal::confirm(&question(left)) {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1013", "nobody said yes")

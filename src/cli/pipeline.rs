@@ -8,9 +8,10 @@ use crate::base::text::counted;
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::module::{Desired, Texts};
 use crate::observe::{self, HostRequest, sealed};
-use crate::plan::{self, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
+use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::file::found::Found;
+use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish, kind_named};
 use crate::rules::Judgement;
 use crate::solve;
@@ -355,14 +356,18 @@ async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, F
 /// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
 fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
     let reads = sealed::reads(wishes, &state.last_applied);
-    let of = |name: &str| {
+    let drains = prepared.rollout().drain.is_some();
+    let of = |access: &HostAccess| {
+        let name = &*access.name;
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
         of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
         of_host.extend([Read::Hardware, Read::CageModules].into_iter().filter(|_| prepared.asks_hardware));
+        // Which hosts are nodes that a rollout has to empty, and which an earlier run left cordoned.
+        of_host.extend(Some(Read::Kubernetes(KubernetesRead::Nodes)).filter(|_| drains && access.cluster.is_some()));
         of_host
     };
     let all = prepared.inventory.accesses();
-    all.map(|access| HostRequest { reads: of(&access.name), access }).collect()
+    all.map(|access| HostRequest { reads: of(&access), access }).collect()
 }
 
 /// The plan, with the observation and the state that it was made of.
@@ -384,6 +389,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         observation: &observation,
         kinds: &kind_named,
         targets: &prepared.targets,
+        nodes: ClusterNodes::of(loaded),
         rollout: prepared.rollout(),
         selection,
     })

@@ -8,7 +8,7 @@ use crate::report::document::{self, RbacDocument};
 use crate::report::rbac::{Role, Subject};
 use crate::report::{self, out};
 use crate::resource::Wish;
-use crate::resource::kubernetes_object::access::{Level, Use, of_keeper, uses};
+use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, uses};
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::manifest;
@@ -97,7 +97,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
     let spec = &prepared.inventory.loaded.spec;
     let one = |level: Level| {
-        let own = of_keeper(&spec.cluster, level);
+        let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
         let notes = notes(&prepared, level, &uses, &rules);
@@ -109,6 +109,15 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, &roles)),
     }
     Ok(Exit::Done)
+}
+
+/// What the nodes of the spec's hosts take, where a rollout empties them.
+fn of_drains(prepared: &Prepared, level: Level) -> Vec<(Right, String)> {
+    if prepared.rollout().drain.is_none() {
+        return Vec::new();
+    }
+    let hosts = prepared.inventory.loaded.hosts.iter().filter(|_| level == Level::Apply);
+    std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_drain(&host.node))).collect()
 }
 
 fn no_cluster(prepared: &Prepared) -> Diagnostic {

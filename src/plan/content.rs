@@ -151,7 +151,8 @@ impl Content {
                 self.text("adopt");
                 self.members(members);
             }
-            NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } | NodeKind::Gate { .. } | NodeKind::Barrier => self.json(kind),
+            NodeKind::Reboot | NodeKind::Barrier => self.json(kind),
+            NodeKind::Drain { .. } | NodeKind::Uncordon { .. } | NodeKind::Gate { .. } => self.json(kind),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one target; here is the sequence.
 
 use super::alike::Alike;
+use super::drains::{self, ClusterNodes};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, Node, Plan, Proof, UnknownFinding};
 use super::part::{Group, Part};
@@ -44,6 +45,8 @@ pub struct Inputs<'a> {
     pub kinds: KindLookup<'a>,
     /// Every target of the spec, in the spec's order; hosts are rolled out in this order.
     pub targets: &'a [Target],
+    /// What the hosts are called as nodes of the Kubernetes cluster, where there is one.
+    pub nodes: Option<ClusterNodes>,
     /// The rollout's rules.
     pub rollout: RolloutPolicy,
     /// What the user narrowed the plan to.
@@ -67,6 +70,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         parts.extend(made);
     }
     named.all(inputs.targets)?;
+    drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
     let mut dropped: Vec<_> = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.dropped)).collect();
@@ -155,7 +159,7 @@ fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<No
     let mut nodes = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len());
     let mut gates = gates.into_iter().peekable();
     for part in parts {
-        nodes.extend(gates.next_if(|gate| gate.wave < part.wave));
+        nodes.extend(std::iter::from_fn(|| gates.next_if(|gate| gate.wave < part.wave)));
         nodes.extend(part.nodes);
     }
     nodes.extend(gates);

@@ -4,13 +4,14 @@
 //! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and those that are `alike` once:
 //! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe;
 //! `group` joins changes that go out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
-//! between them; `draft` makes nodes of them. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
+//! between them; `draft` makes nodes of them. `drains` empties nodes of a Kubernetes cluster before their hosts are disturbed. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
 //! `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
 pub mod by_hand;
 pub mod content;
 mod draft;
+mod drains;
 mod dropped;
 pub mod file;
 pub mod group;
@@ -29,8 +30,9 @@ mod tests;
 pub mod waves;
 
 pub use draft::join_actions;
+pub use drains::ClusterNodes;
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
 pub use model::{Difference, Dropped, Found, Guarded, InventoryOrigin, Member, Node, NodeKind, Plan, Proof, Reason, UnknownFinding};
-pub use policy::RolloutPolicy;
+pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::Selection;

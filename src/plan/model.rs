@@ -142,12 +142,22 @@ pub enum NodeKind {
     },
     /// The host reboots; proven by another boot id.
     Reboot,
-    /// The node is emptied.
-    Drain,
-    /// Something must become true first.
-    Wait {
-        /// In words.
-        until: String,
+    /// The host's node of a Kubernetes cluster takes no more pods and is emptied of those that it has.
+    Drain {
+        /// The cluster.
+        cluster: Target,
+        /// The node's name there.
+        node: String,
+    },
+    /// The node is given back, once it gives again what it gave before.
+    Uncordon {
+        /// The cluster.
+        cluster: Target,
+        /// The node's name there.
+        node: String,
+        /// An earlier run cordoned it and did not give it back: it is out of service already.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left: bool,
     },
     /// The functional check of these hosts; the next wave starts only when it passes.
     Gate {
@@ -187,6 +197,27 @@ impl Node {
             NodeKind::Change { members, .. } | NodeKind::Adopt { members } => members,
             _ => &[],
         }
+    }
+
+    /// The cluster whose node it empties or gives back.
+    pub fn cluster(&self) -> Option<&Target> {
+        match &self.kind {
+            NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. } => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// The node of this cluster that it empties or gives back.
+    pub fn on_node_of(&self, of: &Target) -> Option<&str> {
+        match &self.kind {
+            NodeKind::Drain { cluster, node } | NodeKind::Uncordon { cluster, node, .. } if cluster == of => Some(node),
+            _ => None,
+        }
+    }
+
+    /// True when somebody has to agree to it: it changes something on its target, or gives a node back.
+    pub fn is_to_be_agreed(&self) -> bool {
+        self.is_change() || matches!(self.kind, NodeKind::Uncordon { .. })
     }
 
     /// True when it changes something on its target.

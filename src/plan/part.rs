@@ -13,7 +13,7 @@ use super::{Applied, Inputs, LastApplied, owed, select};
 use crate::base::{Address, Diagnostic, Target};
 use crate::graph::Cycle;
 use crate::resource::{Answers, Disruption, Wish};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All that is known of one target before it is planned, or of several that wait for each other.
@@ -66,6 +66,8 @@ pub struct Part {
     pub wave: usize,
     /// In an order in which everything comes after what it waits for.
     pub nodes: Vec<Node>,
+    /// Gives its node back to the cluster, once a gate has proven it.
+    pub(super) uncordon: Option<Node>,
     /// What was found as wished and is not remembered so.
     pub(super) adopted: Option<Node>,
     /// How many resources are as wished.
@@ -85,30 +87,37 @@ pub struct Part {
 impl Part {
     /// These nodes of one target, in order.
     pub fn new(target: Target, nodes: Vec<Node>) -> Self {
-        let own = format!("{target}/");
-        let open = |n: &usize| nodes[*n].held.is_none();
-        let waits = |n: &usize| nodes[*n].after.iter().any(|before| before.starts_with(&own));
-        let first = (0..nodes.len()).filter(open).filter(|n| !waits(n)).collect();
-        let waited: std::collections::BTreeSet<&String> =
-            nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
-        let last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
-        Part {
+        let mut part = Part {
             target,
             wave: 0,
+            uncordon: None,
             adopted: None,
             unchanged: 0,
             unknown: Vec::new(),
             dropped: Vec::new(),
-            first,
-            last,
+            first: Arc::default(),
+            last: Arc::default(),
             held_by: Arc::default(),
-            nodes,
-        }
+            nodes: Vec::new(),
+        };
+        part.put(nodes);
+        part
+    }
+
+    /// These nodes, in order, in the place of those that it had.
+    pub(super) fn put(&mut self, nodes: Vec<Node>) {
+        let own = format!("{}/", self.target);
+        let open = |n: &usize| nodes[*n].held.is_none();
+        let waits = |n: &usize| nodes[*n].after.iter().any(|before| before.starts_with(&own));
+        self.first = (0..nodes.len()).filter(open).filter(|n| !waits(n)).collect();
+        let waited: BTreeSet<&String> = nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
+        self.last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
+        self.nodes = nodes;
     }
 
     /// Whether anything is carried out in this run.
     pub fn is_open(&self) -> bool {
-        !self.first.is_empty()
+        !self.first.is_empty() || self.uncordon.is_some()
     }
 
     /// The steps that open it.
@@ -167,6 +176,7 @@ impl Part {
             target: target.clone(),
             wave: self.wave,
             nodes,
+            uncordon: None,
             adopted: self.adopted.as_ref().map(|node| rename.node(node)),
             unchanged: self.unchanged,
             unknown: self

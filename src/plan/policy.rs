@@ -3,7 +3,7 @@
 
 use crate::base::nodeset;
 use crate::resource::{Disruption, guard};
-use crate::spec::model::{NodeGroup, Spec};
+use crate::spec::model::{DrainPods, NodeGroup, Spec};
 use crate::spec::window::{Opening, Window};
 use crate::spec::{Host, Loaded};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,40 @@ pub struct RolloutPolicy {
     /// After how many seconds a guard takes back what was not confirmed, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard_s: Option<u32>,
+    /// How nodes of the Kubernetes cluster are emptied before their hosts are disturbed; nothing where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainPolicy>,
+}
+
+/// How a node is emptied before its host is disturbed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DrainPolicy {
+    /// For what disturbs at least so much.
+    pub from: Disruption,
+    /// Pods are evicted; else they are left to end by themselves.
+    pub evict: bool,
+    /// After how many seconds a node that is not empty is given back.
+    pub timeout_s: u32,
+    /// Pods that no controller would make anew are evicted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evict_unmanaged: bool,
+    /// Pods with data on the node's disk are evicted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delete_local_data: bool,
+}
+
+impl DrainPolicy {
+    /// Of a spec with a cluster whose nodes are emptied.
+    fn of(spec: &Spec) -> Option<Self> {
+        let drain = spec.rollout.drain().filter(|_| spec.kubernetes.is_some())?;
+        Some(DrainPolicy {
+            from: drain.from(),
+            evict: drain.pods == DrainPods::Evict,
+            timeout_s: drain.timeout_s()?,
+            evict_unmanaged: drain.evict_unmanaged,
+            delete_local_data: drain.delete_local_data,
+        })
+    }
 }
 
 impl RolloutPolicy {
@@ -69,6 +103,7 @@ impl RolloutPolicy {
             windows: rollout.windows.clone(),
             deadline_s: rollout.deadline_s(),
             guard_s: rollout.guard_s(),
+            drain: DrainPolicy::of(spec),
         }
     }
 

@@ -22,7 +22,8 @@ use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave.
+/// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave, each followed
+/// by what gives nodes back that it proved.
 /// Held nodes stay outside: they neither open a wave nor keep a gate waiting.
 pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) -> Vec<Node> {
     let active: BTreeSet<&Target> = parts.iter().filter(|part| part.is_open()).map(|part| &part.target).collect();
@@ -30,7 +31,9 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
     let waves = waves(&hosts, policy);
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
+    let mut given_back = Vec::new();
     for part in parts {
+        let open = part.is_open();
         // What runs on the nodes comes once the nodes are right.
         let after_all = if part.target.kind == TargetKind::Kube { waves.len() } else { 0 };
         part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
@@ -38,11 +41,17 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
         if let Some(before) = part.wave.checked_sub(1) {
             part.first().for_each(|node| node.after.push(gate_id(before)));
         }
-        if part.target.kind == TargetKind::Host && part.is_open() {
+        if let Some(uncordon) = part.uncordon.take() {
+            given_back.push(Node { wave: part.wave, after: vec![gate_id(part.wave)], ..uncordon });
+        }
+        if part.target.kind == TargetKind::Host && open {
             ends[part.wave].extend(part.last().map(|node| node.id.clone()));
         }
     }
-    waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| gate(wave, hosts, after)).collect()
+    let mut gates: Vec<Node> = waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| gate(wave, hosts, after)).collect();
+    gates.extend(given_back);
+    gates.sort_by_key(|node| node.wave);
+    gates
 }
 
 /// The hosts of each wave, in the spec's order.

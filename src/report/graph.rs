@@ -68,8 +68,8 @@ fn label(node: &Node) -> String {
         }
         NodeKind::Adopt { members } => format!("record {} as found", members.len()),
         NodeKind::Reboot => "reboot".to_owned(),
-        NodeKind::Drain => "drain".to_owned(),
-        NodeKind::Wait { until } => format!("wait until {until}"),
+        NodeKind::Drain { .. } => "drain".to_owned(),
+        NodeKind::Uncordon { .. } => "uncordon".to_owned(),
         NodeKind::Barrier => "barrier".to_owned(),
     };
     clean(&if node.held.is_some() { format!("{text}\n(held)") } else { text })

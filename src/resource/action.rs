@@ -186,6 +186,12 @@ pub enum Action {
     UpgradeRelease { release: Box<Release> },
     /// Uninstalls a release of Helm.
     UninstallRelease { name: String, namespace: String },
+    /// Has no more pods put on a node, and marks it as cordoned by us. One that somebody else cordoned is left as it is.
+    CordonNode { node: String, mark: String },
+    /// Takes our mark from a node and has pods put on it again. One without our mark is left as it is.
+    UncordonNode { node: String },
+    /// Has a pod end as its disruption budgets allow; one of another UID is left alone.
+    EvictPod { namespace: String, name: String, uid: String },
 }
 
 impl Action {
@@ -300,6 +306,9 @@ impl Action {
             Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::RefreshPackages { .. }
             | Action::ForgetPackageLists { .. }
             | Action::InstallPackages { .. }

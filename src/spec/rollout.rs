@@ -1,12 +1,15 @@
 //! The rollout's numbers, with their defaults filled in.
 
-use super::model::Rollout;
+use super::model::{Drain, DrainPods, Rollout};
 use super::window;
 use crate::resource::Disruption;
 use serde_json::Value;
 
 /// Within a shorter time no connection could be lost and made again; within a longer one somebody comes to look.
 const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
+/// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps a run for nothing.
+const DRAIN_S: std::ops::RangeInclusive<u32> = 60..=86_400;
+const DRAIN_DEFAULT_S: u32 = 15 * 60;
 
 /// How many hosts may be out of service at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,20 @@ impl Budget {
             }
             _ => None,
         }
+    }
+}
+
+impl Drain {
+    /// What disturbs at least so much needs an empty node.
+    pub fn from(&self) -> Disruption {
+        self.from.unwrap_or(Disruption::LinkBlip)
+    }
+
+    /// After how many seconds a node that is not empty is given back; nothing where what is said is no such time.
+    pub fn timeout_s(&self) -> Option<u32> {
+        let Some(text) = &self.timeout else { return Some(DRAIN_DEFAULT_S) };
+        let seconds = u32::try_from(window::duration(text)?.as_secs()).ok()?;
+        DRAIN_S.contains(&seconds).then_some(seconds)
     }
 }
 
@@ -75,6 +92,12 @@ impl Rollout {
     pub fn guard_s(&self) -> Option<u32> {
         let guard = u32::try_from(window::duration(self.guard.as_deref()?)?.as_secs()).ok()?;
         GUARD_S.contains(&guard).then_some(guard)
+    }
+
+    /// How nodes are emptied; nothing where they are not.
+    pub fn drain(&self) -> Option<Drain> {
+        let drain = self.drain.clone().unwrap_or_default();
+        (drain.pods != DrainPods::Leave && self.max_disruption() >= Disruption::Drain).then_some(drain)
     }
 
     /// Changes that disturb more are held.

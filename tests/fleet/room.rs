@@ -164,7 +164,7 @@ impl Room {
             waived: Vec::new(),
         };
         let rollout = self.rollout.clone();
-        make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, rollout, selection }).unwrap()
+        make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection }).unwrap()
     }
 
     /// The plan of the fleet as it is.

@@ -350,7 +350,7 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     assert_eq!(refused(&moved_state, &room.context).await, "RW0604");
     let ringed = sealed(&|plan| plan.nodes[0].after = vec![plan.nodes[1].id.clone()]);
     assert_eq!(refused(&ringed, &room.context).await, "RW0605");
-    let drained = sealed(&|plan| plan.nodes[0].kind = NodeKind::Drain);
+    let drained = sealed(&|plan| plan.nodes[0].kind = NodeKind::Drain { cluster: "kube/none".parse().unwrap(), node: "n1".to_owned() });
     assert_eq!(refused(&drained, &room.context).await, "RW0607");
     let switch = sealed(&|plan| plan.nodes[0].target = Some("switch/leaf1".parse().unwrap()));
     assert_eq!(refused(&switch, &room.context).await, "RW0607");

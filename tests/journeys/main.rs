@@ -1,11 +1,15 @@
 //! Journeys at the seam of the command line, as transcripts. One binary for all of them: linking is what costs.
 
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod chain;
 mod connections;
+#[path = "../kubernetes/rig.rs"]
+#[allow(dead_code, reason = "the stories of the cluster use the rest of it")]
+mod control_plane;
 mod documents;
+mod drains;
 mod drift;
 mod fixture;
 mod golden;

@@ -57,6 +57,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
         observation: facts,
         kinds: &kind_named,
         targets: &hosts.iter().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
+        nodes: None,
         rollout: RolloutPolicy::of(loaded),
         selection: Selection::default(),
     };

@@ -1,6 +1,6 @@
 //! What becomes of a step once everything before it is over: whether something is in its way, and who passes a barrier.
 
-use super::super::steps::Role;
+use super::super::steps::{OnNode, Role};
 use super::{Progress, Scheduler};
 use crate::base::Target;
 use crate::state::{Outcome, Skip};
@@ -85,7 +85,9 @@ impl Scheduler {
     pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let waiting: BTreeSet<&Target> = self.waits(n).filter_map(|m| self.steps[m].host()).collect();
         let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
-        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done));
+        // Of a host whose node is only given back, everything comes after the gate.
+        let only_given_back = |all: &[usize]| all.iter().all(|m| self.steps[*m].on_node == Some(OnNode::GivesBack));
+        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done) || only_given_back(all));
         hosts.iter().filter(|host| !self.isolated.contains_key(*host) && !waiting.contains(host)).filter(touched).cloned().collect()
     }
 }

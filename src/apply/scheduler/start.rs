@@ -2,7 +2,7 @@
 //! when none may and nothing runs.
 
 use super::super::signal::Command;
-use super::super::steps::Role;
+use super::super::steps::{OnNode, Role};
 use super::{Progress, Scheduler};
 use crate::base::Target;
 use crate::state::{Outcome, Skip};
@@ -12,15 +12,18 @@ impl Scheduler {
     /// Starts what may start.
     pub(super) fn start(&mut self, commands: &mut Vec<Command>) {
         let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
-        if self.interrupted || self.paused || self.stopped.is_some() || self.running.len() >= self.limits.parallel {
+        if self.interrupted || self.paused || self.running.len() >= self.limits.parallel {
             return;
         }
-        if self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
+        if self.stopped.is_none() && self.wave.is_some_and(|before| wave > before) && self.budget_is_used_up() {
             self.stopped = Some(Skip::Budget);
-            return;
         }
-        self.wave = Some(wave);
-        let startable: Vec<usize> = self.ready.range(..(wave + 1, 0)).map(|(_, n)| *n).collect();
+        if self.stopped.is_none() {
+            self.wave = Some(wave);
+        }
+        // What a gate has proven is given back whatever stopped the rest.
+        let may = |n: &usize| self.stopped.is_none() || self.steps[*n].on_node == Some(OnNode::GivesBack);
+        let startable: Vec<usize> = self.ready.range(..(wave + 1, 0)).map(|(_, n)| *n).filter(may).collect();
         for n in startable {
             if self.running.len() >= self.limits.parallel {
                 return;
@@ -110,11 +113,13 @@ impl Scheduler {
             }
             let is_through = |host: &&Target| {
                 let steps = self.of_target.get(*host).into_iter().flatten();
-                steps.into_iter().all(|m| self.is_over(*m) || self.steps[*m].wave > step.wave)
+                let after = |m: &usize| self.steps[*m].wave > step.wave || self.steps[*m].on_node == Some(OnNode::GivesBack);
+                steps.into_iter().all(|m| self.is_over(*m) || after(m))
             };
+            let is_proven = |host: &Target| self.let_go.iter().any(|(gate, m)| *gate == n && self.steps[*m].host() == Some(host));
             let free: BTreeSet<Target> = hosts
                 .iter()
-                .filter(|host| self.disturbed.contains_key(*host) && !self.isolated.contains_key(*host))
+                .filter(|host| self.disturbed.contains_key(*host) && !self.isolated.contains_key(*host) && !is_proven(host))
                 .filter(is_through)
                 .cloned()
                 .collect();

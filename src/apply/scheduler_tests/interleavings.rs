@@ -2,7 +2,7 @@
 
 use crate::apply::scheduler::Scheduler;
 use crate::apply::signal::{Command, History, Limits, Signal};
-use crate::apply::steps::{Role, Step};
+use crate::apply::steps::{OnNode, Role, Step};
 use crate::base::Target;
 use crate::state::Outcome;
 use proptest::prelude::*;
@@ -27,6 +27,8 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     disruptive,
                     needs_window: disruptive && n % 2 == 0,
                     by_hand: !disruptive && special == 2,
+                    on_node: None,
+                    is_out: false,
                     canary: wave_of[host] == 0,
                     after: after.into_iter().collect(),
                     before: vec![],
@@ -43,17 +45,31 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                 if with_gates && !after.is_empty() {
                     steps.push(Step {
                         id: format!("gate{wave}"),
-                        role: Role::Gate(hosts),
+                        role: Role::Gate(hosts.clone()),
                         target: None,
                         disruptive: false,
                         needs_window: false,
                         by_hand: false,
+                        on_node: None,
+                        is_out: false,
                         canary: wave == 0,
                         after,
                         before: vec![],
                         wave,
                         held: None,
                     });
+                    let (gate, model) = (steps.len() - 1, steps[steps.len() - 1].clone());
+                    // Nodes with an even number are given back by a step.
+                    let given_back = hosts.into_iter().filter(|host| host.name.ends_with(['0', '2', '4']));
+                    steps.extend(given_back.map(|host| Step {
+                        id: format!("{host}/uncordon"),
+                        role: Role::Work,
+                        target: Some(host),
+                        on_node: Some(OnNode::GivesBack),
+                        after: vec![gate],
+                        canary: false,
+                        ..model.clone()
+                    }));
                 }
             }
             for n in 0..steps.len() {
@@ -73,12 +89,23 @@ struct Account {
     disturbed: BTreeMap<Target, usize>,
     lost: BTreeSet<Target>,
     begun: BTreeSet<Target>,
+    proven: BTreeSet<(usize, Target)>,
     paused: bool,
     closed: bool,
     expired: bool,
 }
 
 impl Account {
+    /// Hosts that passed a gate are back, unless a step gives them back that is not over.
+    fn passed(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, gate: usize, hosts: &BTreeSet<Target>) {
+        let waits = |host: &Target| {
+            let mut own = (0..steps.len()).filter(|n| steps[*n].after.contains(&gate) && steps[*n].target.as_ref() == Some(host));
+            own.any(|n| steps[n].on_node == Some(OnNode::GivesBack) && !over.contains_key(&n))
+        };
+        self.disturbed.retain(|host, _| !hosts.contains(host) || waits(host));
+        self.proven.extend(hosts.iter().map(|host| (gate, host.clone())));
+    }
+
     /// A host that no gate proves is back when all its steps are over.
     fn through(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, step: usize) {
         let Some(target) = &steps[step].target else { return };
@@ -106,14 +133,16 @@ proptest! {
             for command in queue.drain(..) {
                 match command {
                     Command::Run { step } => {
-                        prop_assert!(steps[step].after.iter().all(|b| over.get(b).is_some_and(|o| o.is_done())), "an edge was jumped");
                         let target = steps[step].target.clone().unwrap();
+                        let gives_back = steps[step].on_node == Some(OnNode::GivesBack);
+                        let is_proven = |b: usize| gives_back && account.proven.contains(&(b, target.clone()));
+                        prop_assert!(steps[step].after.iter().all(|b| over.get(b).is_some_and(|o| o.is_done()) || is_proven(*b)), "an edge was jumped");
                         prop_assert!(
                             account.lost.len() < limits.failure_budget || account.begun.contains(&target),
                             "{} lost of {}, and yet another host was begun", account.lost.len(), limits.failure_budget
                         );
                         account.begun.insert(target);
-                        prop_assert!(!account.paused && !account.expired, "a pause or the deadline began something");
+                        prop_assert!(!account.paused && (!account.expired || gives_back), "a pause or the deadline began something");
                         prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
                         if steps[step].disruptive {
                             let host = steps[step].target.clone().unwrap();
@@ -171,7 +200,7 @@ proptest! {
             }
             let (step, hosts) = running.swap_remove(pick.index(running.len()));
             let signal = if matches!(steps[step].role, Role::Gate(_)) {
-                if luck > 1 { account.disturbed.retain(|h, _| !hosts.contains(h)); }
+                if luck > 1 { account.passed(&steps, &over, step, &hosts); }
                 Signal::GateAnswered { step, hosts, problem: (luck <= 1).then(|| "bad".to_owned()) }
             } else {
                 let outcome = match luck {
@@ -187,6 +216,7 @@ proptest! {
                     account.disturbed.entry(steps[step].target.clone().unwrap()).or_insert(step);
                 }
                 over.insert(step, outcome.clone());
+                if outcome.is_done() && steps[step].on_node.is_some() { account.disturbed.remove(steps[step].target.as_ref().unwrap()); }
                 account.through(&steps, &over, step);
                 Signal::Finished { step, outcome }
             };

@@ -150,7 +150,7 @@ proptest! {
         let x = pick.get(&all.iter().cloned().collect::<Vec<_>>()).clone();
         let narrowed = |targets: Vec<String>, excludes: Vec<String>, world: &World| {
             let other = World { wishes: world.wishes.clone(), last: world.last.clone(), observation: world.observation.clone(),
-                targets: world.targets.clone(), rollout: world.rollout.clone(), selection: Selection { targets, excludes } };
+                targets: world.targets.clone(), nodes: None, rollout: world.rollout.clone(), selection: Selection { targets, excludes } };
             members(&other.plan())
         };
         let only = narrowed(vec![x.to_string()], vec![], &world);

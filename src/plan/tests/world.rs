@@ -74,6 +74,7 @@ pub struct World {
     pub last: LastApplied,
     pub observation: Observation,
     pub targets: Vec<Target>,
+    pub nodes: Option<ClusterNodes>,
     pub rollout: RolloutPolicy,
     pub selection: Selection,
 }
@@ -90,6 +91,7 @@ impl World {
                 texts: BTreeMap::new(),
             },
             targets: Vec::new(),
+            nodes: None,
             rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             selection: Selection::default(),
         }
@@ -179,6 +181,7 @@ impl World {
             observation: &self.observation,
             kinds: &kinds,
             targets: &self.targets,
+            nodes: self.nodes.clone(),
             rollout: self.rollout.clone(),
             selection: self.selection.clone(),
         })

@@ -3,7 +3,7 @@
 use super::{Next, adopted, entry};
 use crate::base::TargetKind;
 use crate::base::text::{self, clean_line, counted};
-use crate::plan::{Member, Node, Plan, Reason};
+use crate::plan::{Member, Node, NodeKind, Plan, Reason};
 use crate::report::wrap;
 use crate::resource::Disruption;
 use crate::spec::window::Window;
@@ -48,8 +48,11 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
             .len()
     };
     let mut parts = Vec::new();
-    for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::Drain, "drain"), (Disruption::LinkBlip, "lose a link for a moment")]
-    {
+    let emptied = open.iter().filter(|n| matches!(n.kind, NodeKind::Drain { .. })).count();
+    if emptied > 0 {
+        parts.push(format!("{} emptied first", counted(emptied, "node")));
+    }
+    for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::LinkBlip, "lose a link for a moment")] {
         if count(class) > 0 {
             parts.push(format!("{} will {words}", counted(count(class), "host")));
         }

@@ -41,8 +41,8 @@ pub(super) fn kind_word(node: &Node) -> &'static str {
         NodeKind::Change { .. } => "change",
         NodeKind::Reboot if node.disruption == Disruption::PowerCycle => "power cycle",
         NodeKind::Reboot => "reboot",
-        NodeKind::Drain => "drain",
-        NodeKind::Wait { .. } => "wait",
+        NodeKind::Drain { .. } => "drain",
+        NodeKind::Uncordon { .. } => "uncordon",
         NodeKind::Gate { .. } => "gate",
         NodeKind::Barrier => "barrier",
         NodeKind::Adopt { .. } => "adopt",
@@ -52,6 +52,9 @@ pub(super) fn kind_word(node: &Node) -> &'static str {
 pub(super) fn is_looked_again(member: &Member) -> bool {
     matches!(member.reason, Reason::Disturbed { .. })
 }
+
+/// When a node is given back.
+const GIVEN_BACK: &str = "once a gate has proven the host, and the node is Ready and gives what it gave before";
 
 /// The entry's lines for nodes of one shape, with `WHO` where the node-set goes. Where resources of several names are one entry,
 /// `names` are all of them, folded.
@@ -66,8 +69,14 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
             let what = if node.disruption == Disruption::PowerCycle { "power cycle, by hand" } else { "reboot, once" };
             format!(" ! {WHO} {what}\n{}", wrapped("after    ", &rebooted_for(node)))
         }
-        NodeKind::Drain => format!(" ! {WHO} drain\n"),
-        NodeKind::Wait { until } => format!(" . {WHO} wait until {}\n", clean_line(until)),
+        NodeKind::Drain { cluster, .. } => {
+            let first = format!("no more pods are put on the node of {cluster}, and it is emptied, before its host is disturbed");
+            format!(" ! {WHO} drain\n{}{}", wrapped("cordons  ", &first), wrapped("back     ", GIVEN_BACK))
+        }
+        NodeKind::Uncordon { cluster, .. } => {
+            let why = format!("an earlier run cordoned the node of {cluster} and did not give it back");
+            format!(" . {WHO} uncordon\n{}{}", wrapped("back     ", GIVEN_BACK), wrapped("because  ", &why))
+        }
         NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
         NodeKind::Change { members, .. } => {

@@ -37,7 +37,10 @@ pub fn screen(plan: &Plan, next: &Next) -> String {
 
 fn page(plan: &Plan, next: &Next) -> String {
     let mut out = header(plan);
-    let no_work = |n: &Node| matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. });
+    // A node that is emptied is given back: the one entry says both.
+    let no_work = |n: &Node| {
+        matches!(n.kind, NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } | NodeKind::Uncordon { left: false, .. })
+    };
     let work: Vec<&Node> = plan.nodes.iter().filter(|n| !no_work(n)).collect();
     if work.is_empty() {
         out.push_str(&nothing_to_do(plan));
@@ -115,7 +118,7 @@ fn title(class: Disruption) -> &'static str {
         Disruption::Reload => "RELOAD: a setting or service is read again",
         Disruption::Restart => "RESTART: a service restarts",
         Disruption::LinkBlip => "LINK: a link goes down for a moment",
-        Disruption::Drain => "DRAIN: nodes have to be emptied first",
+        Disruption::Drain => "DRAIN: only on nodes that are empty",
         Disruption::Reboot => "REBOOT",
         Disruption::PowerCycle => "POWER CYCLE: by hand",
         Disruption::Reinstall => "REINSTALL: by hand",

@@ -49,7 +49,7 @@ fn word(node: &Node) -> Option<String> {
     match &node.kind {
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => None,
         NodeKind::Change { members, .. } => Some(clean_line(&members.first()?.wish.kind)),
-        NodeKind::Reboot | NodeKind::Drain | NodeKind::Wait { .. } => Some(super::entry::kind_word(node).to_owned()),
-        NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => None,
+        NodeKind::Reboot | NodeKind::Drain { .. } => Some(super::entry::kind_word(node).to_owned()),
+        NodeKind::Uncordon { .. } | NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => None,
     }
 }

@@ -53,7 +53,7 @@ pub fn shape(node: &Node) -> String {
     let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
     let waits = match &node.kind {
         NodeKind::Reboot => rebooted_for(node),
-        NodeKind::Wait { until } => until.clone(),
+        NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. } => cluster.to_string(),
         _ => String::new(),
     };
     let body =

@@ -1,11 +1,12 @@
 //! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned: the probe says what is
 //! there, `expect` what should be; only when they differ does `run` run. What it did cannot be undone by us. With `reboot`
-//! in the place of `run`, a reboot mends what the probe finds: the driver that runs is not the one that is installed.
+//! in the place of `run`, a reboot mends what the probe finds: the driver that runs is not the one that is installed. What it
+//! disturbs nobody but its author knows, and says with `disruption`.
 
 pub mod script;
 
 use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
 use crate::base::secret;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,7 +24,11 @@ const FIELDS: &[super::body::Field] = &[
     optional("convergent", Shape::Flag),
     optional("environment", Shape::Map),
     optional("input", Shape::Text),
+    optional("disruption", Shape::Text),
 ];
+
+/// What a command may disturb. A reboot is a step of its own.
+const DISRUPTIONS: [Disruption; 5] = [Disruption::None, Disruption::Reload, Disruption::Restart, Disruption::LinkBlip, Disruption::Drain];
 
 const READ_FIELDS: &[super::body::Field] = &[required("probe", Shape::Text), optional("expect", Shape::Scalar)];
 
@@ -63,6 +68,11 @@ fn environment(body: &Value) -> BTreeMap<String, String> {
     fields.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), scalar_text(value)?))).collect()
 }
 
+fn disruption(body: &Value) -> Option<Disruption> {
+    let Some(word) = body.get("disruption").and_then(Value::as_str) else { return Some(Disruption::None) };
+    DISRUPTIONS.into_iter().find(|disruption| disruption.word() == word)
+}
+
 fn needs_reboot(wish: &Wish) -> bool {
     flag(&wish.body, "reboot") == Some(true)
 }
@@ -71,7 +81,7 @@ fn needs_reboot(wish: &Wish) -> bool {
 fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
     let (runs, reboots) = (body.get("run").is_some(), flag(body, "reboot") == Some(true));
     demand(errors, runs || reboots || !body.is_object(), "", "`run` is missing", "a script, or `reboot: true` where a reboot mends it");
-    let idle = ["run", "creates", "environment", "input", "limit_s"].into_iter().filter(|field| body.get(*field).is_some());
+    let idle = ["run", "creates", "environment", "input", "limit_s", "disruption"].into_iter().filter(|field| body.get(*field).is_some());
     for field in idle.filter(|_| reboots) {
         errors.push(error(&format!("/{field}"), "nothing is run where a reboot mends it", Some("leave it out, or leave out `reboot`")));
     }
@@ -130,6 +140,8 @@ impl Kind for Command {
         if let Some(path) = body.get("creates").and_then(Value::as_str) {
             demand(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
         }
+        let known = DISRUPTIONS.map(Disruption::word).join(", ");
+        demand(&mut errors, disruption(body).is_some(), "/disruption", "it disturbs in no known way", &format!("one of: {known}"));
         check_means(body, &mut errors);
         check_environment(body, &mut errors);
         errors
@@ -162,6 +174,7 @@ impl Kind for Command {
         if !assessment.is_met() {
             let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
             let (script, input) = (wish.text("run").unwrap_or_default().to_owned(), wish.text("input").map(str::to_owned));
+            assessment.disruption = disruption(&wish.body).unwrap_or_default();
             assessment.actions.push(Action::RunCommand { script, limit_s, environment: environment(&wish.body), input });
         }
         assessment.residue.push("what the command did stays: railwright cannot know how to take it back".to_owned());
@@ -199,6 +212,8 @@ mod tests {
         assert_eq!(both.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/run", "/limit_s"]);
         let empty = Command.check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
         assert_eq!(empty.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/read/expct", "/read/probe"]);
+        let loud = Command.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "disruption": "reboot" }));
+        assert_eq!(loud.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/disruption"], "a reboot is a step of its own");
     }
 
     #[test]
@@ -216,6 +231,10 @@ mod tests {
             assert_eq!(assessment.actions.is_empty(), found == Reading::is("9000"));
         }
         assert!(!Command.is_convergent(&wish));
+        let mut loud = wish.clone();
+        std::sync::Arc::make_mut(&mut loud.want).body["disruption"] = "drain".into();
+        assert_eq!(Command.assess(&loud, &answered(&[(read, 1, "")])).disruption, Disruption::Drain);
+        assert_eq!(Command.assess(&loud, &answered(&[(read, 0, "9000")])).disruption, Disruption::None);
     }
 
     #[test]

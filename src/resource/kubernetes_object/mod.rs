@@ -12,6 +12,7 @@ pub mod known_kinds;
 mod labels;
 pub(super) mod looks;
 pub mod manifest;
+pub mod nodes;
 pub mod ownership;
 pub mod paths;
 pub mod readiness;

@@ -61,9 +61,11 @@ pub enum KubernetesRead {
         /// The whole wish, as JSON.
         manifest: String,
     },
-    /// What every node is good for: `{"gpu-001": {"ready": true, "gives": {"rdma/a": "63"}}}`, of what it gives only
-    /// extended resources. Exit 0, `NOT_SAID`.
+    /// What every node is good for, a `nodes::NodeNow` by name: `{"gpu-001": {"ready": true, "schedulable": true, "gives":
+    /// {"rdma/a": "63"}}}`, of what it gives only extended resources. Exit 0, `NOT_SAID`.
     Nodes,
+    /// The pods of the node of this name, a list of `nodes::PodNow`. Exit 0, `NOT_SAID`.
+    PodsOn(String),
     /// Objects of a kind by name, each with `metadata.generation` and `status` alone. Exit 0; `NO_KIND`, `NOT_SAID`.
     States {
         /// Group and version.
@@ -97,6 +99,8 @@ pub const REFUSED: i32 = 3;
 pub const NOT_SAID: i32 = 4;
 /// Of an action: what it goes by is no longer there, and nothing was changed.
 pub const MOVED: i32 = 5;
+/// Of an eviction: a disruption budget does not allow it now, and nothing was changed.
+pub const NOT_NOW: i32 = 6;
 
 impl KubernetesRead {
     /// The object that it is about, where it is one.
@@ -104,7 +108,7 @@ impl KubernetesRead {
         match self {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
-            KubernetesRead::Nodes | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
+            KubernetesRead::Nodes | KubernetesRead::PodsOn(_) | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
         }
     }
 
@@ -123,6 +127,7 @@ impl KubernetesRead {
                 format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
             }
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
+            KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
             KubernetesRead::States { api_version, kind, namespace } => {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
             }

@@ -17,7 +17,7 @@ pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,
     RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,
 };
-pub use operation::{Acceptance, Drift, Rollout, Rules, Verify, Waiver};
+pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -47,6 +47,46 @@ pub struct Rollout {
     /// one: from `20s` to `1h`; `3m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
+    /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Drain>,
+}
+
+/// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed: cordoned, emptied of pods, and given back once a
+/// gate has proven the host and the node gives again what it gave before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// What becomes of the pods; `evict` unless said otherwise.
+    #[serde(default)]
+    pub pods: DrainPods,
+    /// A change that disturbs at least so much needs an empty node; `link_blip` unless said otherwise. Nodes are never emptied where
+    /// `max_disruption` is below `drain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Disruption>,
+    /// How long it may take until a node is empty, such as `15m`, which it is unless said otherwise. After it the node is given back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// Whether pods are evicted that no controller would make anew; else they keep the node from being emptied.
+    #[serde(default)]
+    pub evict_unmanaged: bool,
+    /// Whether pods are evicted that have data on the node's disk (`emptyDir`, other than in memory), which is deleted with them; else
+    /// they keep the node from being emptied.
+    #[serde(default)]
+    pub delete_local_data: bool,
+}
+
+/// What becomes of the pods of a node before its host is disturbed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DrainPods {
+    /// They are evicted, as their disruption budgets allow.
+    #[default]
+    Evict,
+    /// They are left to end by themselves; no new ones are put on the node.
+    Wait,
+    /// They go on: nodes are neither cordoned nor emptied.
+    Leave,
 }
 
 /// What the fabric must deliver; checks without an expectation only report.

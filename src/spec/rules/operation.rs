@@ -4,6 +4,7 @@ use super::{Checker, error, shown};
 use crate::base::suggest::nearest;
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Severity};
+use crate::resource::Disruption;
 use crate::spec::model::{Spec, Verify};
 use crate::spec::rollout::Budget;
 use crate::spec::window;
@@ -79,6 +80,39 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
             "write from `20s` to `1h`; `3m` is common",
         );
         checker.find("rollout.guard", "here", finding);
+    }
+    check_drain(checker, spec);
+}
+
+fn check_drain(checker: &mut Checker<'_>, spec: &Spec) {
+    let Some(drain) = &spec.rollout.drain else { return };
+    if let Some(timeout) = drain.timeout.as_ref().filter(|_| drain.timeout_s().is_none()) {
+        let finding = error(
+            "RW0126",
+            format!("`{}` is no time in which a node could be emptied", shown(timeout)),
+            "nobody knows when a node whose pods stay is given back",
+            "write from `1m` to `24h`; `15m` is common",
+        );
+        checker.find("rollout.drain.timeout", "here", finding);
+    }
+    if !(Disruption::Restart..=Disruption::Reboot).contains(&drain.from()) {
+        let finding = error(
+            "RW0126",
+            format!("`{}` is no disruption that a node could be emptied for", drain.from().word()),
+            "either every change would empty a node, or none would",
+            "write `restart`, `link_blip`, `drain` or `reboot`; to empty none: pods: leave",
+        );
+        checker.find("rollout.drain.from", "here", finding);
+    }
+    if spec.kubernetes.is_none() {
+        let fix = "name the cluster (kubernetes: { context: prod }), or take `drain` out";
+        let finding = error(
+            "RW0126",
+            "no Kubernetes cluster is named whose nodes could be emptied".to_owned(),
+            "hosts are disturbed with all that runs on them",
+            fix,
+        );
+        checker.find("rollout.drain", "of which cluster", finding);
     }
 }
 

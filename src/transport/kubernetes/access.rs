@@ -19,7 +19,12 @@ impl KubernetesLink {
     /// Whether we are allowed this.
     pub(super) async fn access(&self, right: &Right) -> Result<Answer, Trouble> {
         let Right { namespace, group, resource, name, verb } = right;
-        let asked = json!({ "verb": verb.word(), "group": group, "resource": resource, "namespace": namespace, "name": name });
+        // A rule has both in one word, a review apart.
+        let (resource, part) = resource.split_once('/').map_or((resource.as_str(), None), |(resource, part)| (resource, Some(part)));
+        let mut asked = json!({ "verb": verb.word(), "group": group, "resource": resource, "namespace": namespace, "name": name });
+        if let Some(part) = part {
+            asked["subresource"] = part.into();
+        }
         let review =
             json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": { "resourceAttributes": asked } });
         let call = Call::with(Method::POST, REVIEWS.to_owned(), "application/json", review.to_string());

@@ -60,7 +60,7 @@ impl KubernetesLink {
         Ok((path, resource))
     }
 
-    async fn live(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Value, Stop> {
+    pub(super) async fn live(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Value, Stop> {
         let reply: Reply = match self.server.ask(&Call::get(path.to_owned())).await {
             Ok(reply) => reply,
             // Nothing was asked to change yet.
@@ -75,7 +75,7 @@ impl KubernetesLink {
     }
 }
 
-fn merge(path: &str, patch: &Value) -> Call {
+pub(super) fn merge(path: &str, patch: &Value) -> Call {
     Call::with(Method::PATCH, format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict"), MERGE, patch.to_string())
 }
 

@@ -7,7 +7,7 @@ use super::server::{Call, Reply, Server};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use crate::resource::{Answer, AnswerStatus};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Objects of a page, as kubectl asks for them.
 const PAGE: usize = 500;
@@ -17,21 +17,6 @@ const PAGE_LIMIT_BYTES: usize = 64 << 20;
 const PAGES: usize = 200;
 /// Pods and warnings that are told.
 const TOLD: usize = 20;
-
-/// Every node by name: whether it is ready, and the extended resources that it gives.
-pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
-    let kind = Resource { plural: "nodes".to_owned(), namespaced: false };
-    let name = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: String::new() };
-    listed(server, &name, &kind, |node| {
-        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-        let ready = conditions.filter(|one| one.get("type").and_then(Value::as_str) == Some("Ready")).any(|one| one["status"] == "True");
-        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
-        let gives: Map<String, Value> =
-            gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect();
-        json!({ "ready": ready, "gives": gives })
-    })
-    .await
-}
 
 /// Every object of a kind by name, with its generation and its status.
 pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Result<Answer, Trouble> {
@@ -43,7 +28,13 @@ pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Resu
     .await
 }
 
-async fn listed(server: &Server, name: &ObjectName, kind: &Resource, of: impl Fn(&Value) -> Value + Sync) -> Result<Answer, Trouble> {
+/// What `of` makes of every object, by name.
+pub(super) async fn listed(
+    server: &Server,
+    name: &ObjectName,
+    kind: &Resource,
+    of: impl Fn(&Value) -> Value + Sync,
+) -> Result<Answer, Trouble> {
     let entry = |object: &Value| Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), of(object)));
     Ok(match pages(server, name, kind, "", entry).await? {
         Err(answer) => answer,
@@ -52,7 +43,7 @@ async fn listed(server: &Server, name: &ObjectName, kind: &Resource, of: impl Fn
 }
 
 /// What `of` makes of every object, or the answer that says why they were not told.
-async fn pages<T>(
+pub(super) async fn pages<T>(
     server: &Server,
     name: &ObjectName,
     kind: &Resource,
@@ -108,7 +99,7 @@ pub async fn troubles(server: &Server, object: &ObjectName, selector: &str) -> R
     Ok(exit(0, lines.join("\n")))
 }
 
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -6,6 +6,7 @@ use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
 use super::lists;
+use super::nodes;
 use super::server::{AT_ONCE, Call};
 use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
@@ -50,7 +51,8 @@ impl KubernetesLink {
         match read {
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
-            Read::Kubernetes(KubernetesRead::Nodes) => lists::nodes(&self.server).await,
+            Read::Kubernetes(KubernetesRead::Nodes) => nodes::nodes(&self.server).await,
+            Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => lists::troubles(&self.server, object, selector).await,
             Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
             Read::Kubernetes(asked) => match of_a_kind(read) {
@@ -96,7 +98,7 @@ fn of_a_kind(read: &Read) -> Option<ObjectName> {
         Read::Kubernetes(KubernetesRead::States { api_version, kind, namespace }) => {
             Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone(), name: String::new() })
         }
-        Read::Kubernetes(KubernetesRead::Troubles { .. }) => None,
+        Read::Kubernetes(KubernetesRead::Troubles { .. } | KubernetesRead::PodsOn(_)) => None,
         Read::Kubernetes(read) => read.object().cloned(),
         _ => None,
     }

@@ -169,8 +169,14 @@ impl Reply {
         self.status == 500 && self.message().starts_with("failed to create typed patch object")
     }
 
+    /// A pod's disruption budget has no room now. Asking again at once would only take its turn from others.
+    pub fn is_about_budget(&self) -> bool {
+        let status = self.json().filter(|_| self.status == 429);
+        status.as_ref().and_then(|status| status.pointer("/details/causes/0/reason")).is_some_and(|reason| reason == "DisruptionBudget")
+    }
+
     fn is_busy(&self) -> bool {
-        self.status == 429 || (self.status >= 500 && !self.is_about_schema())
+        (self.status == 429 && !self.is_about_budget()) || (self.status >= 500 && !self.is_about_schema())
     }
 }
 

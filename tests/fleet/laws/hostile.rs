@@ -286,5 +286,6 @@ fn reads(text: &str) -> Vec<Read> {
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
         Read::Kubernetes(KubernetesRead::Object(object(text))),
+        Read::Kubernetes(KubernetesRead::PodsOn(text.to_owned())),
     ]
 }

@@ -194,6 +194,7 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         KubernetesRead::Preview { object, .. } if wished => vec![(object.clone(), How::Previewed)],
         KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => vec![(object.clone(), How::Read)],
         KubernetesRead::Nodes => vec![(all("v1", "Node", &None), How::Read)],
+        KubernetesRead::PodsOn(_) => vec![(all("v1", "Pod", &None), How::Read)],
         KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Read)],
         KubernetesRead::Troubles { object, .. } => ["Pod", "Event"].map(|kind| (all("v1", kind, &object.namespace), How::Told)).to_vec(),
         KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
@@ -271,6 +272,31 @@ pub fn of_action(action: &Action) -> Option<(&ObjectName, Verb)> {
         Action::DeleteObject { object, .. } => Some((object, Verb::Delete)),
         _ => None,
     }
+}
+
+/// What emptying a node and giving it back takes, besides the list of nodes that a plan goes by.
+pub fn of_drain(node: &str) -> Vec<(Right, String)> {
+    let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
+        namespace: None,
+        group: String::new(),
+        resource: resource.to_owned(),
+        name: name.map(str::to_owned),
+        verb,
+    };
+    let cordon = "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
+    let empty = "pods of such nodes, in whatever namespace".to_owned();
+    vec![
+        (right("nodes", Some(node), Verb::Get), cordon.clone()),
+        (right("nodes", Some(node), Verb::Patch), cordon),
+        (right("pods", None, Verb::List), empty.clone()),
+        (right("pods/eviction", None, Verb::Create), empty),
+    ]
+}
+
+/// What a plan needs to know which hosts are nodes.
+pub fn of_nodes() -> (Right, String) {
+    let right = Right { namespace: None, group: String::new(), resource: "nodes".to_owned(), name: None, verb: Verb::List };
+    (right, "which hosts are nodes that have to be emptied before they are disturbed".to_owned())
 }
 
 /// The lock and the record of a spec's cluster.

@@ -1,0 +1,223 @@
+//! Empties a host's node of a Kubernetes cluster before the host is disturbed: cordons it, and has its pods end as their disruption
+//! budgets allow. A node that cannot be emptied is given back at once: nothing was done to its host yet (kubereboot/kured#1129: a node
+//! that stays cordoned after a failed drain is missed for weeks).
+
+use super::change::Finish;
+use super::cluster_node::{Halt, NodeStep, over};
+use super::trouble::Next;
+use crate::base::Diagnostic;
+use crate::base::text::{counted, duration, one_line};
+use crate::plan::DrainPolicy;
+use crate::resource::Action;
+use crate::resource::complaint::complaint;
+use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, PodNow};
+use crate::resource::kubernetes_object::request::NOT_NOW;
+use crate::state::Outcome;
+use crate::state::journal_writer::JournalError;
+use crate::system::clock;
+use crate::transport::Performed;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Pods that are told by name.
+const TOLD: usize = 5;
+
+/// Empties the node of the drain with this number.
+pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
+    let finish = match emptied(&mut step).await {
+        Ok(changed) => Finish::of(Outcome::Done { changed }),
+        Err(Halt::Journal(broken)) => return Err(broken),
+        Err(Halt::Over(finish)) => *finish,
+    };
+    step.finish(&finish).await;
+    Ok(finish)
+}
+
+/// True when it was cordoned by us, or pods were ended.
+async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
+    step.connect().await?;
+    let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else { return Ok(false) };
+    let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
+    step.intend().await?;
+    if now.schedulable {
+        let mark = Cordon { run: step.shared.run.clone(), gives: now.gives.clone() }.text();
+        step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
+    }
+    match until_empty(step, &policy).await {
+        Ok(()) => Ok(true),
+        Err(stay) => {
+            let state = given_back(step).await;
+            let (node, next) = (step.node, &step.shared.next);
+            Err(match stay {
+                Stay::Interrupted(words) => {
+                    let reason = format!("stopped while the node was emptied: {words}");
+                    over(Outcome::Unknown { reason }, left_emptying(node, &words, &step.id, next).state(state))
+                }
+                Stay::For(words) => {
+                    let reason = format!("the node could not be emptied: {}", one_line(&words, 200));
+                    over(Outcome::Failed { reason }, not_emptied(node, &words, &step.id, next).state(state))
+                }
+            })
+        }
+    }
+}
+
+/// Why a node is not emptied.
+enum Stay {
+    For(String),
+    Interrupted(String),
+}
+
+/// What keeps pods, in words, by pod.
+type Kept = BTreeMap<String, String>;
+
+async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<(), Stay> {
+    let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
+    let mut said = String::new();
+    loop {
+        let words = match look(step).await {
+            Err(reason) => {
+                // A server that is away for a moment is asked again.
+                let _ = step.connect().await;
+                format!("the cluster does not say: {reason}")
+            }
+            Ok(open) if open.is_empty() => return Ok(()),
+            Ok(open) => {
+                if let Some(words) = must_stay(&open, policy) {
+                    return Err(Stay::For(words));
+                }
+                let kept = if policy.evict { evict(step, &open).await } else { Kept::new() };
+                left(&open, &kept)
+            }
+        };
+        if end.left().is_zero() {
+            return Err(Stay::For(format!("after {}, {words}", duration(policy.timeout_s.into()))));
+        }
+        if step.is_interrupted() {
+            return Err(Stay::Interrupted(words));
+        }
+        step.tell(&words, &mut said);
+        step.pause().await;
+    }
+}
+
+/// The pods that have to go. Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so.
+async fn look(step: &NodeStep<'_>) -> Result<Vec<PodNow>, String> {
+    let pods = step.pods().await?;
+    let mut open: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.stays()).collect();
+    if open.iter().any(|pod| pod.ends) && !step.now().await?.is_some_and(|now: NodeNow| now.ready) {
+        open.retain(|pod| !pod.ends);
+    }
+    Ok(open)
+}
+
+/// Pods that nobody allowed us to end.
+fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
+    let named = |pods: Vec<&PodNow>| (!pods.is_empty()).then(|| some(pods.iter().map(|pod| pod.shown())));
+    let asked = || open.iter().filter(|pod| policy.evict && !pod.ends);
+    let alone = named(asked().filter(|pod| pod.owner.is_none() && !policy.evict_unmanaged).collect());
+    let data = named(asked().filter(|pod| !pod.local_data.is_empty() && !policy.delete_local_data).collect());
+    let alone = alone.map(|pods| format!("no controller would make these pods anew (rollout.drain.evict_unmanaged): {pods}"));
+    let data = data.map(|pods| format!("these pods have data on the node's disk (rollout.drain.delete_local_data): {pods}"));
+    let words: Vec<String> = alone.into_iter().chain(data).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Has every pod end that was not told to; what keeps the others.
+async fn evict(step: &NodeStep<'_>, open: &[PodNow]) -> Kept {
+    let mut kept = Kept::new();
+    for pod in open.iter().filter(|pod| !pod.ends) {
+        let action = Action::EvictPod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() };
+        let why = match step.ask(&action).await {
+            Performed::Ended { code: 0, .. } => continue,
+            Performed::Ended { code: NOT_NOW, stderr, .. } => {
+                complaint(&stderr).unwrap_or_else(|| "its disruption budget has no room".to_owned())
+            }
+            Performed::Ended { stderr, .. } => complaint(&stderr).unwrap_or_else(|| "the API server refused".to_owned()),
+            Performed::Unknown { reason } => reason,
+        };
+        kept.insert(pod.uid.clone(), one_line(&why, 200));
+    }
+    kept
+}
+
+fn left(open: &[PodNow], kept: &Kept) -> String {
+    let one = |pod: &PodNow| match kept.get(&pod.uid) {
+        Some(why) => format!("{}: {why}", pod.shown()),
+        None => pod.shown(),
+    };
+    // Those that are kept first: the others go by themselves.
+    let (held, rest): (Vec<&PodNow>, Vec<&PodNow>) = open.iter().partition(|pod| kept.contains_key(&pod.uid));
+    let go = if open.len() == 1 { "is" } else { "are" };
+    format!("{} {go} on it still: {}", counted(open.len(), "pod"), some(held.into_iter().chain(rest).map(one)))
+}
+
+fn some(names: impl Iterator<Item = String>) -> String {
+    let mut all: Vec<String> = names.collect();
+    let more = all.len().saturating_sub(TOLD);
+    all.truncate(TOLD);
+    all.extend((more > 0).then(|| format!("and {more} more")));
+    all.join(", ")
+}
+
+/// Pods are put on the node again; the state that it is in now, in words.
+async fn given_back(step: &NodeStep<'_>) -> String {
+    match step.perform(Action::UncordonNode { node: step.node.to_owned() }).await {
+        Ok(()) => "nothing was done to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned(),
+        Err(reason) => format!("nothing was done to the host; the node may still be cordoned, and could not be given back: {reason}"),
+    }
+}
+
+fn not_emptied(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0648", format!("the node {node} cannot be emptied: {}", one_line(words, 900)))
+        .on(id)
+        .effect("its host would be disturbed with these pods on it, so nothing was begun there")
+        .next(format!("have the pods end or their budgets allow it, then {}; or change rollout.drain in the spec", next.resume()))
+}
+
+fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+    Diagnostic::warning("RW0634", format!("the run was stopped while the node {node} was emptied: {}", one_line(words, 600)))
+        .on(id)
+        .effect("pods that were told to end are gone; nothing after this step was begun on the host")
+        .next(format!("{} empties it anew and goes on", next.resume()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Disruption;
+
+    fn pod(name: &str, owner: Option<&str>) -> PodNow {
+        PodNow {
+            namespace: "ml".to_owned(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
+            owner: owner.map(str::to_owned),
+            ..PodNow::default()
+        }
+    }
+
+    fn policy() -> DrainPolicy {
+        DrainPolicy { from: Disruption::LinkBlip, evict: true, timeout_s: 60, evict_unmanaged: false, delete_local_data: false }
+    }
+
+    #[test]
+    fn pods_that_nobody_gave_away_stay_and_are_named() {
+        let alone = pod("shell", None);
+        let data = PodNow { local_data: vec!["cache".to_owned()], ..pod("web-1", Some("ReplicaSet/web")) };
+        let open = [pod("train-0", Some("Job/train")), alone.clone(), data.clone()];
+        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would make these pods anew (rollout.drain.evict_unmanaged): ml/shell; these pods have data on the node's disk (rollout.drain.delete_local_data): ml/web-1 (ReplicaSet web)");
+        assert_eq!(must_stay(&open, &DrainPolicy { evict_unmanaged: true, delete_local_data: true, ..policy() }), None);
+        assert_eq!(must_stay(&open, &DrainPolicy { evict: false, ..policy() }), None, "nobody is evicted, so nothing is lost");
+        let ends = [PodNow { ends: true, ..alone }, PodNow { ends: true, ..data }];
+        assert_eq!(must_stay(&ends, &policy()), None, "somebody else ended them");
+    }
+
+    #[test]
+    fn what_is_kept_is_told_first() {
+        let open: Vec<PodNow> = (0..7).map(|n| pod(&format!("train-{n}"), Some("Job/train"))).collect();
+        let kept = Kept::from([("train-6".to_owned(), "The disruption budget train needs 7 healthy pods".to_owned())]);
+        insta::assert_snapshot!(left(&open, &kept), @"7 pods are on it still: ml/train-6 (Job train): The disruption budget train needs 7 healthy pods, ml/train-0 (Job train), ml/train-1 (Job train), ml/train-2 (Job train), ml/train-3 (Job train), and 2 more");
+        assert_eq!(left(&open[..1], &Kept::new()), "1 pod is on it still: ml/train-0 (Job train)");
+    }
+}

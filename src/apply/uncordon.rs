@@ -1,0 +1,115 @@
+//! Gives a node back to its cluster once a gate has proven its host: when it is Ready and gives what it gave when we cordoned it, at two
+//! looks in a row. A node that somebody else cordoned, or gave back meanwhile, is left as it is.
+
+use super::change::Finish;
+use super::cluster_node::{Halt, NodeStep, over};
+use super::trouble::Next;
+use crate::base::text::{duration, one_line};
+use crate::base::{Diagnostic, Target, nodeset};
+use crate::plan::{Node, NodeKind};
+use crate::resource::Action;
+use crate::resource::kubernetes_object::nodes::Cordon;
+use crate::state::Outcome;
+use crate::state::journal_writer::JournalError;
+use crate::system::clock;
+use std::time::Duration;
+
+/// A device plugin that registers anew first gives nothing, then too little (kubernetes/kubernetes:
+/// pkg/kubelet/cm/devicemanager/manager.go, `GetCapacity`).
+const STEADY_LOOKS: u32 = 2;
+
+/// Gives back the node of the step with this number.
+pub(super) async fn uncordon(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
+    let finish = match given_back(&mut step).await {
+        Ok(changed) => Finish::of(Outcome::Done { changed }),
+        Err(Halt::Journal(broken)) => return Err(broken),
+        Err(Halt::Over(finish)) => *finish,
+    };
+    step.finish(&finish).await;
+    Ok(finish)
+}
+
+async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
+    step.connect().await?;
+    let limit_s = step.shared.plan.rollout.drain.as_ref().map_or(0, |drain| drain.timeout_s);
+    let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
+    let (mut said, mut good) = (String::new(), 0);
+    loop {
+        let words = match step.now().await {
+            Err(reason) => {
+                let _ = step.connect().await;
+                Some(format!("the cluster does not say: {reason}"))
+            }
+            Ok(None) => Some("no node of this name is in the cluster".to_owned()),
+            Ok(Some(now)) => match &now.cordoned {
+                None => return Ok(false),
+                // Somebody gave it back by hand: only our mark is left to take.
+                Some(_) if now.schedulable => None,
+                Some(mark) => now.lacks(&Cordon::read(mark)),
+            },
+        };
+        good = if words.is_none() { good + 1 } else { 0 };
+        if good >= STEADY_LOOKS {
+            break;
+        }
+        let words = words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
+        if end.left().is_zero() {
+            let reason = format!("the node does not come back: {}", one_line(&words, 200));
+            let problem = not_back(step.node, &format!("after {}, {words}", duration(limit_s.into())), &step.id, &step.shared.next);
+            return Err(over(Outcome::Failed { reason }, problem));
+        }
+        if step.is_interrupted() {
+            let reason = format!("stopped before the node was given back: {}", one_line(&words, 200));
+            return Err(over(Outcome::Unknown { reason }, left_cordoned(step.node, &words, &step.id, &step.shared.next)));
+        }
+        step.tell(&words, &mut said);
+        step.pause().await;
+    }
+    step.intend().await?;
+    step.perform(Action::UncordonNode { node: step.node.to_owned() }).await.map_err(|reason| step.unreadable(&reason))?;
+    match step.now().await {
+        Ok(Some(now)) if now.cordoned.is_none() => Ok(true),
+        Ok(_) => Err(step.unreadable("it is cordoned still, although the API server took the change")),
+        Err(reason) => Err(step.unreadable(&reason)),
+    }
+}
+
+/// Nodes that were emptied and not given back, because something before that did not go well.
+pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next: &Next) -> Option<Diagnostic> {
+    let was_emptied = |target: &Option<Target>| {
+        let is_drain = |(node, (_, outcome)): (&Node, &(String, Outcome))| {
+            matches!(node.kind, NodeKind::Drain { .. }) && node.target == *target && outcome.is_done()
+        };
+        nodes.iter().zip(outcomes).any(is_drain)
+    };
+    let stays = |(step, (_, outcome)): (&Node, &(String, Outcome))| match &step.kind {
+        NodeKind::Uncordon { node, left, .. } if matches!(outcome, Outcome::Skipped { .. } | Outcome::Held { .. }) => {
+            (*left || was_emptied(&step.target)).then(|| node.clone())
+        }
+        _ => None,
+    };
+    let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(stays).collect();
+    let stay = if names.len() == 1 { "stays" } else { "stay" };
+    (!names.is_empty()).then(|| {
+        Diagnostic::warning("RW0652", format!("{} {stay} cordoned", nodeset::fold(&names)))
+            .effect("no pods are put there, because no gate has proven what was changed")
+            .state("the mark railwright.io/cordoned says so on the node")
+            .next(format!("mend what went wrong, then {}; or kubectl uncordon NODE takes it as it is", next.resume()))
+    })
+}
+
+fn not_back(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0649", format!("the node {node} does not come back: {}", one_line(words, 600)))
+        .on(id)
+        .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
+        .state("its host was changed and proven; the node stays cordoned")
+        .next(format!("mend what keeps it, then {}; a node that is uncordoned by hand counts as given back", next.resume()))
+}
+
+fn left_cordoned(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+    Diagnostic::warning("RW0634", format!("the run was stopped before the node {node} was given back: {}", one_line(words, 600)))
+        .on(id)
+        .effect("no pods are put on it")
+        .state("its host was changed and proven; the node stays cordoned")
+        .next(format!("{} looks again and gives it back", next.resume()))
+}

@@ -1,0 +1,105 @@
+//! Nodes of a Kubernetes cluster are emptied before their hosts are disturbed, and given back after the gate that proves them.
+//!
+//! - What needs no empty node and comes before what does is done first: packages are installed while jobs go on.
+//! - A host that is no node of the cluster (not yet) is not emptied; where nobody knows, the step itself finds out.
+//! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate.
+
+use super::make::node_graph;
+use super::model::{Node, NodeKind};
+use super::part::Part;
+use super::{DrainPolicy, Inputs};
+use crate::base::Target;
+use crate::plan::by_hand::is_by_hand;
+use crate::resource::kubernetes_object::nodes::NodeNow;
+use crate::resource::kubernetes_object::request::KubernetesRead;
+use crate::resource::{Disruption, Observation, Read};
+use crate::spec::Loaded;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the hosts of a spec are called as nodes of its Kubernetes cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterNodes {
+    /// The cluster.
+    pub cluster: Target,
+    /// The names, by host.
+    pub by_host: BTreeMap<Target, String>,
+}
+
+impl ClusterNodes {
+    /// Of a spec that was loaded; nothing where it names no cluster.
+    pub fn of(loaded: &Loaded) -> Option<Self> {
+        let cluster = Target::kube(loaded.kubernetes_name()?);
+        Some(ClusterNodes { cluster, by_host: loaded.hosts.iter().map(|host| (Target::host(&host.name), host.node.clone())).collect() })
+    }
+}
+
+/// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back.
+pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
+    let (Some(nodes), Some(policy)) = (&inputs.nodes, &inputs.rollout.drain) else { return };
+    let known = known(inputs.observation, &nodes.cluster);
+    for part in parts {
+        let Some(name) = nodes.by_host.get(&part.target) else { continue };
+        let now = known.as_ref().map(|known| known.get(name));
+        if now == Some(None) {
+            continue;
+        }
+        let (cluster, node) = (nodes.cluster.clone(), name.clone());
+        let is_drained = drain(part, policy, NodeKind::Drain { cluster: cluster.clone(), node: node.clone() });
+        let left = now.flatten().is_some_and(|now| now.cordoned.is_some() && !now.schedulable);
+        if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
+            part.uncordon = Some(step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
+        }
+    }
+}
+
+/// The nodes of the cluster by name; nothing where it did not say.
+fn known(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
+    let found = observation.targets.get(cluster).filter(|found| found.problem.is_none())?;
+    match found.answers.output(&Read::Kubernetes(KubernetesRead::Nodes)) {
+        Ok((0, text)) => serde_json::from_str(text).ok(),
+        _ => None,
+    }
+}
+
+fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> Node {
+    Node {
+        id: format!("{target}/{word}"),
+        kind,
+        target: Some(target.clone()),
+        disruption,
+        interrupts: Arc::default(),
+        after: Vec::new(),
+        wave: 0,
+        held: None,
+    }
+}
+
+/// Puts a drain before everything that needs an empty node; false where nothing does.
+fn drain(part: &mut Part, policy: &DrainPolicy, kind: NodeKind) -> bool {
+    // Whoever switches a host off by hand empties its node by hand.
+    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
+    let needs: Vec<usize> = (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect();
+    if needs.is_empty() {
+        return false;
+    }
+    let late = node_graph(&part.nodes).with_dependants(needs.iter().copied());
+    let mut drain = step(&part.target, "drain", kind, Disruption::Drain);
+    drain.interrupts = Arc::new([match policy.evict {
+        true => "all pods of the node but those of DaemonSets".to_owned(),
+        false => "nothing: pods are left to end by themselves".to_owned(),
+    }]);
+    for n in &needs {
+        part.nodes[*n].after.push(drain.id.clone());
+        part.nodes[*n].after.sort();
+    }
+    // Nothing early waits for anything late, so that each half stays in order.
+    let numbered = std::mem::take(&mut part.nodes).into_iter().enumerate();
+    let (late_nodes, mut nodes): (Vec<_>, Vec<_>) = numbered.partition(|(n, _)| late.contains(n));
+    let early: BTreeSet<&str> = nodes.iter().map(|(_, node)| node.id.as_str()).collect();
+    let of_needs = late_nodes.iter().filter(|(n, _)| needs.contains(n)).flat_map(|(_, node)| &node.after);
+    drain.after = of_needs.filter(|id| early.contains(id.as_str())).cloned().collect::<BTreeSet<_>>().into_iter().collect();
+    nodes.push((late_nodes.len() + nodes.len(), drain));
+    part.put(nodes.into_iter().chain(late_nodes).map(|(_, node)| node).collect());
+    true
+}

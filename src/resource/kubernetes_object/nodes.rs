@@ -1,0 +1,153 @@
+//! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The annotation of a node that we cordoned, and so may uncordon. A node that somebody else cordoned never bears it.
+pub const CORDONED: &str = "railwright.io/cordoned";
+
+/// One node, as `KubernetesRead::Nodes` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeNow {
+    /// Its kubelet says that it is well.
+    pub ready: bool,
+    /// Pods are put on it.
+    pub schedulable: bool,
+    /// The text of our mark, where it bears one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cordoned: Option<String>,
+    /// Extended resources that pods can have of it.
+    pub gives: BTreeMap<String, Value>,
+}
+
+impl NodeNow {
+    /// Of the node as the API server has it.
+    pub fn of(node: &Value) -> Self {
+        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+        let annotations = node.pointer("/metadata/annotations");
+        NodeNow {
+            ready: conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True"),
+            schedulable: node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true),
+            cordoned: annotations.and_then(|all| all.get(CORDONED)).and_then(Value::as_str).map(str::to_owned),
+            gives: gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect(),
+        }
+    }
+
+    /// What it lacks of what it gave when we cordoned it, in words; nothing when all is back.
+    pub fn lacks(&self, before: &Cordon) -> Option<String> {
+        if !self.ready {
+            return Some("it is not Ready".to_owned());
+        }
+        let short = |(name, gave): (&String, &Value)| {
+            let gives = self.gives.get(name).map_or(0, amount);
+            (gives < amount(gave)).then(|| format!("{gives} {name} instead of {}", amount(gave)))
+        };
+        let short: Vec<String> = before.gives.iter().filter_map(short).collect();
+        (!short.is_empty()).then(|| short.join(", "))
+    }
+}
+
+/// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`).
+fn amount(value: &Value) -> u64 {
+    value.as_str().and_then(|text| text.parse().ok()).or_else(|| value.as_u64()).unwrap_or_default()
+}
+
+/// What our mark on a node says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cordon {
+    /// The run that cordoned it.
+    pub run: String,
+    /// What the node gave then: it is back when it gives that again.
+    #[serde(default)]
+    pub gives: BTreeMap<String, Value>,
+}
+
+impl Cordon {
+    /// Reads a mark. One that nobody can read still is ours, and says nothing of what the node gave.
+    pub fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// The mark's text.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// One pod of a node, as `KubernetesRead::PodsOn` tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodNow {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID: another pod may have its name a moment later.
+    pub uid: String,
+    /// Kind and name of its controller, `Job/train`; nothing where none would make it anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The kubelet has it from a file of its own: the API server cannot end it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mirror: bool,
+    /// Its containers are through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finished: bool,
+    /// It was told to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
+    /// Volumes on the node's disk that go with it (`emptyDir`, other than in memory).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub local_data: Vec<String>,
+}
+
+impl PodNow {
+    /// Whether a node counts as empty with it: a DaemonSet's pod belongs to the node and would be back at once, a mirror pod is
+    /// the kubelet's own, and one that is through uses nothing. `kubectl drain` leaves the first two as well.
+    pub fn stays(&self) -> bool {
+        self.mirror || self.finished || self.owner.as_ref().is_some_and(|owner| owner.starts_with("DaemonSet/"))
+    }
+
+    /// `ml/train-0 (Job train)`.
+    pub fn shown(&self) -> String {
+        let owner = self.owner.as_ref().map(|owner| format!(" ({})", owner.replacen('/', " ", 1))).unwrap_or_default();
+        format!("{}/{}{owner}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(ready: bool, gives: &Value) -> NodeNow {
+        serde_json::from_value(json!({ "ready": ready, "schedulable": false, "gives": gives })).unwrap()
+    }
+
+    #[test]
+    fn a_node_is_back_when_it_is_ready_and_gives_what_it_gave() {
+        let before = Cordon { run: "r1".to_owned(), gives: node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).gives };
+        let before = Cordon::read(&before.text());
+        assert_eq!(node(false, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).lacks(&before).as_deref(), Some("it is not Ready"));
+        let short = node(true, &json!({ "nvidia.com/gpu": "7" })).lacks(&before);
+        assert_eq!(short.as_deref(), Some("7 nvidia.com/gpu instead of 8, 0 rdma/a instead of 63"));
+        assert_eq!(node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63", "rdma/b": "1" })).lacks(&before), None);
+        assert_eq!(node(true, &json!({})).lacks(&Cordon::read("not ours to read")), None);
+    }
+
+    #[test]
+    fn pods_of_the_node_itself_stay() {
+        let pod = |more: Value| {
+            let mut pod = json!({ "namespace": "ml", "name": "train-0", "uid": "u" });
+            pod.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<PodNow>(pod).unwrap()
+        };
+        for stays in [json!({ "owner": "DaemonSet/plugin" }), json!({ "mirror": true }), json!({ "owner": "Job/a", "finished": true })] {
+            assert!(pod(stays).stays());
+        }
+        let job = pod(json!({ "owner": "Job/train", "ends": true }));
+        assert_eq!((job.stays(), job.shown().as_str()), (false, "ml/train-0 (Job train)"));
+        assert_eq!((pod(json!({})).stays(), pod(json!({})).shown().as_str()), (false, "ml/train-0"));
+    }
+}

@@ -1,0 +1,215 @@
+//! Nodes and the pods on them: what they are, and the three actions that empty one and give it back. A cordon is a merge patch
+//! that names nothing but its two fields, and holds for the version of the node that was looked at.
+
+use super::act::{LOOK, Stop, TRIES, complaint, failed, refused};
+use super::answer::exit;
+use super::edit::merge;
+use super::fault::Trouble;
+use super::kinds::{self, Resource};
+use super::lists::{listed, pages, text};
+use super::server::{Call, Server};
+use super::{KubernetesLink, ended};
+use crate::resource::Answer;
+use crate::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
+use crate::resource::kubernetes_object::request::{NOT_NOW, ObjectName};
+use crate::system::clock;
+use crate::transport::Performed;
+use http::Method;
+use serde_json::{Value, json};
+
+/// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints).
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+fn node(name: &str) -> (ObjectName, Resource) {
+    let object = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: name.to_owned() };
+    (object, Resource { plural: "nodes".to_owned(), namespaced: false })
+}
+
+fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
+    let namespace = namespace.map(str::to_owned);
+    let object = ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
+    (object, Resource { plural: "pods".to_owned(), namespaced: true })
+}
+
+/// Every node by name.
+pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
+    let (name, kind) = node("");
+    listed(server, &name, &kind, |node| serde_json::to_value(NodeNow::of(node)).unwrap_or_default()).await
+}
+
+/// The pods of a node.
+pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
+    let (name, kind) = (pod(None, "").0, Resource { plural: "pods".to_owned(), namespaced: false });
+    let query = format!("&fieldSelector={}", kinds::query_value(&format!("spec.nodeName={node}")));
+    Ok(match pages(server, &name, &kind, &query, |pod| Some(pod_now(pod))).await? {
+        Err(answer) => answer,
+        Ok(pods) => exit(0, json!(pods).to_string()),
+    })
+}
+
+fn pod_now(pod: &Value) -> PodNow {
+    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let controller = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true);
+    let on_disk = |volume: &&Value| volume.get("emptyDir").is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"));
+    PodNow {
+        namespace: text(pod, "/metadata/namespace").to_owned(),
+        name: text(pod, "/metadata/name").to_owned(),
+        uid: text(pod, "/metadata/uid").to_owned(),
+        owner: controller.map(|owner| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"))),
+        mirror: pod.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()),
+        finished: matches!(text(pod, "/status/phase"), "Succeeded" | "Failed"),
+        ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
+        local_data: list("/spec/volumes").filter(on_disk).map(|volume| text(volume, "/name").to_owned()).collect(),
+    }
+}
+
+impl KubernetesLink {
+    /// Has no more pods put on a node that still takes some, and marks it.
+    pub(super) async fn cordon(&self, name: &str, mark: &str) -> Result<Performed, Stop> {
+        self.schedule(name, |now| now.schedulable.then(|| (json!(true), json!(mark)))).await
+    }
+
+    /// Has pods put on a node again that bears our mark.
+    pub(super) async fn uncordon(&self, name: &str) -> Result<Performed, Stop> {
+        self.schedule(name, |now| now.cordoned.is_some().then_some((Value::Null, Value::Null))).await
+    }
+
+    /// Writes what `decide` makes of the node for its `unschedulable` and our mark, as long as nobody changed the node meanwhile.
+    async fn schedule(&self, name: &str, decide: impl Fn(&NodeNow) -> Option<(Value, Value)>) -> Result<Performed, Stop> {
+        let (object, resource) = node(name);
+        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+        for turn in 1..=TRIES {
+            let live = self.live(&object, &path, &resource).await?;
+            let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(ended(0, "", "")) };
+            let version = live.pointer("/metadata/resourceVersion");
+            let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
+            let reply = self.change(&merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }))).await?;
+            match reply.status {
+                200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
+                409 if turn < TRIES => clock::pause(LOOK).await,
+                _ => return Err(refused(&object, &resource, &reply)),
+            }
+        }
+        Err(failed(&format!("{object} changes all the time; nothing was changed by us")))
+    }
+
+    /// Has a pod end. One that is gone, or is another one by now, is done with.
+    pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> Result<Performed, Stop> {
+        let (object, resource) = pod(Some(namespace), name);
+        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": uid } },
+        });
+        let reply = self.change(&Call::with(Method::POST, format!("{path}/eviction"), "application/json", eviction.to_string())).await?;
+        match reply.status {
+            200 | 201 | 404 | 409 => Ok(ended(0, "", "")),
+            // The words of the budget are in the causes (kubernetes/kubernetes: pkg/registry/core/pod/storage/eviction.go).
+            429 => {
+                let why = reply.json().as_ref().map(|status| text(status, "/details/causes/0/message").to_owned()).unwrap_or_default();
+                let why = if why.is_empty() { reply.message() } else { why };
+                Ok(ended(NOT_NOW, "", &complaint(&why)))
+            }
+            403 if reply.message().contains("being terminated") => Ok(ended(0, "", "")),
+            _ => Err(refused(&object, &Resource { plural: "pods/eviction".to_owned(), ..resource }, &reply)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::kubernetes_object::request::KubernetesRead;
+    use crate::resource::{Action, Read};
+    use crate::transport::HostLink as _;
+    use crate::transport::kubernetes::tests::{Reply, link, says};
+
+    fn live(unschedulable: Option<bool>, mark: Option<&str>) -> Reply {
+        let annotations = mark.map(|mark| json!({ CORDONED: mark })).unwrap_or_default();
+        let node =
+            json!({ "metadata": { "resourceVersion": "7", "annotations": annotations }, "spec": { "unschedulable": unschedulable } });
+        (200, Vec::new(), node.to_string())
+    }
+
+    async fn done(action: Action, node: Reply, change: Reply) -> (Performed, Vec<String>, String) {
+        let (link, asked) = link(move |method, _, _| if *method == Method::GET { node.clone() } else { change.clone() });
+        let performed = link.perform(&action, "t").await.unwrap();
+        (performed, asked.lines(), asked.last_body())
+    }
+
+    fn cordon() -> Action {
+        Action::CordonNode { node: "gpu-1".to_owned(), mark: "{}".to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_we_cordoned_is_uncordoned_and_only_as_it_was_looked_at() {
+        let well = || (200, Vec::new(), "{}".to_owned());
+        let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
+        let (performed, lines, sent) = done(cordon(), live(None, None), well()).await;
+        assert_eq!((performed, lines), (ended(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(sent["metadata"], json!({ "resourceVersion": "7", "annotations": { CORDONED: "{}" } }));
+        assert_eq!(sent["spec"], json!({ "unschedulable": true }));
+        assert_eq!(done(cordon(), live(Some(true), None), well()).await.1.len(), 1, "somebody else's cordon is no work of ours");
+
+        let uncordon = || Action::UncordonNode { node: "gpu-1".to_owned() };
+        assert_eq!(done(uncordon(), live(Some(true), None), well()).await.1.len(), 1);
+        let (_, lines, sent) = done(uncordon(), live(Some(true), Some("{}")), well()).await;
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!((lines[1].as_str(), &sent["spec"]), (patch, &json!({ "unschedulable": null })));
+
+        let (performed, lines, _) = done(cordon(), live(None, None), says(409, "the object has been modified")).await;
+        assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
+        assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
+        let (performed, ..) = done(cordon(), says(404, "nodes \"gpu-1\" not found"), well()).await;
+        assert!(!matches!(performed, Performed::Ended { code: 0, .. }), "{performed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_that_has_no_room_is_told_in_its_own_words_and_not_asked_again_at_once() {
+        let evict = || Action::EvictPod { namespace: "ml".to_owned(), name: "web-0".to_owned(), uid: "u".to_owned() };
+        let causes =
+            json!([{ "reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2 currently" }]);
+        let kept = json!({ "message": "Cannot evict pod", "details": { "causes": causes } }).to_string();
+        let (performed, lines, sent) = done(evict(), says(500, ""), (429, Vec::new(), kept)).await;
+        let words = "railwright: The disruption budget web needs 2 healthy pods and has 2 currently";
+        assert_eq!((performed, lines), (ended(NOT_NOW, "", words), vec!["POST /api/v1/namespaces/ml/pods/web-0/eviction".to_owned()]));
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(sent["deleteOptions"]["preconditions"]["uid"], "u");
+        for gone in [says(404, "not found"), says(409, "another uid"), (201, Vec::new(), "{}".to_owned())] {
+            assert_eq!(done(evict(), says(500, ""), gone).await.0, ended(0, "", ""));
+        }
+        let lacking = says(403, r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#);
+        let (performed, ..) = done(evict(), says(500, ""), lacking).await;
+        assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
+    }
+
+    #[tokio::test]
+    async fn nodes_and_their_pods_are_told_as_far_as_emptying_goes_by_them() {
+        let conditions = json!([{ "type": "Ready", "status": "True" }]);
+        let node = json!({
+            "metadata": { "name": "gpu-1", "annotations": { CORDONED: "{}" } },
+            "spec": { "unschedulable": true },
+            "status": { "conditions": conditions, "allocatable": { "cpu": "64", "nvidia.com/gpu": "8" } },
+        });
+        let volumes = json!([{ "name": "cache", "emptyDir": {} }, { "name": "shm", "emptyDir": { "medium": "Memory" } }]);
+        let owners = json!([{ "kind": "Other", "name": "x" }, { "kind": "Job", "name": "train", "controller": true }]);
+        let pod = json!({
+            "metadata": { "name": "train-0", "namespace": "ml", "uid": "u", "ownerReferences": owners, "deletionTimestamp": "2026-01-01T00:00:00Z" },
+            "spec": { "volumes": volumes },
+            "status": { "phase": "Running" },
+        });
+        let mirror = json!({ "metadata": { "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" } }, "status": { "phase": "Failed" } });
+        let (link, asked) = link(move |_, path, _| {
+            let items = if path.starts_with("/api/v1/nodes") { json!([node]) } else { json!([pod, mirror]) };
+            (200, Vec::new(), json!({ "items": items }).to_string())
+        });
+        let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
+        let answers = link.read(&reads).await.unwrap();
+        insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"ready":true,"schedulable":false}}"#);
+        insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","uid":"m"}]"#);
+        assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
+    }
+}

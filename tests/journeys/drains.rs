@@ -1,0 +1,263 @@
+//! A host that is a node of a real Kubernetes cluster: emptied before it is disturbed, given back once it is proven. The machine is
+//! real, the control plane is real; the node's kubelet is played by kwok.
+
+use crate::control_plane::ControlPlane;
+use crate::machine::Machine;
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// A step that needs an empty node, and goes on once it may.
+const LOUD: &str = "  - id: loud
+    command:
+      name: loud
+      run: 'echo began >>/etc/log; while ! [ -e /etc/go ]; do sleep 0.1; done; ! [ -e /etc/broken ] && touch /etc/NAME'
+      read: { probe: 'test -e /etc/NAME' }
+      disruption: drain
+      convergent: true
+";
+
+struct Room {
+    machine: Machine,
+    plane: ControlPlane,
+}
+
+impl Room {
+    fn start() -> Option<Self> {
+        let machine = Machine::start("a node is emptied", "", &[])?;
+        let plane = ControlPlane::start()?;
+        let access = format!("kubernetes: {{ name: prod, kubeconfig: {} }}\n", plane.kubeconfig("admin").display());
+        machine.place.write("inv/kubernetes.yaml", access);
+        plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
+        Some(Room { machine, plane })
+    }
+
+    /// The step is wished under a new name, and goes through as soon as it may.
+    fn wish(&self, name: &str, may_go: bool) {
+        self.machine.wish(&LOUD.replace("NAME", name));
+        self.machine.host.sh(if may_go { "rm -f /etc/log; touch /etc/go" } else { "rm -f /etc/log /etc/go" });
+    }
+
+    fn begun(&self, words: &[&str]) -> Child {
+        self.machine.place.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Until the step is at work on the host.
+    fn until_begun(&self) {
+        for _ in 0..600 {
+            if self.machine.file("/etc/log").is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the step was waited for in vain");
+    }
+
+    fn told(&self, code: i32, words: &[&str]) -> String {
+        let said = self.machine.run(words);
+        assert!(said.ends_with(&format!("--- exit {code} ---\n")), "{said}");
+        flat(&said)
+    }
+
+    fn node(&self) -> Value {
+        serde_json::from_str(&self.plane.kubectl(&["get", "node", "n1", "-o", "json"])).unwrap()
+    }
+
+    /// Whether pods are put on it, and whether it bears our mark.
+    fn stands(&self) -> (bool, bool) {
+        let node = self.node();
+        (node["spec"]["unschedulable"] != true, node["metadata"]["annotations"]["railwright.io/cordoned"].is_string())
+    }
+
+    /// Names of the pods of the node.
+    fn pods(&self) -> Vec<String> {
+        let pods = self.plane.kubectl(&["get", "pods", "-A", "--field-selector=spec.nodeName=n1", "-o", "name"]);
+        pods.lines().map(|line| line.trim_start_matches("pod/").split('-').next().unwrap().to_owned()).collect()
+    }
+
+    fn gives(&self, gpus: &str) {
+        let gives = json!({ "nvidia.com/gpu": gpus });
+        let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
+        self.plane.kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
+    }
+}
+
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Reads what a program says until it has said this.
+fn until_said(child: &mut Child, wanted: &str) -> String {
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    let stderr = child.stderr.as_mut().unwrap();
+    while !String::from_utf8_lossy(&said).contains(wanted) {
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
+        said.push(byte[0]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+fn ended(child: Child, code: i32) -> String {
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    flat(&said)
+}
+
+fn signal(child: &Child, signal: &str) {
+    assert!(std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// A workload whose pods want nothing.
+fn workload(kind: &str, name: &str, more: &str) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: {kind}
+metadata: {{ name: {name}, namespace: default }}
+spec:
+  {more}
+  selector: {{ matchLabels: {{ app: {name} }} }}
+  template:
+    metadata: {{ labels: {{ app: {name} }} }}
+    spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\" }}] }}
+---
+"
+    )
+}
+
+fn budget(least: u32) -> String {
+    format!(
+        "apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{ name: web, namespace: default }}
+spec: {{ minAvailable: {least}, selector: {{ matchLabels: {{ app: web }} }} }}
+"
+    )
+}
+
+#[test]
+fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_proven() {
+    let Some(room) = Room::start() else { return };
+    room.plane.apply(&(workload("Deployment", "web", "replicas: 2") + &workload("DaemonSet", "plugin", "minReadySeconds: 0") + &budget(2)));
+    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane.kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
+    room.plane.nodes(&["n2"], &[]);
+
+    room.wish("first", true);
+    let plan = room.told(0, &["plan", "inv"]);
+    for said in [
+        "! n1 drain cordons no more pods are put on the node of kube/prod, and it is emptied,",
+        "interrupts all pods of the node but those of DaemonSets",
+    ] {
+        assert!(plan.contains(said), "{said}\n{plan}");
+    }
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    let said = until_said(&mut run, "needs 2 healthy pods");
+    assert!(said.contains("2 pods are on it still: default/web-"), "{said}");
+    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((false, true), None), "the host waits");
+    room.plane.apply(&budget(1));
+    ended(run, 0);
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    assert!(room.machine.file("/etc/first").is_some());
+    assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
+
+    a_pod_that_nothing_would_make_anew_keeps_its_node(&room);
+    a_node_is_not_given_back_before_it_gives_what_it_gave(&room);
+    what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(&room);
+    a_run_that_is_stopped_while_it_empties_gives_the_node_back(&room);
+    a_run_that_is_killed_goes_on_with_an_empty_node(&room);
+    what_somebody_else_cordoned_stays_cordoned(&room);
+}
+
+fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
+    room.plane.kubectl(&["run", "shell", "--image=example.invalid/a:1", "--overrides", r#"{"spec":{"nodeName":"n1"}}"#]);
+    room.wish("second", true);
+    let said = room.told(1, &["apply", "inv", "--yes"]);
+    let wanted = "error RW0648: the node n1 cannot be emptied: no controller would make these pods anew (rollout.drain.evict_unmanaged): default/shell";
+    assert!(said.contains(wanted) && said.contains("nothing was done to the host; the node takes pods again"), "{said}");
+    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None));
+    room.machine.place.write("inv/rollout.yaml", "rollout: { drain: { evict_unmanaged: true } }\n");
+    room.told(0, &["apply", "inv", "--yes"]);
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+}
+
+fn a_node_is_not_given_back_before_it_gives_what_it_gave(room: &Room) {
+    room.wish("third", false);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    room.until_begun();
+    room.gives("7");
+    room.machine.host.sh("touch /etc/go");
+    until_said(&mut run, "waits: 7 nvidia.com/gpu instead of 8");
+    assert_eq!(room.stands(), (false, true));
+    room.gives("8");
+    ended(run, 0);
+    assert_eq!(room.stands(), (true, false));
+}
+
+fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room) {
+    room.wish("fourth", true);
+    room.machine.host.sh("touch /etc/broken");
+    let said = room.told(1, &["apply", "inv", "--yes"]);
+    assert!(said.contains("RW0652: n1 stays cordoned") && said.contains("railwright resume inv"), "{said}");
+    assert_eq!(room.stands(), (false, true));
+    room.machine.host.sh("rm /etc/broken");
+    room.told(0, &["resume", "inv"]);
+    assert_eq!(room.stands(), (true, false));
+
+    // Where the spec takes the step back instead, the next plan gives the node back, through a gate.
+    room.wish("fifth", true);
+    room.machine.host.sh("touch /etc/broken");
+    room.told(1, &["apply", "inv", "--yes"]);
+    room.wish("fourth", true);
+    let plan = room.told(0, &["plan", "inv"]);
+    assert!(plan.contains(". n1 uncordon") && !plan.contains("n1 drain"), "{plan}");
+    room.told(0, &["apply", "inv", "--yes"]);
+    room.machine.host.sh("rm /etc/broken");
+    assert_eq!(room.stands(), (true, false));
+}
+
+fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
+    room.plane.kubectl(&["cordon", "n2"]);
+    room.plane.kubectl(&["delete", "pods", "--selector=app=web"]);
+    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane.apply(&budget(2));
+    room.wish("sixth", true);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    until_said(&mut run, "needs 2 healthy pods");
+    signal(&run, "-INT");
+    let said = ended(run, 130);
+    assert!(said.contains("RW0634: the run was stopped while the node n1 was emptied"), "{said}");
+    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None));
+    room.plane.kubectl(&["uncordon", "n2"]);
+    room.plane.apply(&budget(1));
+    room.told(0, &["resume", "inv"]);
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+}
+
+fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
+    room.wish("seventh", false);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    room.until_begun();
+    signal(&run, "-KILL");
+    run.wait().unwrap();
+    // Somebody puts it back to work meanwhile, and pods come.
+    room.plane.kubectl(&["uncordon", "n1"]);
+    room.plane.kubectl(&["cordon", "n2"]);
+    room.plane.kubectl(&["delete", "pods", "--selector=app=web"]);
+    room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    room.plane.kubectl(&["uncordon", "n2"]);
+    room.machine.host.sh("touch /etc/go");
+    room.told(0, &["resume", "inv"]);
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+}
+
+fn what_somebody_else_cordoned_stays_cordoned(room: &Room) {
+    room.plane.kubectl(&["cordon", "n1"]);
+    room.wish("eighth", true);
+    room.told(0, &["apply", "inv", "--yes"]);
+    assert_eq!(room.stands(), (false, false));
+    room.plane.kubectl(&["delete", "node", "n1"]);
+    room.wish("ninth", true);
+    assert!(!room.told(0, &["plan", "inv"]).contains("n1 drain"), "it is no node any more");
+}
