@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod cluster;
+mod figures;
 mod helm;
 mod json;
 mod meanwhile;
@@ -140,8 +141,16 @@ fn objects_are_planned_and_applied() {
     objects::the_shared_device_plugin_is_rolled_out(&plane);
     objects::inventories_leave_each_other_alone(&plane);
     objects::a_namespace_comes_before_what_is_in_it(&plane);
+    objects::what_never_changes_is_made_anew_when_allowed(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
+    let Some(plane) = ControlPlane::start() else { return };
+    figures::kubectl_finds_the_same_objects(&plane);
+    figures::a_plan_asks_once_for_each_object(&plane);
 }
 
 #[test]

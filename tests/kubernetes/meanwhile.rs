@@ -15,24 +15,27 @@ pub struct Meanwhile {
 impl Meanwhile {
     /// `happens` is called before each request that begins with `request` is passed on.
     pub fn start(plane: &ControlPlane, request: &'static str, happens: impl Fn() + Send + Sync + 'static) -> Self {
+        Meanwhile::watch(plane, move |head| {
+            if head.starts_with(request.as_bytes()) {
+                happens();
+            }
+        })
+    }
+
+    /// `sees` is given each piece of a request before it is passed on; a head begins one.
+    pub fn watch(plane: &ControlPlane, sees: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         let mut proxy = plane.kubectl_command(&["proxy", "--port=0"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let server = line.trim().rsplit(' ').next().unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, happens) = (listener.local_addr().unwrap().port(), Arc::new(happens));
+        let (port, sees) = (listener.local_addr().unwrap().port(), Arc::new(sees));
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let (server, happens) = (TcpStream::connect(&server).unwrap(), Arc::clone(&happens));
+                let (server, sees) = (TcpStream::connect(&server).unwrap(), Arc::clone(&sees));
                 let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
                 std::thread::spawn(move || pass(from_server, to_client, |_| ()));
-                std::thread::spawn(move || {
-                    pass(client, server, |bytes| {
-                        if bytes.starts_with(request.as_bytes()) {
-                            happens()
-                        }
-                    })
-                });
+                std::thread::spawn(move || pass(client, server, |bytes| sees(bytes)));
             }
         });
         Meanwhile { proxy, port }

@@ -234,3 +234,42 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "namespace", "zone", "--wait=false"]);
 }
+
+/// A field that the server never lets change: held with the way out, and made anew where the wish allows it.
+pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let workload = |app: &str, replace: &str| {
+        format!(
+            "  - id: picky
+    kubernetes_object:
+{replace}      manifest:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {{ name: picky, namespace: default }}
+        spec:
+          replicas: 1
+          selector: {{ matchLabels: {{ app: {app} }} }}
+          template:
+            metadata: {{ labels: {{ app: {app} }} }}
+            spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\" }}] }}
+"
+        )
+    };
+    cluster.wishes(&workload("one", ""));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let uid = || plane.kubectl(&["get", "deployment", "picky", "-o", "jsonpath={.metadata.uid}"]);
+    let first = uid();
+    cluster.wishes(&workload("two", ""));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("field is immutable; `replace: true` beside the manifest has it deleted and made anew"), "{plan}");
+    cluster.told(3, &["apply", INV, "--yes"]);
+    assert_eq!(uid(), first);
+    cluster.wishes(&workload("two", "      replace: true\n"));
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("is deleted, and its pods with it, and made anew: a field changes that never changes"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_ne!(uid(), first);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}

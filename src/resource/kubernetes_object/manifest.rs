@@ -59,8 +59,9 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "ready", "known_after", "cluster"]);
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "known_after", "cluster"]);
     fields.flag("adopt");
+    fields.flag("replace");
     fields.resource("known_after");
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
     match manifest(body) {
@@ -70,6 +71,10 @@ pub fn check(body: &Value) -> Vec<BodyError> {
             let is_set = object(&manifest).is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
             if !is_set && body.pointer("/ready/nodes").is_some() {
                 fields.error("/ready/nodes", "only a DaemonSet is ready on so many nodes", Some("leave `nodes` out".to_owned()));
+            }
+            let never = object(&manifest).and_then(|object| super::replace::never(&object.kind_and_group()));
+            if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
+                fields.error("/replace", format!("an object of this kind is never deleted to be made anew: {why}"), None);
             }
             for (pointer, message, help) in problems(&manifest) {
                 let known = if manifest.pointer(pointer).is_some() { pointer } else { "" };

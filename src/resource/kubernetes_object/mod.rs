@@ -16,6 +16,7 @@ pub mod nodes;
 pub mod ownership;
 pub mod paths;
 pub mod readiness;
+mod replace;
 pub mod request;
 pub mod rule;
 mod undo;
@@ -86,9 +87,10 @@ impl Kind for KubernetesObject {
     }
 
     fn changes(&self, wish: &Wish, removal: bool) -> Vec<(ObjectName, Verb)> {
-        let Some(Asked { object, adopts, .. }) = asked(wish) else { return Vec::new() };
+        let Some(Asked { object, adopts, replaces, .. }) = asked(wish) else { return Vec::new() };
         let stays = adopts || NEVER_REMOVED.contains(&object.kind_and_group().as_str());
         let verbs: &[Verb] = match (removal, stays) {
+            (false, _) if replaces => &[Verb::Patch, Verb::Create, Verb::Delete],
             (false, _) => &[Verb::Patch, Verb::Create],
             (true, false) => &[Verb::Delete],
             (true, true) => &[],
@@ -159,6 +161,8 @@ struct Asked {
     cluster: String,
     /// Taken over, whoever made it; then it is never deleted.
     adopts: bool,
+    /// Deleted and made anew where a field changes that never changes.
+    replaces: bool,
     /// What it has to come to; nothing where that is not judged.
     ready: Option<Ready>,
 }
@@ -169,7 +173,8 @@ fn asked(wish: &Wish) -> Option<Asked> {
     let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
     let object = manifest::object(&manifest)?;
     let ready = readiness::wanted(&wish.body, &object.kind_and_group());
-    Some(Asked { object, manifest, cluster, adopts, ready })
+    let replaces = replace::is_allowed(&wish.body);
+    Some(Asked { object, manifest, cluster, adopts, replaces, ready })
 }
 
 impl Asked {
@@ -277,12 +282,18 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         return;
     }
     let found = manifest::without_servers_part(object);
+    let mut anew = None;
     let (fields, note) = match preview(asked, answers) {
         Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
         Preview::NotAllowed | Preview::NotYet => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
         Preview::Refused(message) => {
-            assessment.refusal = Some(refused(&asked.object, &message));
-            (paths::differences(&asked.manifest, &found, true), Some("not previewed"))
+            let fields = paths::differences(&asked.manifest, &found, true);
+            match replace::is_immutable(&message) {
+                true if ours && asked.replaces && !adopts => anew = object.pointer("/metadata/uid").and_then(Value::as_str),
+                true => assessment.refusal = Some(replace::advice(asked, &message, ours)),
+                false => assessment.refusal = Some(refused(&asked.object, &message)),
+            }
+            (fields, Some("not previewed"))
         }
         Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason)),
     };
@@ -309,8 +320,13 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
             None => format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"),
         });
     }
-    disturb(asked, &fields, assessment);
-    assessment.actions = asked.apply_and_wait();
+    match anew {
+        Some(uid) => replace::replace(asked, uid, assessment),
+        None => {
+            disturb(asked, &fields, assessment);
+            assessment.actions = asked.apply_and_wait();
+        }
+    }
 }
 
 /// The release of Helm that made it (helm/helm: pkg/action/validate.go).

@@ -200,3 +200,26 @@ proptest! {
         prop_assert_eq!(paths::differences(&live, &preview, false).is_empty(), live == preview);
     }
 }
+
+#[test]
+fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
+    let (wanted, found) = (json!({ "a": "2" }), json!({ "a": "1" }));
+    let immutable = (REFUSED, &json!("ConfigMap \"devices\" is invalid: data: Forbidden: field is immutable when `immutable` is set"));
+    let held = assess(&wish(body(&wanted, false)), (0, &object(&found, MANAGER)), immutable);
+    assert!(held.refusal.as_ref().unwrap().ends_with("`replace: true` beside the manifest has it deleted and made anew"), "{held:?}");
+    let mut allowed = body(&wanted, false);
+    allowed["replace"] = json!(true);
+    let anew = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), immutable);
+    assert_eq!((anew.refusal.as_ref(), anew.disruption), (None, Disruption::Restart));
+    let words: Vec<String> = anew.actions.iter().map(Action::word).collect();
+    assert_eq!(words, ["delete_object", "apply_object"]);
+    assert!(matches!(&anew.actions[0], Action::DeleteObject { uid, .. } if uid == "u1"));
+    assert!(KubernetesObject.changes(&wish(allowed.clone()), false).iter().any(|(_, verb)| *verb == Verb::Delete));
+    // What was never ours, or is refused for another reason, is not deleted for it.
+    let theirs = assess(&wish(allowed.clone()), (0, &object(&found, "kubectl-edit")), immutable);
+    assert!(theirs.refusal.as_ref().unwrap().ends_with("which is done by hand"), "{theirs:?}");
+    let other = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), (REFUSED, &json!("data: Too long")));
+    assert!(other.refusal.is_some(), "{other:?}");
+    allowed["manifest"] = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
+    assert_eq!(KubernetesObject.check(&allowed)[0].pointer, "/replace");
+}

@@ -1,0 +1,123 @@
+//! What a plan of a large cluster costs the API server, and a second opinion on what it finds: kubectl's own `diff`.
+
+use crate::cluster::Cluster;
+use crate::meanwhile::Meanwhile;
+use crate::rig::ControlPlane;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+const INV: &str = "inv";
+const NODES: usize = 1000;
+const OBJECTS: usize = 60;
+
+fn config_map(name: &str, text: &str) -> String {
+    format!(
+        "  - id: {name}
+    kubernetes_object:
+      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: default, labels: {{ role: rails }} }}, data: {{ text: \"{text}\" }} }}
+"
+    )
+}
+
+/// Nodes as objects alone: whoever plays kubelets is ended first, so that they cost nothing but their places in lists.
+fn bare_nodes(plane: &ControlPlane) {
+    let kubelets = std::fs::read_to_string(plane.work().join("kwok.pid")).unwrap();
+    assert!(std::process::Command::new("kill").arg(kubelets.trim()).status().unwrap().success());
+    let node = |n: usize| {
+        let gives = json!({ "cpu": "64", "memory": "1Ti", "pods": "110", "rdma/a": "63" });
+        let name = format!("gpu{n:04}");
+        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name },
+                "status": { "allocatable": gives, "capacity": gives } })
+    };
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..=NODES).map(node).collect::<Vec<_>>() });
+    let made = plane.kubectl_as("admin", &["create", "-f", "-"], &list.to_string());
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// How often each sort of request was made since: its method and path, without names of objects.
+#[derive(Clone, Default)]
+struct Requests(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Requests {
+    fn note(&self, head: &[u8]) {
+        let head = String::from_utf8_lossy(head);
+        let Some((method, rest)) =
+            head.split_once(' ').filter(|(method, _)| matches!(*method, "GET" | "PATCH" | "POST" | "PUT" | "DELETE"))
+        else {
+            return;
+        };
+        let (path, query) = rest.split(' ').next().unwrap().split_once('?').unwrap_or((rest.split(' ').next().unwrap(), ""));
+        let sort = match path.rsplit_once('/') {
+            Some((kind, _)) if kind.ends_with("/configmaps") => format!("{method} {kind}"),
+            _ => format!("{method} {path}"),
+        };
+        let dry = if query.contains("dryRun=All") { ", a dry run" } else { "" };
+        *self.0.lock().unwrap().entry(sort + dry).or_default() += 1;
+    }
+
+    fn taken(&self) -> Vec<(String, usize)> {
+        std::mem::take(&mut *self.0.lock().unwrap()).into_iter().collect()
+    }
+}
+
+/// One dry run and one look for each object, by its name; the nodes in pages; what is known of kinds once for each group.
+pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
+    bare_nodes(plane);
+    let cluster = Cluster::new(plane, "admin");
+    let objects: String = (1..OBJECTS).map(|n| config_map(&format!("rails-{n}"), "9000")).collect();
+    let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
+    let waits = format!("  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n", amounts.join(", "));
+    cluster.wishes(&(objects + &waits));
+    let requests = Requests::default();
+    let seen = requests.clone();
+    let way = Meanwhile::watch(plane, move |head| seen.note(head));
+    cluster.file("inv/way.kubeconfig", &way.kubeconfig());
+    cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
+    for words in [&["plan", INV][..], &["drift", INV]] {
+        cluster.told(0, words);
+        let taken: Vec<String> = requests.taken().into_iter().map(|(sort, count)| format!("{count} {sort}")).collect();
+        let wanted = [
+            "1 GET /api/v1".to_owned(),
+            format!("{} GET /api/v1/namespaces/default/configmaps", OBJECTS - 1),
+            "1 GET /api/v1/namespaces/kube-system/secrets/railwright-train".to_owned(),
+            format!("{} GET /api/v1/nodes", NODES / 500),
+            format!("{} PATCH /api/v1/namespaces/default/configmaps, a dry run", OBJECTS - 1),
+        ];
+        assert_eq!(taken, wanted, "{words:?}");
+    }
+}
+
+/// Objects that differ, by name, as railwright has them and as kubectl has them.
+pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let names = ["same", "edited", "gone", "labelled", "longer", "foreign"];
+    cluster.wishes(&names.map(|name| config_map(name, "9000")).concat());
+    cluster.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["patch", "configmap", "edited", "-p", r#"{"data":{"text":"1500"}}"#]);
+    plane.kubectl(&["delete", "configmap", "gone"]);
+    plane.kubectl(&["label", "configmap", "labelled", "role=other", "--overwrite"]);
+    plane.kubectl(&["label", "configmap", "foreign", "owner=them"]);
+    cluster.wishes(&names.map(|name| config_map(name, if name == "longer" { "9000 and more" } else { "9000" })).concat());
+
+    let plan: Value = serde_json::from_slice(&cluster.command(&["plan", INV, "--json"]).output().unwrap().stdout).unwrap();
+    let members = plan["nodes"].as_array().unwrap().iter().flat_map(|node| node["members"].as_array().into_iter().flatten());
+    let ours: BTreeSet<String> =
+        members.map(|member| member["wish"]["address"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect();
+
+    // The same wishes as kubectl takes them, with the mark that railwright adds.
+    let manifest = |name: &str| {
+        let labels = json!({ "role": "rails", "railwright.io/part-of": "train" });
+        let text = if name == "longer" { "9000 and more" } else { "9000" };
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "default", "labels": labels }, "data": { "text": text } })
+    };
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": names.map(manifest) });
+    let words = ["diff", "--server-side", "--force-conflicts", "--field-manager=railwright", "-f", "-"];
+    let diff = plane.kubectl_as("admin", &words, &list.to_string());
+    assert_eq!(diff.status.code(), Some(1), "{}", String::from_utf8_lossy(&diff.stderr));
+    let said = String::from_utf8(diff.stdout).unwrap();
+    let heads = said.lines().filter(|line| line.starts_with("diff "));
+    let theirs: BTreeSet<String> = heads.map(|line| line.rsplit('.').next().unwrap().to_owned()).collect();
+    assert_eq!(ours, theirs, "{said}");
+    assert_eq!(ours, BTreeSet::from(["edited", "gone", "labelled", "longer"].map(str::to_owned)));
+}
