@@ -18,6 +18,29 @@ pub fn labelled(label: &str, text: &str, columns: usize) -> String {
     format!("{label}{}\n", broken(clean_line(text).split(' '), indent, indent, columns))
 }
 
+/// A line `path value`. A path that is too long is broken after a dot, and a value that then does not fit has a line of its own.
+pub fn field(indent: &str, path: &str, value: &str, columns: usize) -> String {
+    let path = clean_line(path);
+    let together = labelled(&format!("{indent}{path} "), value, columns);
+    if together.lines().all(|line| line.width() <= columns) {
+        return together;
+    }
+    let (mut out, mut column) = (indent.to_owned(), indent.width());
+    for part in path.split_inclusive('.') {
+        if column + part.width() > columns {
+            out.push_str(&format!("\n{indent}  "));
+            column = indent.width() + 2;
+        }
+        out.push_str(part);
+        column += part.width();
+    }
+    let value = clean_line(value);
+    if out.contains('\n') && column + 1 + value.width() <= columns {
+        return format!("{out} {value}\n");
+    }
+    format!("{out}\n{}", labelled(&format!("{indent}    "), &value, columns))
+}
+
 /// Words that begin at column `begin`, broken before `columns`; the lines that follow begin at `indent`.
 pub fn broken<'a>(words: impl Iterator<Item = &'a str>, begin: usize, indent: usize, columns: usize) -> String {
     let (mut out, mut column) = (String::new(), begin);
@@ -67,6 +90,13 @@ fn item(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_path_is_broken_after_a_dot_and_a_long_value_follows() {
+        assert_eq!(field("  ", "spec.image", "a:1", 16), "  spec.image a:1\n");
+        assert_eq!(field("  ", "spec.image", "registry:1", 16), "  spec.image\n      registry:1\n");
+        assert_eq!(field("  ", "spec.template.metadata.name", "a", 16), "  spec.template.\n    metadata.\n    name a\n");
+    }
 
     #[test]
     fn a_page_is_filled_where_it_is_too_wide_and_nowhere_else() {

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod chain;
+#[path = "../kubernetes/rig.rs"]
+#[allow(dead_code, clippy::print_stderr, reason = "the stories of Kubernetes use the rest of it; it says what it skips")]
+mod cluster;
 mod connections;
 #[path = "../kubernetes/rig.rs"]
 #[allow(dead_code, reason = "the stories of the cluster use the rest of it")]

@@ -1,10 +1,10 @@
 //! The inventories that come with railwright: sound, with the editor's line, and with the wishes that are kept for each in
 //! `plans/NAME/desired.txt`. With RAILWRIGHT_UPDATE=1 in the environment those are written anew; read the difference.
 
-use crate::{catalog, compare, folders, modules, name, say};
-use railwright::base::{Address, nodeset};
+use crate::{catalog, compare, folders, name, say};
+use railwright::base::{Address, TargetKind, nodeset};
 use railwright::catalog::unknown_models;
-use railwright::module::{self, Desired};
+use railwright::module::{self, Desired, ModuleFiles, Modules};
 use railwright::rules;
 use railwright::solve::Answers;
 use railwright::spec::{self, Loaded, SourceFile};
@@ -23,8 +23,27 @@ fn loaded(inventory: &str) -> Loaded {
     loaded.unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
+/// All files below a folder, by their paths in it.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match fs::read_to_string(&path) {
+            Ok(text) => BTreeMap::from([(name(&path), text)]),
+            Err(_) => files(&path).into_iter().map(|(below, text)| (format!("{}/{below}", name(&path)), text)).collect(),
+        })
+        .collect()
+}
+
+/// The shipped modules, and those that an inventory has of its own.
+fn modules_of(inventory: &str) -> Modules {
+    let folder = repository().join("inventories").join(inventory).join("modules");
+    let own = if folder.is_dir() { ModuleFiles::below("modules", files(&folder)) } else { Vec::new() };
+    let loaded = module::load(module::shipped().into_iter().chain(own).collect());
+    loaded.unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
+}
+
 fn desired(inventory: &str) -> Desired {
-    let (loaded, modules) = (loaded(inventory), modules());
+    let (loaded, modules) = (loaded(inventory), modules_of(inventory));
     // Signing keys are fetched by whoever takes an inventory as their own, and the lab's is made; any will do here.
     let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
     let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
@@ -162,17 +181,18 @@ fn the_wishes_of_every_inventory_are_the_ones_that_are_kept() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// One line a wish, alike hosts folded: what is wished for and by which modules; below it what it comes right after.
+/// One line a wish, alike targets folded: what is wished for and by which modules; below it what it comes right after.
 fn kept(desired: &Desired) -> String {
-    let mut hosts: BTreeMap<(String, String, String), Vec<&str>> = BTreeMap::new();
+    let mut targets: BTreeMap<(TargetKind, String, String, String), Vec<&str>> = BTreeMap::new();
     for wish in &desired.wishes {
         let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
         let after: Vec<String> = wish.after.iter().map(Address::within_target).collect();
-        hosts.entry((wish.address.within_target(), by.join(" "), after.join(" "))).or_default().push(&wish.address.target.name);
+        let target = &wish.address.target;
+        targets.entry((target.kind, wish.address.within_target(), by.join(" "), after.join(" "))).or_default().push(&target.name);
     }
-    let lines = hosts.iter().map(|((address, by, after), hosts)| {
+    let lines = targets.iter().map(|((kind, address, by, after), names)| {
         let after = if after.is_empty() { String::new() } else { format!("  after {after}\n") };
-        format!("host/{}/{address} by {by}\n{after}", nodeset::fold(hosts))
+        format!("{}/{}/{address} by {by}\n{after}", kind.word(), nodeset::fold(names))
     });
     let out: String = lines.collect();
     if out.is_empty() { "nothing\n".to_owned() } else { out }

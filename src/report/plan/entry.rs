@@ -205,7 +205,7 @@ const FIELDS_OF_OBJECT: usize = 8;
 fn object_fields(wish: &Wish, most: usize) -> String {
     let fields = kubernetes_object::fields(wish);
     let line = |(path, value): &(String, serde_json::Value)| {
-        wrapped(&format!("{} ", clean_line(path)), &value::reading(&Reading::Is(value.clone()), value::WIDE))
+        wrap::field("       ", path, &value::reading(&Reading::Is(value.clone()), value::WIDE), 99)
     };
     let more = fields.len().saturating_sub(most);
     let rest = if more > 0 { format!("       ... {more} more: railwright show PLAN ADDRESS\n") } else { String::new() };
