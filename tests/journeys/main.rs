@@ -1,15 +1,12 @@
 //! Journeys at the seam of the command line, as transcripts. One binary for all of them: linking is what costs.
 
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod chain;
-#[path = "../kubernetes/rig.rs"]
-#[allow(dead_code, clippy::print_stderr, reason = "the stories of Kubernetes use the rest of it; it says what it skips")]
-mod cluster;
 mod connections;
 #[path = "../kubernetes/rig.rs"]
-#[allow(dead_code, reason = "the stories of the cluster use the rest of it")]
+#[allow(dead_code, clippy::print_stderr, reason = "the stories of Kubernetes use the rest of it; it says what it skips")]
 mod control_plane;
 mod documents;
 mod drains;
