@@ -5,7 +5,9 @@
 use super::trouble::Next;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::graph::Graph;
+use crate::plan::cluster_first::is_before_hosts;
 use crate::plan::judge::{Item, Status};
+use crate::plan::make::node_graph;
 use crate::plan::order::{contract, item_graph};
 use crate::plan::part::Part;
 use crate::plan::waves::roll_out;
@@ -20,6 +22,7 @@ pub fn loosened(plan: &Plan, wishes: Option<&[Wish]>, last: &LastApplied) -> Vec
     let hosts = HostSteps::all(plan);
     let mut problems: Vec<Diagnostic> = hosts.iter().flat_map(HostSteps::wrong_reboots).collect();
     problems.extend(gates(plan, &hosts));
+    problems.extend(cluster_first(plan));
     if let Some(wishes) = wishes {
         let wanted = Wanted::of(plan, wishes, last);
         problems.extend(hosts.iter().flat_map(|host| host.missing_order(&wanted)));
@@ -103,6 +106,23 @@ impl<'a> HostSteps<'a> {
         };
         pairs.iter().filter(missing).map(say).collect()
     }
+}
+
+/// A host that would begin without what its cluster brings to it.
+fn cluster_first(plan: &Plan) -> Option<Diagnostic> {
+    let first: Vec<usize> = (0..plan.nodes.len()).filter(|n| is_before_hosts(&plan.nodes[*n], &kind_named)).collect();
+    if first.is_empty() {
+        return None;
+    }
+    let graph = node_graph(&plan.nodes);
+    let of_host = |node: &Node| node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Host);
+    let is_open = |n: &usize| plan.nodes[*n].held.is_none() && disturbs(&plan.nodes[*n]) && of_host(&plan.nodes[*n]);
+    first.into_iter().find_map(|first| {
+        let after = if plan.nodes[first].held.is_none() { graph.with_dependants([first]) } else { BTreeSet::new() };
+        let early = (0..plan.nodes.len()).filter(is_open).find(|n| !after.contains(n))?;
+        let what = format!("a host does not wait for {}", plan.nodes[first].id);
+        Some(told(what).on(plan.nodes[early].id.clone()))
+    })
 }
 
 /// A step after which its host has to be proven.

@@ -1,6 +1,7 @@
 //! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one target; here is the sequence.
 
 use super::alike::Alike;
+use super::cluster_first;
 use super::drains::{self, ClusterNodes};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, Node, Plan, Proof, UnknownFinding};
@@ -70,6 +71,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         parts.extend(made);
     }
     named.all(inputs.targets)?;
+    cluster_first::put_in(&mut parts, inputs.kinds);
     drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
@@ -150,10 +152,10 @@ fn unknown_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFindi
     kept.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Wave by wave, target by target, each in its own order, then the gate; last what only is written down. Where targets
+/// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the gate; last what only is written down. Where targets
 /// wait for each other, the order of the whole graph.
 fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<Node>, Vec<Diagnostic>> {
-    parts.sort_by(|a, b| (a.wave, &a.target).cmp(&(b.wave, &b.target)));
+    parts.sort_by(|a, b| (a.wave, !a.before_hosts, &a.target).cmp(&(b.wave, !b.before_hosts, &b.target)));
     let mut adopted: Vec<Node> = parts.iter_mut().filter_map(|part| part.adopted.take()).collect();
     adopted.sort_by(|a, b| a.id.cmp(&b.id));
     let mut nodes = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len());
@@ -172,7 +174,7 @@ fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<No
 }
 
 /// The nodes as a graph, by their place in the list.
-pub(super) fn node_graph(nodes: &[Node]) -> Graph {
+pub fn node_graph(nodes: &[Node]) -> Graph {
     let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
     let edges = nodes.iter().enumerate().flat_map(|(n, node)| {
         let number = &number;

@@ -4,11 +4,13 @@
 //! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and those that are `alike` once:
 //! `judge` says of each resource whether and why it changes; `select` narrows; `owed` adds what a change makes others owe;
 //! `group` joins changes that go out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
-//! between them; `draft` makes nodes of them. `drains` empties nodes of a Kubernetes cluster before their hosts are disturbed. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
+//! between them; `draft` makes nodes of them. `cluster_first` has the hosts wait for what a Kubernetes cluster brings to them, `drains`
+//! empties its nodes before their hosts are disturbed. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
 //! `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
 pub mod by_hand;
+pub mod cluster_first;
 pub mod content;
 mod draft;
 mod drains;

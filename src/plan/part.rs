@@ -66,6 +66,8 @@ pub struct Part {
     pub wave: usize,
     /// In an order in which everything comes after what it waits for.
     pub nodes: Vec<Node>,
+    /// The hosts' steps wait for it.
+    pub(super) before_hosts: bool,
     /// Gives its node back to the cluster, once a gate has proven it.
     pub(super) uncordon: Option<Node>,
     /// What was found as wished and is not remembered so.
@@ -76,9 +78,9 @@ pub struct Part {
     pub(super) unknown: Vec<UnknownFinding>,
     /// What stays behind.
     pub(super) dropped: Vec<Dropped>,
-    /// Nodes that are carried out and wait for nothing of their own target.
+    /// Nodes that are carried out and wait for nothing of the part.
     first: Arc<[usize]>,
-    /// Nodes that are carried out and for which nothing of their own target waits.
+    /// Nodes that are carried out and for which nothing of the part waits.
     last: Arc<[usize]>,
     /// Nodes that are held because another node is: (held, cause).
     held_by: Arc<[(usize, usize)]>,
@@ -90,6 +92,7 @@ impl Part {
         let mut part = Part {
             target,
             wave: 0,
+            before_hosts: false,
             uncordon: None,
             adopted: None,
             unchanged: 0,
@@ -106,9 +109,9 @@ impl Part {
 
     /// These nodes, in order, in the place of those that it had.
     pub(super) fn put(&mut self, nodes: Vec<Node>) {
-        let own = format!("{}/", self.target);
+        let own: BTreeSet<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
         let open = |n: &usize| nodes[*n].held.is_none();
-        let waits = |n: &usize| nodes[*n].after.iter().any(|before| before.starts_with(&own));
+        let waits = |n: &usize| nodes[*n].after.iter().any(|before| own.contains(before.as_str()));
         self.first = (0..nodes.len()).filter(open).filter(|n| !waits(n)).collect();
         let waited: BTreeSet<&String> = nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
         self.last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
@@ -175,6 +178,7 @@ impl Part {
         Part {
             target: target.clone(),
             wave: self.wave,
+            before_hosts: self.before_hosts,
             nodes,
             uncordon: None,
             adopted: self.adopted.as_ref().map(|node| rename.node(node)),

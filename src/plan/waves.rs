@@ -32,14 +32,19 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
     let mut given_back = Vec::new();
+    let first: Vec<String> =
+        parts.iter().filter(|part| part.before_hosts).flat_map(|part| part.last().map(|node| node.id.clone())).collect();
+    ends.first_mut().into_iter().for_each(|ends| ends.extend(first.iter().cloned()));
     for part in parts {
         let open = part.is_open();
         // What runs on the nodes comes once the nodes are right.
-        let after_all = if part.target.kind == TargetKind::Kube { waves.len() } else { 0 };
+        let after_all = if part.target.kind == TargetKind::Kube && !part.before_hosts { waves.len() } else { 0 };
         part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
         part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
         if let Some(before) = part.wave.checked_sub(1) {
             part.first().for_each(|node| node.after.push(gate_id(before)));
+        } else if part.target.kind == TargetKind::Host {
+            part.first().for_each(|node| node.after.extend(first.iter().cloned()));
         }
         if let Some(uncordon) = part.uncordon.take() {
             given_back.push(Node { wave: part.wave, after: vec![gate_id(part.wave)], ..uncordon });

@@ -84,6 +84,11 @@ pub trait Kind: Sync {
         false
     }
 
+    /// True where the hosts' own steps wait for it: what proves them needs what it waits for.
+    fn comes_before_hosts(&self, _wish: &Wish) -> bool {
+        false
+    }
+
     /// True where a wish has to know of which spec's cluster it is: it stands in the body as `cluster`.
     fn names_cluster(&self) -> bool {
         false

@@ -77,7 +77,11 @@ impl Room {
     }
 
     fn gives(&self, gpus: &str) {
-        let gives = json!({ "nvidia.com/gpu": gpus });
+        self.gives_of("nvidia.com/gpu", gpus);
+    }
+
+    fn gives_of(&self, resource: &str, amount: &str) {
+        let gives = json!({ resource: amount });
         let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
         self.plane.kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
     }
@@ -168,6 +172,7 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     a_run_that_is_stopped_while_it_empties_gives_the_node_back(&room);
     a_run_that_is_killed_goes_on_with_an_empty_node(&room);
     what_somebody_else_cordoned_stays_cordoned(&room);
+    a_host_waits_for_what_its_cluster_brings(&room);
 }
 
 fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
@@ -260,4 +265,25 @@ fn what_somebody_else_cordoned_stays_cordoned(room: &Room) {
     room.plane.kubectl(&["delete", "node", "n1"]);
     room.wish("ninth", true);
     assert!(!room.told(0, &["plan", "inv"]).contains("n1 drain"), "it is no node any more");
+}
+
+fn a_host_waits_for_what_its_cluster_brings(room: &Room) {
+    room.plane.nodes(&["n1"], &[("aliyun/erdma", "0")]);
+    let wait = "module: brings
+summary: a controller brings the driver
+resources:
+  - id: devices
+    node_allocatable: { resource: aliyun/erdma, nodes: [n1], amount: 200, within_s: 60, before_hosts: true }
+";
+    room.machine.place.write("inv/modules/brings/module.yaml", wait);
+    room.machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
+    let plan = room.told(0, &["plan", "inv"]);
+    assert!(plan.contains("first kube/prod/node_allocatable/aliyun%2Ferdma: the hosts' steps wait for it"), "{plan}");
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    until_said(&mut run, "n1: 0 instead of 200");
+    assert_eq!(room.machine.file("/etc/note.conf"), None);
+    room.gives_of("aliyun/erdma", "200");
+    ended(run, 0);
+    assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
+    assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
 }

@@ -1,5 +1,6 @@
 //! Plans of a made-up kind: a world of targets, stories, properties.
 
+mod cluster_first;
 mod drains;
 mod properties;
 mod stories;

@@ -65,7 +65,7 @@ impl Kind for MadeUp {
 }
 
 pub fn kinds(name: &str) -> Option<&'static dyn Kind> {
-    (name == "made_up").then_some(&MadeUp as &dyn Kind)
+    if name == "made_up" { Some(&MadeUp) } else { crate::resource::kind_named(name) }
 }
 
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ mod waves;
 
 use super::knowledge::waived;
 use super::unread;
-use super::wrap::rule;
+use super::wrap::{COLUMNS, labelled, rule};
 use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::{Node, NodeKind, Plan};
@@ -64,14 +64,19 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&fold::entries(nodes));
     }
     if !held.is_empty() {
-        out.push_str(&rule("HELD: not carried out in this run"));
-        out.push_str(&fold::entries(&held));
+        let (later, now): (Vec<&Node>, Vec<&Node>) = held.iter().partition(|node| waits_for_cluster(node).is_some());
+        if !now.is_empty() {
+            out.push_str(&rule("HELD: not carried out in this run"));
+            out.push_str(&fold::entries(&now));
+        }
+        out.push_str(&on_hosts_later(&later));
     }
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
     out.push_str(&waived(&plan.waived));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));
+    out.push_str(&order::first(&open));
     out.push_str(&order::order(&open));
     out.push_str(&waves::waves(plan));
     out.push_str(&closing::rollout_rules(plan));
@@ -79,6 +84,21 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&closing::summary(plan, &open, &held));
     out.push_str(&closing::go_on(plan, next));
     out
+}
+
+/// The step of a Kubernetes cluster for which a step of a host is held.
+fn waits_for_cluster(node: &Node) -> Option<&str> {
+    node.target.as_ref().filter(|target| target.kind == TargetKind::Host)?;
+    Some(node.held.as_ref()?.split_whitespace().find(|word| word.starts_with("kube/"))?.trim_end_matches(','))
+}
+
+/// What the hosts are held with: the reason once, then the steps as if they were carried out.
+fn on_hosts_later(later: &[&Node]) -> String {
+    let Some(cause) = later.first().and_then(|node| waits_for_cluster(node)) else { return String::new() };
+    let open: Vec<Node> = later.iter().map(|node| Node { held: None, ..(*node).clone() }).collect();
+    let why = format!("{} is held, and nothing would prove what is done to hosts before it", cause.replace("%2F", "/"));
+    let head = rule("HELD UNTIL LATER: on hosts, which wait for their cluster");
+    format!("{head}{}{}", labelled(" ", &why, COLUMNS), fold::entries(&open.iter().collect::<Vec<_>>()))
 }
 
 /// One resource or target in full: every difference, text changes line by line, the actions' own words.

@@ -1,12 +1,12 @@
 //! What comes after what: the groups above are sorted by what they interrupt, and this says the order of time.
 
 use super::entry::is_looked_again;
-use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
+use crate::base::{TargetKind, nodeset};
 use crate::plan::{Node, NodeKind};
 use crate::report::wrap::{COLUMNS, labelled};
 use indexmap::IndexMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts in so many different orders are told; of more their number is.
 const SHOWN: usize = 3;
@@ -33,6 +33,20 @@ pub fn order(open: &[&Node]) -> String {
         out.push_str(&format!("         and hosts in {}: --json has every step\n", counted(alike.len() - SHOWN, "other order")));
     }
     out
+}
+
+/// What of a Kubernetes cluster the hosts wait for; nothing where they wait for nothing.
+pub fn first(open: &[&Node]) -> String {
+    let of = |node: &Node, kind: TargetKind| node.target.as_ref().is_some_and(|target| target.kind == kind);
+    let waited: BTreeSet<&str> =
+        open.iter().filter(|node| of(node, TargetKind::Host)).flat_map(|node| node.after.iter().map(String::as_str)).collect();
+    let first = open.iter().filter(|node| of(node, TargetKind::Kube) && waited.contains(node.id.as_str()));
+    let names: Vec<String> = first.map(|node| clean_line(&node.id)).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        labelled("first    ", &format!("{}: the hosts' steps wait for it", names.join(", ")), COLUMNS)
+    }
 }
 
 /// Kinds that follow each other over and over (each rail's in turn) are said once.

@@ -33,7 +33,7 @@ impl Kind for NodeAllocatable {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "times", "within_s"]);
+        let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "times", "within_s", "before_hosts"]);
         if let Some(resource) = fields.text("resource", true).filter(|resource| !is_resource(resource)) {
             let message = format!("`{}` is no extended resource", one_line(resource, 80));
             fields.error("/resource", message, Some("a domain, `/` and a name: rdma/rdma_shared_device_a".to_owned()));
@@ -44,6 +44,7 @@ impl Kind for NodeAllocatable {
         }
         fields.number("times", 1..=1_000_000);
         fields.number("within_s", 1..=86_400);
+        fields.flag("before_hosts");
         fields.finish()
     }
 
@@ -67,6 +68,11 @@ impl Kind for NodeAllocatable {
         }
         assessment.attributes.insert(GIVES.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(goal), found).that_settles());
         assessment
+    }
+
+    /// Where the driver of the hosts' devices comes from the cluster, no host can be proven before it is there.
+    fn comes_before_hosts(&self, wish: &Wish) -> bool {
+        wish.body.get("before_hosts") == Some(&Value::Bool(true))
     }
 
     /// Nothing was written, and nothing comes back.
