@@ -94,6 +94,8 @@ pub struct HostNames {
     pub soft_roce: bool,
     /// True when pods get the RDMA devices: the host is a node of the Kubernetes cluster, which has a device plugin for them.
     pub rdma_pods: bool,
+    /// True when a pod gets the RDMA device of its NUMA node: the kubelet has to hold its CPUs there.
+    pub numa_pods: bool,
 }
 
 /// The rows of the catalogue about a host; one that nobody knows is not there.
@@ -317,6 +319,12 @@ pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &
         rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
         tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
         soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
+        numa_pods: loaded
+            .spec
+            .kubernetes
+            .as_ref()
+            .and_then(|kubernetes| kubernetes.erdma.as_ref())
+            .is_some_and(|erdma| !erdma.allocate_all_devices),
         rdma_pods: loaded.spec.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
     }
 }
@@ -351,6 +359,7 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
         ["host", "tagged", ..] => format!("{group}.nics.vlan"),
         ["host", "rails", EACH, "port", ..] => format!("{group}.nics.netdev"),
         ["host", "rdma_pods", ..] => "kubernetes".to_owned(),
+        ["host", "numa_pods", ..] => "kubernetes.erdma.allocate_all_devices".to_owned(),
         ["host", "soft_roce", ..] => format!("{group}.nics.model"),
         ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
         ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),

@@ -16,6 +16,7 @@ mod golden;
 mod hosts;
 mod interrupted;
 mod knowledge;
+mod kubelet;
 mod lost;
 mod machine;
 mod moved;

@@ -200,7 +200,7 @@ fn a_template_that_fails_on_some_hosts_names_them() {
     RW0204 a template cannot be filled in
       inventory/modules/m/module.yaml:4:54
       |   - { id: a, file: { path: /etc/a, content: "{{ host.gpu.model }}" } }
-      |                                                      ^^^ Field `gpu` is not defined. Available fields: catalogue, chosen, index, labels, name, named_nics, node, os, package_manager, rails, rdma_pods, soft_roce, tagged
+      |                                                      ^^^ Field `gpu` is not defined. Available fields: catalogue, chosen, index, labels, name, named_nics, node, numa_pods, os, package_manager, rails, rdma_pods, soft_roce, tagged
       on: n[1-2]
     "#);
 }

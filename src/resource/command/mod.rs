@@ -1,7 +1,7 @@
 //! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned: the probe says what is
 //! there, `expect` what should be; only when they differ does `run` run. What it did cannot be undone by us. With `reboot`
-//! in the place of `run`, a reboot mends what the probe finds: the driver that runs is not the one that is installed. What it
-//! disturbs nobody but its author knows, and says with `disruption`.
+//! in the place of `run`, a reboot mends what the probe finds: the driver that runs is not the one that is installed; with
+//! `by_hand`, somebody does. What it disturbs nobody but its author knows, and says with `disruption`.
 
 pub mod script;
 
@@ -25,6 +25,7 @@ const FIELDS: &[super::body::Field] = &[
     optional("environment", Shape::Map),
     optional("input", Shape::Text),
     optional("disruption", Shape::Text),
+    optional("by_hand", Shape::Text),
 ];
 
 /// What a command may disturb. A reboot is a step of its own.
@@ -77,14 +78,23 @@ fn needs_reboot(wish: &Wish) -> bool {
     flag(&wish.body, "reboot") == Some(true)
 }
 
-/// A command runs something, or waits for a reboot, which is a step of its own and runs nothing for us.
+fn by_hand(wish: &Wish) -> Option<&str> {
+    wish.text("by_hand")
+}
+
+/// A command runs something, or waits for a reboot, which is a step of its own, or for somebody: then it runs nothing.
 fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
     let (runs, reboots) = (body.get("run").is_some(), flag(body, "reboot") == Some(true));
-    demand(errors, runs || reboots || !body.is_object(), "", "`run` is missing", "a script, or `reboot: true` where a reboot mends it");
+    let by_hand = body.get("by_hand").is_some();
+    let help = "a script, or `reboot: true` where a reboot mends it, or `by_hand`: what somebody has to do";
+    demand(errors, runs || reboots || by_hand || !body.is_object(), "", "`run` is missing", help);
     let idle = ["run", "creates", "environment", "input", "limit_s", "disruption"].into_iter().filter(|field| body.get(*field).is_some());
-    for field in idle.filter(|_| reboots) {
-        errors.push(error(&format!("/{field}"), "nothing is run where a reboot mends it", Some("leave it out, or leave out `reboot`")));
+    for field in idle.filter(|_| reboots || by_hand) {
+        let how = if by_hand { ("somebody does it by hand", "by_hand") } else { ("a reboot mends it", "reboot") };
+        let help = format!("leave it out, or leave out `{}`", how.1);
+        errors.push(error(&format!("/{field}"), &format!("nothing is run where {}", how.0), Some(&help)));
     }
+    demand(errors, !(reboots && by_hand), "/by_hand", "either a reboot mends it or somebody", "leave one of the two out");
 }
 
 fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
@@ -171,6 +181,11 @@ impl Kind for Command {
             assessment.needs_reboot = !assessment.is_met() && !assessment.has_unknown();
             return assessment;
         }
+        if let Some(what) = by_hand(wish) {
+            let open = !assessment.is_met() && !assessment.has_unknown();
+            assessment.refusal = open.then(|| format!("by hand: {what}; a plan after that proves it"));
+            return assessment;
+        }
         if !assessment.is_met() {
             let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
             let (script, input) = (wish.text("run").unwrap_or_default().to_owned(), wish.text("input").map(str::to_owned));
@@ -182,7 +197,7 @@ impl Kind for Command {
     }
 
     fn undo(&self, last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
-        if needs_reboot(last_applied) {
+        if needs_reboot(last_applied) || by_hand(last_applied).is_some() {
             return Assessment::default();
         }
         let name = last_applied.text("name").unwrap_or_default();
@@ -194,7 +209,7 @@ impl Kind for Command {
     }
 
     fn is_convergent(&self, wish: &Wish) -> bool {
-        flag(&wish.body, "convergent") == Some(true) || needs_reboot(wish)
+        flag(&wish.body, "convergent") == Some(true) || needs_reboot(wish) || by_hand(wish).is_some()
     }
 }
 
@@ -248,5 +263,18 @@ mod tests {
         let unread = Command.assess(&wish, &Answers::default());
         assert!(!unread.needs_reboot && unread.has_unknown());
         assert!(Command.undo(&wish, &Value::Null, &Answers::default()).residue.is_empty());
+    }
+
+    #[test]
+    fn what_somebody_does_by_hand_runs_nothing_and_says_what_it_is() {
+        let wish = wish(&Command, json!({ "name": "a", "read": { "probe": "x", "expect": "static" }, "by_hand": "set the policy" }));
+        let read = &Command.reads(&wish)[0];
+        let open = Command.assess(&wish, &answered(&[(read, 0, "none")]));
+        assert_eq!(open.refusal.as_deref(), Some("by hand: set the policy; a plan after that proves it"));
+        assert!(open.actions.is_empty() && !open.is_met());
+        assert_eq!(Command.assess(&wish, &answered(&[(read, 0, "static")])).refusal, None);
+        assert_eq!(Command.assess(&wish, &Answers::default()).refusal, None, "nobody knows yet whether there is anything to do");
+        let twice = Command.check(&json!({ "name": "a", "run": "x", "reboot": true, "read": { "probe": "x" }, "by_hand": "y" }));
+        assert_eq!(twice.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/run", "/by_hand"]);
     }
 }
