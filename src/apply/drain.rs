@@ -1,6 +1,6 @@
 //! Empties a host's node of a Kubernetes cluster before the host is disturbed: cordons it, and has its pods end as their disruption
-//! budgets allow. A node that cannot be emptied is given back at once: nothing was done to its host yet (kubereboot/kured#1129: a node
-//! that stays cordoned after a failed drain is missed for weeks).
+//! budgets allow. A node that we cordoned and cannot empty is given back at once: nothing was done to its host yet
+//! (kubereboot/kured#1129: a node that stays cordoned after a failed drain is missed for weeks). One that was cordoned before stays so.
 
 use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep, over};
@@ -18,6 +18,8 @@ use crate::system::clock;
 use crate::transport::Performed;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+const STAYS: &str = "nothing was done to the host by this run; the node stays cordoned, as it was found";
 
 /// Pods that are told by name.
 const TOLD: usize = 5;
@@ -46,7 +48,8 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     match until_empty(step, &policy).await {
         Ok(()) => Ok(true),
         Err(stay) => {
-            let state = given_back(step).await;
+            // What an earlier run cordoned it may have changed, and no gate has proven it.
+            let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
             let (node, next) = (step.node, &step.shared.next);
             Err(match stay {
                 Stay::Interrupted(words) => {

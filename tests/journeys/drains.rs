@@ -206,9 +206,21 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
     let said = room.told(1, &["apply", "inv", "--yes"]);
     assert!(said.contains("RW0652: n1 stays cordoned") && said.contains("railwright resume inv"), "{said}");
     assert_eq!(room.stands(), (false, true));
+    // Its host is half done, so it is not given back either where it cannot be emptied again.
+    let bound = r#"{"spec":{"nodeName":"n1"}}"#;
+    room.plane.kubectl(&["run", "late", "--image=example.invalid/a:1", "--labels=app=web", "--overrides", bound]);
+    room.plane.kubectl(&["wait", "pod/late", "--for=condition=Ready", "--timeout=60s"]);
+    room.plane.apply(&budget(3));
+    let mut run = room.begun(&["resume", "inv"]);
+    until_said(&mut run, "needs 3 healthy pods");
+    signal(&run, "-INT");
+    let said = ended(run, 130);
+    assert!(said.contains("the node stays cordoned, as it was found"), "{said}");
+    assert_eq!(room.stands(), (false, true));
+    room.plane.apply(&budget(1));
     room.machine.host.sh("rm /etc/broken");
     room.told(0, &["resume", "inv"]);
-    assert_eq!(room.stands(), (true, false));
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
 
     // Where the spec takes the step back instead, the next plan gives the node back, through a gate.
     room.wish("fifth", true);
