@@ -130,7 +130,7 @@ fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>
         return Reading::is(goal);
     }
     if short.keys().all(|why| why == NOTHING) && short[NOTHING].len() == wanted.len() {
-        return Reading::Absent;
+        return Reading::is(format!("0 of {} give it", counted(wanted.len(), "node")));
     }
     let missing: usize = short.values().map(Vec::len).sum();
     let words = format!("{} of {} give it; {}", wanted.len() - missing, counted(wanted.len(), "node"), folded(&short));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(assessment.actions, [Action::Await { until: "4 nodes give 63 of rdma/a".to_owned(), within_s: WITHIN_S }]);
         assert!(assessment.only_waits());
         let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
-        assert_eq!(told(wanted, &none), "Absent");
+        assert_eq!(told(wanted, &none), "0 of 4 nodes give it");
         let body = json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
         assert_eq!(amounts(&body), json!({ "a": 200, "b": 400 }).as_object().cloned());
         assert_eq!(goal(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()), "2 nodes give 200, 1 node gives 400");
