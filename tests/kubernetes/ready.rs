@@ -95,7 +95,7 @@ pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
     cluster.wishes(&allocatable("rdma/b", "{ gpu1: 5 }"));
     for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
         let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-        until_said(&mut run, "waits: allocatable: absent");
+        until_said(&mut run, "waits: 0 of 1 node give it");
         let pid = run.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let output = run.wait_with_output().unwrap();
@@ -104,7 +104,7 @@ pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
             let said = flat(&String::from_utf8_lossy(&output.stderr));
             assert!(said.contains("RW0634") && said.contains("resume"), "{said}");
             let mut run = begun(&cluster, &["resume", INV]);
-            until_said(&mut run, "waits: allocatable: absent");
+            until_said(&mut run, "waits: 0 of 1 node give it");
             gives(plane, "gpu1", "rdma/b", "5");
             ended(run, 0);
             gives(plane, "gpu1", "rdma/b", "0");

@@ -132,7 +132,7 @@ fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Valu
     let found = if open.is_empty() {
         Reading::is(goal)
     } else if open.get(NOT_THERE).is_some_and(|missing| missing.len() == names.len()) {
-        Reading::Absent
+        Reading::is(format!("0 of {} there", names.len()))
     } else {
         Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), folded(&open)), 600))
     };
@@ -174,7 +174,7 @@ mod tests {
         let some = json!({ "gpu1": device("Ready", ""), "gpu2": device("Pending", "attaching") });
         let words = "1 of 3; gpu2: 0 of 1 in status.devices are Ready, one is Pending attaching; gpu3: not there";
         assert_eq!(said(0, &some.to_string()), (Some(Reading::is(words)), 1));
-        assert_eq!((said(0, "{}"), said(NO_KIND, "")), ((Some(Reading::Absent), 1), (Some(Reading::Absent), 1)));
+        assert_eq!((said(0, "{}"), said(NO_KIND, "")), ((Some(Reading::is("0 of 3 there")), 1), (Some(Reading::is("0 of 3 there")), 1)));
         assert!(matches!(said(4, "x"), (Some(Reading::Unknown(_)), 0)));
     }
 
