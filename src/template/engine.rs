@@ -321,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn a_map_has_one_order_in_texts() {
+        let map: Value = ('a'..='h').map(|key| (key.to_string(), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        let wanted = json!(r#"is {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1} abcdefgh"#);
+        for _ in 0..4 {
+            let text = "is {{ x | json }} {% for key, one in x %}{{ key }}{% endfor %}";
+            assert_eq!(render(text, Makes::Text, map.clone()), Ok(wanted.clone()));
+        }
+    }
+
+    #[test]
     fn a_lone_expression_keeps_its_type_and_text_stays_text() {
         for (text, made) in [
             ("{{ x.mtu }}", json!(9000)),

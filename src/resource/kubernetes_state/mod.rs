@@ -1,8 +1,10 @@
 //! `kubernetes_state`: what others write into the status of objects that are not ours to apply (an `ERdmaDevice` for each node, which
 //! its controller makes). It is waited for and checked, never written. Objects that are expected are named: one that is not there
 //! is a finding, because absence is the only sign of a node that its controller does not support
-//! (AliyunContainerService/alibabacloud-erdma-controller internal/controller/node_controller.go).
+//! (AliyunContainerService/alibabacloud-erdma-controller internal/controller/node_controller.go). There is one for each kind and
+//! namespace, and more where each has a `name`: two modules may wait for definitions of their own.
 
+use super::body::is_word;
 use super::fields::Fields;
 use super::kubernetes_object::looks::{folded, listed};
 use super::kubernetes_object::readiness::{self, Readiness, Ready};
@@ -34,15 +36,20 @@ impl Kind for KubernetesState {
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
         let asked = asked(body)?;
-        Some(vec![self.name().to_owned(), asked.namespace.clone().unwrap_or_else(|| "-".to_owned()), asked.kind_and_group()])
+        let name = body.get("name").and_then(Value::as_str).map(str::to_owned);
+        let path = [self.name().to_owned(), asked.namespace.clone().unwrap_or_else(|| "-".to_owned()), asked.kind_and_group()];
+        Some(path.into_iter().chain(name).collect())
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["api_version", "kind", "namespace", "names", "ready"]);
+        let mut fields = Fields::of(body, &["name", "api_version", "kind", "namespace", "names", "ready"]);
         for field in ["api_version", "kind"] {
             fields.text(field, true);
         }
         fields.text("namespace", false);
+        if fields.text("name", false).is_some_and(|name| !is_word(name, "._-")) {
+            fields.error("/name", "`name` is one word", Some("for example mpi-operator".to_owned()));
+        }
         let names = fields.get("names").and_then(Value::as_array);
         if !names.is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string)) {
             fields.error("/names", "`names` must be a list of the objects that are expected", None);

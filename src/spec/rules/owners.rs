@@ -1,14 +1,61 @@
 //! One owner for each driver and each NIC of a node: a host that we set up, or a controller of the cluster.
 
 use super::{Checker, error};
-use crate::spec::model::{FabricKind, Spec};
+use crate::spec::model::{FabricKind, Gpu, RdmaFlavour, RdmaStack, Spec};
+use serde_json::Value;
 
 const CODE: &str = "RW0146";
 /// The module that loads the eRDMA driver on hosts.
 const OF_HOSTS: &str = "erdma-driver";
 
-/// The eRDMA controller against the hosts, and against the other device plugin.
+/// Controllers of the cluster against the hosts, and device plugins against each other.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+    network_operator(checker, spec);
+    gpu_operator(checker, spec);
+    erdma_controller(checker, spec);
+}
+
+/// A parameter of a module that the spec takes, and its place.
+fn asked<'s>(spec: &'s Spec, module: &str, parameter: &str) -> Option<(&'s Value, String)> {
+    let taken = spec.modules.get(module).filter(|module| module.enabled == Some(true))?;
+    let value = taken.parameters.get(parameter).filter(|value| !matches!(value, Value::Null | Value::Bool(false)))?;
+    Some((value, format!("modules[\"{module}\"].parameters[\"{parameter}\"]")))
+}
+
+/// NVIDIA's network operator brings MLNX_OFED or DOCA-OFED in a container, which takes away the driver of the host.
+fn network_operator(checker: &mut Checker<'_>, spec: &Spec) {
+    let Some((_, place)) = asked(spec, "nvidia-network-operator", "ofed_driver") else { return };
+    let of_hosts = |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
+    for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.rdma_stack.as_ref().is_some_and(of_hosts)) {
+        let finding = error(
+            CODE,
+            "the RDMA drivers of these hosts have two owners",
+            "the network operator unloads the drivers of the host and loads its own from a container, at each boot after the host has loaded what is installed: \
+             netdevs and their settings go and come back under us, and which driver runs depends on who was last",
+            "leave `ofed_driver` of the module out, or say `rdma_stack: { flavour: inbox }` of the hosts",
+        );
+        checker.find_with(&format!("nodes[{index}].rdma_stack"), "installed by us", (&place, "brought by the network operator"), finding);
+    }
+}
+
+/// NVIDIA's GPU operator brings the GPU driver in a container, and refuses a host that has one.
+fn gpu_operator(checker: &mut Checker<'_>, spec: &Spec) {
+    let Some((_, place)) = asked(spec, "nvidia-gpu-operator", "driver") else { return };
+    let has_driver = |gpu: &Gpu| gpu.driver.is_some();
+    for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.gpu.as_ref().is_some_and(has_driver)) {
+        let finding = error(
+            CODE,
+            "the GPU driver of these hosts has two owners",
+            "the GPU operator loads a driver from a container, and we install one on the host: the modules of the one do not go with the libraries of the other, \
+             and nvidia-peermem is of neither",
+            "leave `driver` of the module out, or `gpu.driver` of the hosts",
+        );
+        checker.find_with(&format!("nodes[{index}].gpu.driver"), "installed by us", (&place, "brought by the GPU operator"), finding);
+    }
+}
+
+/// The eRDMA controller against the hosts, and against the other device plugin.
+fn erdma_controller(checker: &mut Checker<'_>, spec: &Spec) {
     let Some(kubernetes) = spec.kubernetes.as_ref().filter(|kubernetes| kubernetes.erdma.is_some()) else { return };
     let is_left_out = spec.modules.get(OF_HOSTS).is_some_and(|module| module.enabled == Some(false));
     let owned = spec.nodes.iter().enumerate().filter(|(_, group)| group.erdma.is_some() && !is_left_out);

@@ -331,6 +331,24 @@ fn owners() {
         text[places[0]..].starts_with("erdma: { mode") && text[places[1]..].starts_with("erdma: {}"),
         "both places are shown: {places:?}"
     );
+    let operator = |group: &str, module: &str| {
+        format!("fabric: {{ kind: rocev2 }}\nkubernetes: {{}}\nnodes: [{{ name: n1{group} }}]\nmodules: {{ {module}, enabled: true }} }}")
+    };
+    let (network, gpu) =
+        ("nvidia-network-operator: { parameters: { ofed_driver: { version: x } }", "nvidia-gpu-operator: { parameters: { driver: true }");
+    for (group, module, wanted) in [
+        (", rdma_stack: { flavour: doca }", network, &[("RW0146", "rdma_stack")][..]),
+        (", rdma_stack: { flavour: inbox }", network, &[]),
+        (", rdma_stack: { flavour: mlnx-ofed }", "nvidia-network-operator: { parameters: {}", &[]),
+        (", gpu: { model: H100, count: 8, driver: 550.90.07 }", gpu, &[("RW0146", "550.90.07")]),
+        (", gpu: { model: H100, count: 8 }", gpu, &[]),
+        (", gpu: { model: H100, count: 8, driver: 550.90.07 }", "nvidia-gpu-operator: { parameters: { driver: false }", &[]),
+    ] {
+        check(&operator(group, module), wanted);
+    }
+    let (found, text) = problems(&operator(", rdma_stack: { flavour: doca }", network));
+    let places: Vec<&str> = found[0].labels.iter().map(|label| &text[label.span.start..]).collect();
+    assert!(places[1].starts_with("ofed_driver") || places[1].starts_with("{ version"), "{places:?}");
     let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
     check(both, &[("RW0146", "rdma")]);
 }
