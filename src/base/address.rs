@@ -101,7 +101,7 @@ impl Address {
     pub fn name_words(&self) -> String {
         let names = self.path.get(1..).unwrap_or_default();
         match (self.target.kind, names) {
-            (TargetKind::Kube, [namespace, name]) if namespace == "-" => name.clone(),
+            (TargetKind::Kube, [namespace, rest @ ..]) if namespace == "-" => rest.join("/"),
             (TargetKind::Kube, names) => names.join("/"),
             _ => names.join(" "),
         }
