@@ -47,7 +47,7 @@ fn gpu_operator(checker: &mut Checker<'_>, spec: &Spec) {
             CODE,
             "the GPU driver of these hosts has two owners",
             "the GPU operator loads a driver from a container, and we install one on the host: the modules of the one do not go with the libraries of the other, \
-             and nvidia-peermem is of neither",
+             so programs on the host or in pods fail by whichever was loaded last",
             "leave `driver` of the module out, or `gpu.driver` of the hosts",
         );
         checker.find_with(&format!("nodes[{index}].gpu.driver"), "installed by us", (&place, "brought by the GPU operator"), finding);
