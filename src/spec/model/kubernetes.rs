@@ -38,10 +38,11 @@ pub struct KubernetesRdma {
     /// The device plugin.
     #[serde(default)]
     pub plugin: RdmaPlugin,
-    /// Pools by their resource names below `rdma/`: the rails whose NICs each hands out, such as `rail 0-3` or `rail 0,2`.
+    /// Pools by their resource names (below `rdma/` those of the shared plugin, `nvidia.com/` those of SR-IOV's): the rails whose NICs each hands out, such as `rail 0-3` or `rail 0,2`.
     #[serde(default)]
     pub resources: BTreeMap<String, String>,
-    /// How many pods of a node may hold a unit of one pool at the same time. Each gets every NIC of the pool.
+    /// `shared`: how many pods of a node may hold a unit of one pool at the same time, each with every NIC of the pool. `sriov`: how
+    /// many virtual functions the NICs of a pool have on each node, all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
     /// The plugin's image, where it does not come from its own registry.
@@ -147,6 +148,8 @@ pub enum RdmaPlugin {
     /// The RDMA shared device plugin: all pods of a node share its NICs.
     #[default]
     Shared,
+    /// The SR-IOV network device plugin: a pod gets virtual functions of its own, which somebody else makes.
+    Sriov,
 }
 
 /// Whose cluster it is, and so what may be asked of it.

@@ -2,7 +2,7 @@
 
 use super::{Checker, error, is_plain_name, shown};
 use crate::spec::hosts::Host;
-use crate::spec::model::{KubernetesRdma, Spec};
+use crate::spec::model::{KubernetesRdma, RdmaPlugin, Spec};
 use crate::spec::pools;
 use std::collections::BTreeMap;
 
@@ -55,6 +55,15 @@ fn pools(checker: &mut Checker<'_>, rdma: &KubernetesRdma) {
             let finding = error("RW0139", format!("`{}` names no rails", shown(rails)), NO_POOL, "write `rail 0-3` or `rail 0,2`");
             checker.find(&path, "not rails", finding);
         }
+    }
+    if rdma.plugin == RdmaPlugin::Sriov && rdma.max.is_none() {
+        let finding = error(
+            "RW0139",
+            "how many virtual functions a pool has is not said",
+            "a node whose virtual functions were not made gives none, and nobody would miss them",
+            "say how many the NICs of a pool have on each node, all together: `max: 32` for 4 NICs with 8 each",
+        );
+        checker.find("kubernetes.rdma", "without `max`", finding);
     }
     if rdma.max == Some(0) {
         let finding = error("RW0139", "`max` is 0: no pod would get a unit", NO_POOL, "1000 is what the plugin's own example has");

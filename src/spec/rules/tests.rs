@@ -301,6 +301,8 @@ fn pools_of_rdma_devices() {
     check(&spec("resources: { rdma_a: rail 0-4 }"), &[("RW0139", "rail 0-4")]);
     check(&spec("resources: { rdma_a: rail 0-2, rdma_b: rail 2-3 }"), &[("RW0139", "rail 2-3")]);
     check(&spec("resources: { rdma_a: rail 0 }, max: 0"), &[("RW0139", "0")]);
+    check(&spec("plugin: sriov, resources: { rdma_a: rail 0 }"), &[("RW0139", "rdma")]);
+    check(&spec("plugin: sriov, resources: { rdma_a: rail 0 }, max: 8"), &[]);
 }
 
 #[test]
