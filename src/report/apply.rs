@@ -2,6 +2,7 @@
 //! With many hosts only what concerns a whole host, a gate or a failure gets a line.
 
 use super::out;
+use super::wrap::{COLUMNS, broken};
 use crate::apply::{ApplyOutcome, Counts, Ending, Event};
 use crate::base::text::{clean, counted, one_line};
 use crate::base::{Address, TargetKind, nodeset};
@@ -11,6 +12,8 @@ use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// So many columns are before each line: the clock.
+const CLOCK: usize = "00:00:00  ".len();
 /// Up to this many hosts every step gets a line.
 const HOSTS_IN_FULL: usize = 8;
 /// Away from a terminal a sign of life comes after this long without a line.
@@ -167,7 +170,10 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::GuardOver { node, confirmed: true } if in_full => format!("{}  confirmed over a new connection, guard disarmed", step(node)),
         Event::GuardOver { node, confirmed: false } => format!("{}  put back by its guard", step(node)),
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
-        Event::StepWaits { node, words } => format!("{}  waits: {}", step(node), one_line(words, 240)),
+        Event::StepWaits { node, words } => {
+            let line = format!("{}  waits: {}", step(node), one_line(words, 240));
+            broken(line.split(' '), CLOCK, CLOCK, COLUMNS)
+        }
         Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
         Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
         Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),
@@ -298,5 +304,15 @@ mod tests {
                   Ctrl-C again leaves at once, and resume looks at what was left
         ");
         insta::assert_snapshot!(told(&[], None), @"stopping: nothing new starts; Ctrl-C again leaves at once, and resume looks at what was left");
+    }
+
+    #[test]
+    fn what_is_waited_for_stays_on_the_screen() {
+        let words = "2 pods are on it still: ml/train-0 (Job train): The disruption budget train needs 2 healthy pods and has 2 currently";
+        let event = Event::StepWaits { node: "host/gpu-001/drain".to_owned(), words: words.to_owned() };
+        insta::assert_snapshot!(line(&event, false).unwrap(), @r"
+        gpu-001  drain  waits: 2 pods are on it still: ml/train-0 (Job train): The disruption
+                  budget train needs 2 healthy pods and has 2 currently
+        ");
     }
 }

@@ -95,11 +95,11 @@ fn flat(text: &str) -> String {
 fn until_said(child: &mut Child, wanted: &str) -> String {
     let (mut said, mut byte) = (Vec::new(), [0]);
     let stderr = child.stderr.as_mut().unwrap();
-    while !String::from_utf8_lossy(&said).contains(wanted) {
+    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
         assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
         said.push(byte[0]);
     }
-    String::from_utf8_lossy(&said).into_owned()
+    flat(&String::from_utf8_lossy(&said))
 }
 
 fn ended(child: Child, code: i32) -> String {

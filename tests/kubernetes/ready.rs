@@ -56,11 +56,11 @@ fn until_said(child: &mut Child, wanted: &str) -> String {
     let mut said = Vec::new();
     let stderr = child.stderr.as_mut().unwrap();
     let mut byte = [0];
-    while !String::from_utf8_lossy(&said).contains(wanted) {
+    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
         assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
         said.push(byte[0]);
     }
-    String::from_utf8_lossy(&said).into_owned()
+    flat(&String::from_utf8_lossy(&said))
 }
 
 pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
