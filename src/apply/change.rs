@@ -135,7 +135,9 @@ impl<'a> Step<'a> {
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
-        over(Outcome::Unreachable { reason: error.one_line() }, trouble::not_reached(self.host, error, &self.shared.next))
+        let problem = trouble::not_reached(self.host, error, &self.shared.next);
+        let problem = problem.on(self.node.target.as_ref().map_or_else(String::new, ToString::to_string));
+        over(Outcome::Unreachable { reason: error.one_line() }, problem)
     }
 
     fn refused(&self, verdict: Verdict) -> Halt {
@@ -177,7 +179,7 @@ impl<'a> Step<'a> {
                 Acted::Failed { word, code, stdout, stderr } => {
                     let untouched = self.is_untouched(&seen).await;
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
-                        .state(trouble::after_failure(untouched));
+                        .state(trouble::after_failure(&self.node.id, untouched));
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::Lost(reason) => {

@@ -78,12 +78,23 @@ fn line(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
     format!("{name} ({}): wanted {}, found {}", plane.word(), shown(wanted), shown(found))
 }
 
-/// The host was changed by somebody else since the plan was made.
+/// What a step is on, in words.
+fn place(node: &str) -> &'static str {
+    if node.starts_with("kube/") { "cluster" } else { "host" }
+}
+
+/// What becomes of a host whose step did not end well; of a cluster nothing is told.
+fn out_of_service(node: &str) -> &'static str {
+    if place(node) == "host" { "the host counts as out of service until a later run mends it" } else { "what needs it is not begun" }
+}
+
+/// The target was changed by somebody else since the plan was made.
 pub fn stale(node: &str, reason: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0610", format!("the host is not as it was when the plan was made: {reason}"))
+    let place = place(node);
+    Diagnostic::error("RW0610", format!("the {place} is not as it was when the plan was made: {reason}"))
         .on(node)
-        .effect("the plan's reasons and previews no longer hold for this host")
-        .state("this step and the rest of this host were left alone")
+        .effect(format!("the plan's reasons and previews no longer hold for this {place}"))
+        .state(format!("this step and the rest of this {place} were left alone"))
         .next(format!("{} shows what is to be done now", next.plan()))
 }
 
@@ -91,8 +102,8 @@ pub fn stale(node: &str, reason: &str, next: &Next) -> Diagnostic {
 pub fn unannounced(node: &str, reason: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0611", format!("the step cannot be done as it was announced: {reason}"))
         .on(node)
-        .effect("it would disturb the host in a way that nobody saw in the plan")
-        .state("this step and the rest of this host were left alone; earlier steps of it stand")
+        .effect(format!("it would disturb the {} in a way that nobody saw in the plan", place(node)))
+        .state(format!("this step and the rest of this {} were left alone; earlier steps of it stand", place(node)))
         .next(format!("{} shows what is to be done now", next.plan()))
 }
 
@@ -109,29 +120,24 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
     let status = status_word(code).map_or_else(String::new, |word| format!(" ({word})"));
     Diagnostic::error("RW0612", format!("{} ended with exit status {code}{status}; {said}", word.replace('_', " ")))
         .on(node)
-        .effect("the host counts as out of service until a later run mends it")
-        .state(after_failure(false))
+        .effect(out_of_service(node))
+        .state(after_failure(node, false))
         .next(match code {
             LOCKED => format!("when that program has ended: {}", next.resume()),
-            _ => format!("mend the cause on the host, then {}; or correct the spec, then {}", next.resume(), next.plan()),
+            _ => format!("mend the cause on the {}, then {}; or correct the spec, then {}", place(node), next.resume(), next.plan()),
         })
 }
 
 /// The state that a failed step leaves, by another look at its resources.
-pub fn after_failure(untouched: bool) -> &'static str {
-    if untouched {
-        "read again, everything of this step is as it was before; the rest of this host was left alone"
-    } else {
-        "this step may be half done; the rest of this host was left alone"
-    }
+pub fn after_failure(node: &str, untouched: bool) -> String {
+    let what = if untouched { "read again, everything of this step is as it was before" } else { "this step may be half done" };
+    format!("{what}; the rest of this {} was left alone", place(node))
 }
 
 /// All actions ended well, and the resource is not as wished.
 pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
-    let (place, counts) = match node.starts_with("kube/") {
-        true => ("cluster", ""),
-        false => ("host", "; the host counts as out of service"),
-    };
+    let place = place(node);
+    let counts = if place == "host" { "; the host counts as out of service" } else { "" };
     Diagnostic::error("RW0613", format!("every action ended well, but read again it is not as wished: {what}"))
         .on(node)
         .effect(format!("something on the {place} undoes or overrides it{counts}"))
@@ -143,9 +149,9 @@ pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
 pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> Diagnostic {
     let mut diagnostic = Diagnostic::error("RW0614", format!("how the step ended is not known: {}", one_line(reason, 300)))
         .on(node)
-        .effect("the host counts as out of service")
-        .state("the step was begun; the rest of this host was left alone")
-        .next(format!("{} looks at the host again", next.resume()));
+        .effect(out_of_service(node))
+        .state(format!("the step was begun; the rest of this {} was left alone", place(node)))
+        .next(format!("{} looks at the {} again", next.resume(), place(node)));
     for resource in resources.iter().take(3) {
         diagnostic = diagnostic.next(format!("or, after looking yourself: {} --redo {resource} (or --accept {resource})", next.resume()));
     }
