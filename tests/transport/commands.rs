@@ -170,7 +170,7 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
     assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""));
     assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""), "and again from the record");
     let count = fs::read_to_string(at("count")).unwrap();
-    fs::remove_dir_all(format!("/var/lib/railwright/run/{token}")).unwrap();
+    fs::remove_dir_all(server.on_host(&format!("/var/lib/railwright/run/{token}"))).unwrap();
     assert_eq!(count, "ran\n");
 }
 
@@ -295,7 +295,6 @@ async fn this_machine_is_a_host_like_any_other() {
 #[tokio::test]
 async fn the_record_of_a_host_that_was_never_applied_to_is_absent() {
     let Some((_server, access)) = server(&[]) else { return };
-    let before = fs::exists("/var/lib/railwright/record.json").unwrap();
     let performed = open(&access).await.unwrap().upkeep(&Upkeep::ReadRecord).await.unwrap();
-    assert!(matches!(performed, Performed::Ended { code, .. } if code == i32::from(!before)), "{performed:?}");
+    assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
 }
