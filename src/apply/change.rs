@@ -135,8 +135,8 @@ impl<'a> Step<'a> {
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
-        let problem = trouble::not_reached(self.host, error, &self.shared.next);
-        let problem = problem.on(self.node.target.as_ref().map_or_else(String::new, ToString::to_string));
+        let on = self.node.target.as_ref().map_or_else(String::new, ToString::to_string);
+        let problem = trouble::not_reached(on, error, &self.shared.next);
         over(Outcome::Unreachable { reason: error.one_line() }, problem)
     }
 

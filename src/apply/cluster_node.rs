@@ -60,7 +60,7 @@ impl<'a> NodeStep<'a> {
     pub async fn connect(&mut self) -> Result<(), Halt> {
         let writer = self.shared.connect(self.cluster).await.map_err(|error| {
             let outcome = Outcome::Unreachable { reason: error.one_line() };
-            over(outcome, trouble::not_reached(self.cluster, &error, &self.shared.next).on(format!("kube/{}", self.cluster)))
+            over(outcome, trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next))
         })?;
         if let Err(lost) = self.shared.heart.confirm(self.cluster, &writer).await {
             return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));

@@ -22,7 +22,7 @@ pub fn loosened(plan: &Plan, wishes: Option<&[Wish]>, last: &LastApplied) -> Vec
     let hosts = HostSteps::all(plan);
     let mut problems: Vec<Diagnostic> = hosts.iter().flat_map(HostSteps::wrong_reboots).collect();
     problems.extend(gates(plan, &hosts));
-    problems.extend(cluster_first(plan));
+    problems.extend(cluster_first(plan, &hosts));
     if let Some(wishes) = wishes {
         let wanted = Wanted::of(plan, wishes, last);
         problems.extend(hosts.iter().flat_map(|host| host.missing_order(&wanted)));
@@ -109,19 +109,15 @@ impl<'a> HostSteps<'a> {
 }
 
 /// A host that would begin without what its cluster brings to it.
-fn cluster_first(plan: &Plan) -> Option<Diagnostic> {
+fn cluster_first(plan: &Plan, hosts: &[HostSteps]) -> Option<Diagnostic> {
     let first: Vec<usize> = (0..plan.nodes.len()).filter(|n| is_before_hosts(&plan.nodes[*n], &kind_named)).collect();
-    if first.is_empty() {
-        return None;
-    }
-    let graph = node_graph(&plan.nodes);
-    let of_host = |node: &Node| node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Host);
-    let is_open = |n: &usize| plan.nodes[*n].held.is_none() && disturbs(&plan.nodes[*n]) && of_host(&plan.nodes[*n]);
+    let graph = if first.is_empty() { return None } else { node_graph(&plan.nodes) };
     first.into_iter().find_map(|first| {
-        let after = if plan.nodes[first].held.is_none() { graph.with_dependants([first]) } else { BTreeSet::new() };
-        let early = (0..plan.nodes.len()).filter(is_open).find(|n| !after.contains(n))?;
+        let waits = if plan.nodes[first].held.is_none() { graph.with_dependants([first]) } else { BTreeSet::new() };
+        let waits: BTreeSet<&str> = waits.into_iter().map(|n| plan.nodes[n].id.as_str()).collect();
+        let early = hosts.iter().flat_map(|host| &host.nodes).find(|node| !waits.contains(node.id.as_str()))?;
         let what = format!("a host does not wait for {}", plan.nodes[first].id);
-        Some(told(what).on(plan.nodes[early].id.clone()))
+        Some(told(what).on(early.id.clone()))
     })
 }
 

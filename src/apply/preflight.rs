@@ -100,7 +100,7 @@ impl Unready {
     /// For the person on call.
     pub fn told(&self, host: &str, next: &Next) -> Diagnostic {
         match self {
-            Unready::NotReached(error) => trouble::not_reached(host, error, next),
+            Unready::NotReached(error) => trouble::not_reached(format!("host/{host}"), error, next),
             Unready::Unfit(reason) => trouble::not_workable(host, reason, next),
             Unready::Busy(busy) => trouble::still_runs(host, &busy.reason(), next),
         }

@@ -161,9 +161,9 @@ pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> D
 /// What is said of a host on which a step could not begin.
 const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and the rest of the plan on it is left";
 
-/// A host cannot be reached: what the transport has to say about it, and the command that goes on with the run.
-pub fn not_reached(host: &str, error: &TransportError, next: &Next) -> Diagnostic {
-    error.told(NOT_BEGUN, &format!("then {}", next.resume())).on(format!("host/{host}"))
+/// A host or a cluster cannot be reached: what the transport has to say about it, and the command that goes on with the run.
+pub fn not_reached(on: String, error: &TransportError, next: &Next) -> Diagnostic {
+    error.told(NOT_BEGUN, &format!("then {}", next.resume())).on(on)
 }
 
 /// A host answers, and cannot be worked on.

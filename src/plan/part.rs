@@ -315,7 +315,7 @@ fn hold_above_limit(items: &mut [Item], limit: Disruption) {
 }
 
 /// Why what needs a held node is held.
-pub(super) fn needs(cause: &str) -> String {
+pub fn needs(cause: &str) -> String {
     format!("it needs {cause}, which is held")
 }
 

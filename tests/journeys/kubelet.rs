@@ -2,16 +2,13 @@
 
 use crate::fixture::repository;
 use crate::machine::Machine;
-use std::path::{Path, PathBuf};
 
 const UNIT: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/kubelet\n";
 const CONFIG: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\ncpuManagerPolicy: none\nkind: KubeletConfiguration\nmaxPods: 200";
 
 fn kubelet() -> Option<Machine> {
-    let copies: Vec<(PathBuf, &str)> = ["systemctl", "kubelet"].map(|tool| (repository("tests/stand-ins").join(tool), tool)).into();
-    let copies: Vec<(&Path, String)> = copies.iter().map(|(from, tool)| (from.as_path(), format!("usr/bin/{tool}"))).collect();
-    let copies: Vec<(&Path, &str)> = copies.iter().map(|(from, to)| (*from, to.as_str())).collect();
-    let machine = Machine::start("a kubelet", "", &copies)?;
+    let [systemctl, kubelet] = ["systemctl", "kubelet"].map(|tool| repository("tests/stand-ins").join(tool));
+    let machine = Machine::start("a kubelet", "", &[(&systemctl, "usr/bin/systemctl"), (&kubelet, "usr/bin/kubelet")])?;
     let place = &machine.place;
     let spec = std::fs::read_to_string(place.path().join("inv/cluster.yaml")).unwrap();
     std::fs::remove_dir_all(place.path().join("inv/modules")).unwrap();

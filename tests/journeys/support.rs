@@ -1,12 +1,10 @@
 //! Runs the real program in a place of its own: an empty environment, a fresh folder, a fixed clock.
 
+use crate::server::APART;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railwright");
-
-/// Railwright's folder on this machine is empty in the program's eyes.
-const APART: &str = "mount -t tmpfs -o mode=700 none /var/lib/railwright && exec \"$@\"";
 
 /// A folder that is removed at the end of the test.
 pub struct Place(tempfile::TempDir);

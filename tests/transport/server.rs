@@ -45,8 +45,8 @@ pub fn public(path: &Path) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// What a run of somebody else left on this machine is not the test's: in the server's eyes railwright's folder is empty.
-const APART: &str = "if [ -d /var/lib/railwright ]; then mount -t tmpfs -o mode=700 none /var/lib/railwright; fi && exec \"$@\"";
+/// What a run of somebody else left on this machine is not the test's: to what is started by this script, railwright's folder is empty.
+pub const APART: &str = "if [ -d /var/lib/railwright ]; then mount -t tmpfs -o mode=700 none /var/lib/railwright; fi && exec \"$@\"";
 
 fn listen(sshd: &Path, folder: &Path) -> Child {
     let config = folder.join("sshd_config");

@@ -14,6 +14,7 @@ use super::unread;
 use super::wrap::{COLUMNS, labelled, rule};
 use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
+use crate::plan::part::needs;
 use crate::plan::{Node, NodeKind, Plan};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
@@ -64,12 +65,15 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&fold::entries(nodes));
     }
     if !held.is_empty() {
-        let (later, now): (Vec<&Node>, Vec<&Node>) = held.iter().partition(|node| waits_for_cluster(node).is_some());
+        let causes = held_by_cluster(plan);
+        let on_host = |node: &Node| node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Host);
+        let (later, now): (Vec<&Node>, Vec<&Node>) =
+            held.iter().partition(|node| on_host(node) && node.held.as_ref().is_some_and(|why| causes.contains_key(why)));
         if !now.is_empty() {
             out.push_str(&rule("HELD: not carried out in this run"));
             out.push_str(&fold::entries(&now));
         }
-        out.push_str(&on_hosts_later(&later));
+        out.push_str(&on_hosts_later(&later, &causes));
     }
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
@@ -86,15 +90,15 @@ fn page(plan: &Plan, next: &Next) -> String {
     out
 }
 
-/// The step of a Kubernetes cluster for which a step of a host is held.
-fn waits_for_cluster(node: &Node) -> Option<&str> {
-    node.target.as_ref().filter(|target| target.kind == TargetKind::Host)?;
-    Some(node.held.as_ref()?.split_whitespace().find(|word| word.starts_with("kube/"))?.trim_end_matches(','))
+/// What the steps of hosts that wait for one of a Kubernetes cluster are held with, and its id.
+fn held_by_cluster(plan: &Plan) -> BTreeMap<String, &str> {
+    let of_cluster = |node: &&Node| node.held.is_some() && node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Kube);
+    plan.nodes.iter().filter(of_cluster).map(|node| (needs(&node.id), node.id.as_str())).collect()
 }
 
 /// What the hosts are held with: the reason once, then the steps as if they were carried out.
-fn on_hosts_later(later: &[&Node]) -> String {
-    let Some(cause) = later.first().and_then(|node| waits_for_cluster(node)) else { return String::new() };
+fn on_hosts_later(later: &[&Node], causes: &BTreeMap<String, &str>) -> String {
+    let Some(cause) = later.first().and_then(|node| causes.get(node.held.as_ref()?)) else { return String::new() };
     let open: Vec<Node> = later.iter().map(|node| Node { held: None, ..(*node).clone() }).collect();
     let why = format!("{} is held, and nothing would prove what is done to hosts before it", cause.replace("%2F", "/"));
     let head = rule("HELD UNTIL LATER: on hosts, which wait for their cluster");

@@ -15,16 +15,16 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     erdma_controller(checker, spec);
 }
 
-/// A parameter of a module that the spec takes, and its place.
-fn asked<'s>(spec: &'s Spec, module: &str, parameter: &str) -> Option<(&'s Value, String)> {
+/// The place of a parameter that switches something on, of a module that the spec takes.
+fn asked(spec: &Spec, module: &str, parameter: &str) -> Option<String> {
     let taken = spec.modules.get(module).filter(|module| module.enabled == Some(true))?;
-    let value = taken.parameters.get(parameter).filter(|value| !matches!(value, Value::Null | Value::Bool(false)))?;
-    Some((value, format!("modules[\"{module}\"].parameters[\"{parameter}\"]")))
+    taken.parameters.get(parameter).filter(|value| !matches!(value, Value::Null | Value::Bool(false)))?;
+    Some(format!("modules[\"{module}\"].parameters[\"{parameter}\"]"))
 }
 
 /// NVIDIA's network operator brings MLNX_OFED or DOCA-OFED in a container, which takes away the driver of the host.
 fn network_operator(checker: &mut Checker<'_>, spec: &Spec) {
-    let Some((_, place)) = asked(spec, "nvidia-network-operator", "ofed_driver") else { return };
+    let Some(place) = asked(spec, "nvidia-network-operator", "ofed_driver") else { return };
     let of_hosts = |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
     for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.rdma_stack.as_ref().is_some_and(of_hosts)) {
         let finding = error(
@@ -40,7 +40,7 @@ fn network_operator(checker: &mut Checker<'_>, spec: &Spec) {
 
 /// NVIDIA's GPU operator brings the GPU driver in a container, and refuses a host that has one.
 fn gpu_operator(checker: &mut Checker<'_>, spec: &Spec) {
-    let Some((_, place)) = asked(spec, "nvidia-gpu-operator", "driver") else { return };
+    let Some(place) = asked(spec, "nvidia-gpu-operator", "driver") else { return };
     let has_driver = |gpu: &Gpu| gpu.driver.is_some();
     for (index, _) in spec.nodes.iter().enumerate().filter(|(_, group)| group.gpu.as_ref().is_some_and(has_driver)) {
         let finding = error(
