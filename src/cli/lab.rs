@@ -3,7 +3,8 @@
 use super::Exit;
 use crate::base::Diagnostic;
 use crate::base::text::counted;
-use crate::lab::{self, Came, Event, Folder, Network, Status, Wanted};
+use crate::lab::{self, Came, Event, Flavour, Folder, Network, Status, Wanted};
+use crate::system::process::Program;
 use clap::{Args, Subcommand};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -29,9 +30,12 @@ enum Verb {
         /// Who owns the machines' interfaces.
         #[arg(long, value_enum, default_value_t)]
         network: Network,
-        /// Memory of each machine, MiB.
-        #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(256..=16384))]
-        memory: u32,
+        /// Memory of each machine, MiB; 512 unless said, and 1024 for a node of Kubernetes.
+        #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..=16384))]
+        memory: Option<u32>,
+        /// As nodes of a Kubernetes cluster, whose control plane runs on this computer.
+        #[arg(long)]
+        kubernetes: bool,
     },
     /// Show what runs.
     Status {
@@ -46,6 +50,12 @@ enum Verb {
         /// What to run there; a shell without it.
         #[arg(last = true)]
         command: Vec<String>,
+    },
+    /// Run kubectl against the lab's Kubernetes cluster.
+    Kubectl {
+        /// What kubectl is told.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Set all machines back to their bare state, in seconds.
     Reset,
@@ -82,12 +92,14 @@ pub fn run(arguments: Lab) -> Exit {
 fn carry_out(verb: Verb) -> lab::Result<Exit> {
     let folder = Folder::from_environment()?;
     match verb {
-        Verb::Up { machines, network, memory } => {
-            let came = lab::up(&folder, Wanted { machines, network, memory_mib: memory }, &progress)?;
+        Verb::Up { machines, network, memory, kubernetes } => {
+            let memory_mib = memory.unwrap_or(if kubernetes { 1024 } else { 512 });
+            let came = lab::up(&folder, Wanted { machines, flavour: Flavour { network, kubernetes }, memory_mib }, &progress)?;
             say_up(&folder, came)?;
         }
         Verb::Status { json } => show_status(&lab::status(&folder)?, json),
         Verb::Ssh { name, command } => return log_in(&folder, &name, &command),
+        Verb::Kubectl { arguments } => return in_terminal("kubectl", &lab::kubectl(&folder)?.arguments(arguments)),
         Verb::Reset => {
             lab::reset(&folder, &progress)?;
             result("all machines are in their bare state again");
@@ -104,11 +116,14 @@ fn carry_out(verb: Verb) -> lab::Result<Exit> {
 
 fn log_in(folder: &Folder, name: &str, command: &[String]) -> lab::Result<Exit> {
     let number = lab::number_of(&lab::State::expect(folder)?, name)?;
-    let ssh = lab::ssh_program(folder, number).arguments(command);
-    match ssh.with_terminal() {
+    in_terminal("ssh", &lab::ssh_program(folder, number).arguments(command))
+}
+
+fn in_terminal(name: &str, program: &Program) -> lab::Result<Exit> {
+    match program.with_terminal() {
         Ok(0) => Ok(Exit::Done),
         Ok(_) => Ok(Exit::Failed),
-        Err(error) => Err(Diagnostic::error("RW0905", format!("ssh cannot be run: {error}")).into()),
+        Err(error) => Err(Diagnostic::error("RW0905", format!("{name} cannot be run: {error}")).into()),
     }
 }
 
@@ -119,14 +134,16 @@ fn say_up(folder: &Folder, came: Came) -> lab::Result<()> {
         Came::FromBoot => "the lab is up",
     };
     result(how);
-    show_status(&lab::status(folder)?, false);
+    let status = lab::status(folder)?;
+    show_status(&status, false);
+    let inventory = if status.kubernetes.is_some() { "lab-kubernetes" } else { "lab" };
     for line in [
         "",
         &format!("host keys   {}", folder.known_hosts().display()),
         &format!("identity    {}", folder.identity().display()),
         &format!("signed by   {}", folder.repository_key().display()),
         "",
-        "next: railwright plan inventories/lab -o lab.plan",
+        &format!("next: railwright plan inventories/{inventory} -o lab.plan"),
     ] {
         result(line);
     }
@@ -152,6 +169,9 @@ fn show_status(status: &Status, json: bool) {
     result("fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are kept, not enforced");
     let repository = status.repository.as_deref().unwrap_or("not served");
     result(&format!("packages    {repository} (as the machines see it)"));
+    if let Some(cluster) = &status.kubernetes {
+        result(&format!("kubernetes  {}, {} MiB; kubeconfig {}", cluster.server, cluster.resident_mib, cluster.kubeconfig));
+    }
 }
 
 /// A line of the result; a closed pipe is no error.

@@ -1,6 +1,6 @@
 //! `railwright lab down`: ends all that `lab up` has started, also what an aborted run has left.
 
-use super::Result;
+use super::{Result, kubernetes};
 use super::folder::{Folder, trouble};
 use crate::system::{background, files};
 
@@ -20,6 +20,7 @@ pub fn end_all(folder: &Folder) -> Result<usize> {
             ended += usize::from(background::end(&record).map_err(|error| trouble(&record, &error))?);
         }
     }
+    kubernetes::end(folder)?;
     for name in ["server.pid", "switch.pid", "probe.pid"] {
         let record = folder.path(name);
         background::end(&record).map_err(|error| trouble(&record, &error))?;

@@ -17,6 +17,10 @@ pub enum Step {
     Snapshot,
     /// The machines go back to their bare state.
     Restore,
+    /// Kubernetes is built from its sources; once for these versions.
+    Kubernetes,
+    /// A control plane starts and the machines become its nodes.
+    Join,
 }
 
 impl Step {
@@ -29,6 +33,8 @@ impl Step {
             Step::Boot => "booting",
             Step::Snapshot => "keeping the bare state as a snapshot",
             Step::Restore => "restoring the bare state",
+            Step::Kubernetes => "building Kubernetes (once for these versions)",
+            Step::Join => "starting the control plane, and the machines as its nodes",
         }
     }
 
@@ -41,6 +47,8 @@ impl Step {
             Step::Boot => (15, 40),
             Step::Snapshot => (1, 3),
             Step::Restore => (2, 6),
+            Step::Kubernetes => (30, 360),
+            Step::Join => (15, 40),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::system::lock_file::{LockFile, Tried};
 use crate::system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
-/// The first port of a lab: machine N listens at this plus N, the repository at this plus 80.
+/// The first port of a lab: machine N listens at this plus N, the repository at this plus 80, the API server at this plus 81, its
+/// store at the two after that, the kubelet of machine N at this plus 100 plus N.
 const FIRST_PORT: u16 = 27200;
 
 /// The folder of a lab, and its ports on 127.0.0.1.
@@ -80,6 +81,26 @@ impl Folder {
     /// The port of the package repository on 127.0.0.1.
     pub fn repository_port(&self) -> u16 {
         self.first_port + 80
+    }
+
+    /// The port of the API server on 127.0.0.1.
+    pub fn api_port(&self) -> u16 {
+        self.first_port + 81
+    }
+
+    /// The ports of the API server's store on 127.0.0.1, for clients and for peers.
+    pub fn store_ports(&self) -> [u16; 2] {
+        [self.first_port + 82, self.first_port + 83]
+    }
+
+    /// The port of the kubelet of machine `number`, on 127.0.0.1 and in the machine.
+    pub fn kubelet_port(&self, number: u8) -> u16 {
+        self.first_port + 100 + u16::from(number)
+    }
+
+    /// The kubeconfig of the cluster's administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.path("kubernetes/kubeconfig")
     }
 
     /// Only one command at a time works on a lab.

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Listener, Step, timed};
 use super::folder::{self, Folder, trouble};
-use super::recipe::{self, Network};
+use super::recipe::{self, Flavour};
 use super::sources::{self, Source};
 use super::{Result, assets};
 use crate::base::{Diagnostic, text};
@@ -20,27 +20,27 @@ pub struct Image {
     pub folder: PathBuf,
 }
 
-/// The image of this recipe, built when the cache has none.
-pub fn ensure(folder: &Folder, network: Network, listener: Listener<'_>) -> Result<Image> {
+/// The image of this recipe, built when the cache has none; with Kubernetes, from these programs.
+pub fn ensure(folder: &Folder, flavour: Flavour, programs: Option<&Path>, listener: Listener<'_>) -> Result<Image> {
     let sources = sources::of_this_computer()?;
-    let target = place(folder, network, &sources);
+    let target = place(folder, flavour, &sources);
     if let Some(image) = built(&target) {
         return Ok(image);
     }
     let _lock = lock_cache(folder, listener)?;
     if built(&target).is_none() {
-        timed(listener, Step::Image, || build(folder, network, &sources, &target, listener))?;
+        timed(listener, Step::Image, || build(folder, flavour, programs, &sources, &target, listener))?;
     }
     built(&target).ok_or_else(|| trouble(&target, &std::io::Error::other("what was just built cannot be read")))
 }
 
 /// The image of this recipe, if the cache has it.
-pub fn find(folder: &Folder, network: Network) -> Result<Option<Image>> {
-    Ok(built(&place(folder, network, &sources::of_this_computer()?)))
+pub fn find(folder: &Folder, flavour: Flavour) -> Result<Option<Image>> {
+    Ok(built(&place(folder, flavour, &sources::of_this_computer()?)))
 }
 
-fn place(folder: &Folder, network: Network, sources: &[Source]) -> PathBuf {
-    folder.cache().join(format!("{}-{}", network.word(), recipe::digest(network, sources).short()))
+fn place(folder: &Folder, flavour: Flavour, sources: &[Source]) -> PathBuf {
+    folder.cache().join(format!("{}-{}", flavour.word(), recipe::digest(flavour, sources).short()))
 }
 
 fn built(target: &Path) -> Option<Image> {
@@ -73,7 +73,14 @@ fn lock_cache(folder: &Folder, listener: Listener<'_>) -> Result<LockFile> {
 }
 
 /// Builds beside the target and renames: an aborted build leaves nothing that looks whole.
-fn build(folder: &Folder, network: Network, sources: &[Source], target: &Path, listener: Listener<'_>) -> Result<()> {
+fn build(
+    folder: &Folder,
+    flavour: Flavour,
+    programs: Option<&Path>,
+    sources: &[Source],
+    target: &Path,
+    listener: Listener<'_>,
+) -> Result<()> {
     let scratch = folder.cache().join("building");
     files::remove(&scratch).map_err(|error| trouble(&scratch, &error))?;
     let (recipe_folder, out) = (scratch.join("assets"), scratch.join("out"));
@@ -81,7 +88,7 @@ fn build(folder: &Folder, network: Network, sources: &[Source], target: &Path, l
     assets::write_out(&recipe_folder)?;
     let log = folder.path("image.log");
     files::remove(&log).map_err(|error| trouble(&log, &error))?;
-    let program = mmdebstrap(network, sources, &recipe_folder, &out);
+    let program = mmdebstrap(flavour, programs, sources, &recipe_folder, &out);
     let ending = program
         .run_logged(&log, Step::Image.limit(), &mut |line| {
             if let Some(part) = line.strip_prefix("step ") {
@@ -99,24 +106,27 @@ fn build(folder: &Folder, network: Network, sources: &[Source], target: &Path, l
     files::remove(&scratch).map_err(|error| trouble(&scratch, &error))
 }
 
-fn mmdebstrap(network: Network, sources: &[Source], assets: &Path, out: &Path) -> Program {
+fn mmdebstrap(flavour: Flavour, programs: Option<&Path>, sources: &[Source], assets: &Path, out: &Path) -> Program {
     // mmdebstrap hands a hook to a shell with the new root as $1, so the paths in it are quoted. The assets travel by
     // sync-in because the hook's user, in a user namespace, may not be able to read this folder.
     let quoted = |path: &Path| crate::base::quote::sh(&path.to_string_lossy());
+    let with_programs = programs.map(|programs| format!("--customize-hook=sync-in {} /lab-programs", quoted(programs)));
     Program::new("mmdebstrap")
         .folder(Path::new("/"))
         .arguments(["--variant=minbase", "--format=null"])
         .argument(if process::is_root() { "--mode=root" } else { "--mode=unshare" })
-        .argument(format!("--include={}", recipe::installed(network).join(",")))
+        .argument(format!("--include={}", recipe::installed(flavour).join(",")))
         .arguments(["man", "doc", "locale"].map(|what| format!("--dpkgopt=path-exclude=/usr/share/{what}/*")))
         .argument("--aptopt=Apt::Install-Recommends \"false\"")
         .argument("--customize-hook=mkdir \"$1/lab-assets\"")
+        .arguments(with_programs.iter().map(|_| "--customize-hook=mkdir \"$1/lab-programs\""))
+        .arguments(with_programs.iter())
         .argument(format!("--customize-hook=sync-in {} /lab-assets", quoted(assets)))
         .argument("--customize-hook=sh \"$1/lab-assets/recipe/image.sh\" \"$1\"")
         .argument(format!("--customize-hook=sync-out /lab-out {}", quoted(out)))
         .arguments([sources::SUITE, "-"])
         .arguments(sources.iter().map(Source::line))
-        .environment("NETWORK", network.word())
+        .environment("NETWORK", flavour.network.word())
         .environment("SERVED", recipe::served().join(" "))
         .environment("DISK_SIZE", recipe::DISK_SIZE)
 }

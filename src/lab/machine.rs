@@ -44,6 +44,8 @@ pub struct Machine<'a> {
     pub memory_mib: u32,
     /// How frames travel.
     pub wire: Wire,
+    /// It is a node: its kubelet is reached, and it reaches the API server.
+    pub kubernetes: bool,
 }
 
 impl Machine<'_> {
@@ -163,14 +165,20 @@ impl Machine<'_> {
         }
     }
 
-    /// SSH comes in and the repository's server is reached; nothing else goes out, neither to this computer nor beyond. QEMU
+    /// SSH comes in and the repository's server is reached, and with Kubernetes kubelet and API server; nothing else goes out, neither to this computer nor beyond. QEMU
     /// forwards no port of its own alias for this computer, so that lies elsewhere; a `tcp:` target would be one connection
     /// for all, a `cmd:` is run for each (QEMU's manual, "-netdev user": restrict, host, guestfwd).
     fn management_argument(&self) -> String {
         let (ssh, repository) = (self.lab.ssh_port(self.number), self.lab.repository_port());
+        let reached = |port: u16| format!(",guestfwd=tcp:{HOST_AS_SEEN_FROM_MACHINES}:{port}-cmd:busybox nc 127.0.0.1 {port}");
+        let node = || {
+            let kubelet = self.lab.kubelet_port(self.number);
+            format!(",hostfwd=tcp:127.0.0.1:{kubelet}-:{kubelet}{}", reached(self.lab.api_port()))
+        };
         format!(
-            "user,id=management,ipv6=off,restrict=on,host={ALIAS},hostfwd=tcp:127.0.0.1:{ssh}-:22,\
-             guestfwd=tcp:{HOST_AS_SEEN_FROM_MACHINES}:{repository}-cmd:busybox nc 127.0.0.1 {repository}"
+            "user,id=management,ipv6=off,restrict=on,host={ALIAS},hostfwd=tcp:127.0.0.1:{ssh}-:22{}{}",
+            reached(repository),
+            if self.kubernetes { node() } else { String::new() }
         )
     }
 

@@ -5,7 +5,7 @@
 //! kernel interfaces above Soft-RoCE; settings are kept, never enforced) and the source of nv_peer_mem that is served.
 //!
 //! A reader's way: [`folder`] says where everything lies, [`recipe`] what the machines are made of, [`image`] builds it
-//! once, [`repository`] and [`server`] offer packages, [`machine`] is one QEMU, [`up`], [`reset`] and [`down`] are the commands.
+//! once, [`repository`] and [`server`] offer packages, [`machine`] is one QEMU, [`kubernetes`] makes them nodes of a cluster, [`up`], [`reset`] and [`down`] are the commands.
 
 mod accelerator;
 mod assets;
@@ -15,6 +15,7 @@ mod folder;
 mod guest;
 mod image;
 mod keys;
+mod kubernetes;
 mod machine;
 mod monitor;
 mod programs;
@@ -33,7 +34,8 @@ pub use down::down;
 pub use event::{Event, Listener, Step};
 pub use folder::Folder;
 pub use guest::{number_of, ssh_program};
-pub use recipe::Network;
+pub use kubernetes::kubectl;
+pub use recipe::{Flavour, Network};
 pub use reset::reset;
 pub use server::serve;
 pub use state::State;

@@ -1,6 +1,7 @@
 //! The programs that a lab needs on this computer, and the one line that installs those that are missing.
 
 use super::Result;
+use super::recipe::Flavour;
 use crate::base::Diagnostic;
 use crate::system::{files, process};
 use std::path::Path;
@@ -27,13 +28,16 @@ const NEEDED: [(&str, &str); 17] = [
 ];
 
 /// All programs are there, or the diagnostic that says how to get them.
-pub fn check() -> Result<()> {
+pub fn check(flavour: Flavour) -> Result<()> {
     let mut packages = missing(&|name| if name.starts_with('/') { files::exists(Path::new(name)) } else { process::find(name).is_some() });
     if !packages.contains(&"busybox-static") && !busybox_is_static() {
         packages.push("busybox-static");
     }
     if !process::is_root() && process::find("newuidmap").is_none() {
         packages.push("uidmap");
+    }
+    if flavour.kubernetes && process::find("openssl").is_none() {
+        packages.push("openssl");
     }
     if packages.is_empty() {
         return Ok(());

@@ -35,6 +35,23 @@ impl Network {
     }
 }
 
+/// What the machines of a lab are: who owns their interfaces, and whether they can be nodes of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flavour {
+    /// Who owns their interfaces.
+    pub network: Network,
+    /// With kubelet, containerd and the images of containers.
+    #[serde(default)]
+    pub kubernetes: bool,
+}
+
+impl Flavour {
+    /// Its word in the names of disks.
+    pub fn word(self) -> String {
+        if self.kubernetes { format!("{}-kubernetes", self.network.word()) } else { self.network.word().to_owned() }
+    }
+}
+
 /// The packages of a kind in `recipe/packages.txt`: lines of `KIND PACKAGE`.
 fn packages(kind: &str) -> Vec<&'static str> {
     let lines = assets::text("recipe/packages.txt").lines();
@@ -42,8 +59,9 @@ fn packages(kind: &str) -> Vec<&'static str> {
 }
 
 /// What a machine has from the start.
-pub fn installed(network: Network) -> Vec<&'static str> {
-    [packages("bare"), packages(network.word())].concat()
+pub fn installed(flavour: Flavour) -> Vec<&'static str> {
+    let node = if flavour.kubernetes { packages("kubernetes") } else { Vec::new() };
+    [packages("bare"), packages(flavour.network.word()), node].concat()
 }
 
 /// What the repository offers to it, without the dependencies.
@@ -52,15 +70,16 @@ pub fn served() -> Vec<&'static str> {
 }
 
 /// Names the disk and packages that this recipe gives.
-pub fn digest(network: Network, sources: &[Source]) -> Digest {
-    let mut text = format!("{}\n{DISK_SIZE}\n", network.word());
+pub fn digest(flavour: Flavour, sources: &[Source]) -> Digest {
+    let mut text = format!("{}\n{DISK_SIZE}\n", flavour.word());
     for source in sources {
         text.push_str(&source.line());
         text.push('\n');
     }
     for (path, bytes) in assets::files_below("") {
         // The stand-in source is served beside the packages and is no part of the disk.
-        if !path.starts_with("nv_peer_mem/") {
+        let in_the_disk = !path.starts_with("nv_peer_mem/") && (flavour.kubernetes || !path.starts_with("kubernetes/"));
+        if in_the_disk {
             text.push_str(&format!("{path} {}\n", Digest::of_bytes(bytes)));
         }
     }
@@ -74,7 +93,7 @@ mod tests {
     #[test]
     fn a_bare_machine_has_nothing_of_rdma_and_no_compiler() {
         for network in [Network::Networkd, Network::NetworkManager, Network::Netplan, Network::Ifupdown] {
-            let bare = installed(network);
+            let bare = installed(Flavour { network, kubernetes: true });
             assert!(bare.contains(&"openssh-server") && bare.contains(&"grub2-common"), "{bare:?}");
             for absent in ["rdma-core", "perftest", "gcc", "dkms", "make"] {
                 assert!(!bare.contains(&absent), "{absent} in {bare:?}");
@@ -84,11 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_moves_with_network_and_sources() {
+    fn the_digest_moves_with_flavour_and_sources() {
         let source = |suite: &str| Source { uri: "http://example.invalid/debian".into(), suite: suite.into() };
-        let one = digest(Network::Networkd, &[source("bookworm")]);
-        assert_eq!(one, digest(Network::Networkd, &[source("bookworm")]));
-        assert_ne!(one, digest(Network::Netplan, &[source("bookworm")]));
-        assert_ne!(one, digest(Network::Networkd, &[source("bookworm-updates")]));
+        let plain = |network| Flavour { network, kubernetes: false };
+        let one = digest(plain(Network::Networkd), &[source("bookworm")]);
+        assert_eq!(one, digest(plain(Network::Networkd), &[source("bookworm")]));
+        assert_ne!(one, digest(plain(Network::Netplan), &[source("bookworm")]));
+        assert_ne!(one, digest(Flavour { network: Network::Networkd, kubernetes: true }, &[source("bookworm")]));
+        assert_ne!(one, digest(plain(Network::Networkd), &[source("bookworm-updates")]));
     }
 }

@@ -1,8 +1,9 @@
-//! `railwright lab reset`: every machine back to its bare state, in seconds.
+//! `railwright lab reset`: every machine back to its bare state, in seconds; with Kubernetes, a new cluster that they join.
 
 use super::event::{Listener, Step, timed};
 use super::folder::Folder;
 use super::image;
+use super::kubernetes::{self, Programs};
 use super::machine::BARE;
 use super::state::State;
 use super::up::{Wanted, machines, wait_for_all};
@@ -14,14 +15,16 @@ use crate::system::background;
 pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {
     let _lock = folder.lock()?;
     let state = State::expect(folder)?;
-    let Some(image) = image::find(folder, state.network)? else {
+    let Some(image) = image::find(folder, state.flavour)? else {
         return Err(does_not_fit("the disk that it was made from is not in the cache"));
     };
-    let wanted = Wanted { machines: state.machines, network: state.network, memory_mib: state.memory_mib };
+    let wanted = Wanted { machines: state.machines, flavour: state.flavour, memory_mib: state.memory_mib };
     let machines = machines(folder, wanted, state.accelerator);
     if let Some(machine) = machines.iter().find(|machine| !machine.has_bare(&image)) {
         return Err(does_not_fit(&format!("{} has no snapshot of its bare state that fits", machine.name())));
     }
+    let cluster = state.flavour.kubernetes.then(|| Programs::ensure(folder, listener)).transpose()?;
+    kubernetes::end(folder)?;
     timed(listener, Step::Restore, || {
         for machine in &machines {
             if background::running(&machine.record()).is_some() {
@@ -31,7 +34,11 @@ pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {
             }
         }
         wait_for_all(&machines, Step::Restore, listener)
-    })
+    })?;
+    match cluster {
+        Some(programs) => kubernetes::start(folder, &programs, &machines, listener),
+        None => Ok(()),
+    }
 }
 
 fn does_not_fit(why: &str) -> Box<Diagnostic> {

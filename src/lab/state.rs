@@ -1,7 +1,7 @@
 //! What the last `lab up` made, for the commands after it.
 
 use super::folder::{Folder, trouble};
-use super::recipe::Network;
+use super::recipe::Flavour;
 use super::{Result, machine_range};
 use crate::base::Diagnostic;
 use crate::system::files;
@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct State {
     /// How many machines.
     pub machines: u8,
-    /// Who owns their interfaces.
-    pub network: Network,
+    /// What they are.
+    #[serde(flatten)]
+    pub flavour: Flavour,
     /// Memory of each, MiB.
     pub memory_mib: u32,
     /// `kvm` or `tcg`.

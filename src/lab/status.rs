@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::folder::{Folder, fabric_address, machine_name};
+use super::kubernetes;
 use super::state::State;
 use crate::system::background;
 use serde::Serialize;
@@ -19,6 +20,19 @@ pub struct Status {
     pub machines: Vec<MachineStatus>,
     /// Where the machines find the package repository, while it is served.
     pub repository: Option<String>,
+    /// The Kubernetes cluster whose nodes they are, while it runs.
+    pub kubernetes: Option<KubernetesStatus>,
+}
+
+/// The cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KubernetesStatus {
+    /// Its API server, as this computer sees it.
+    pub server: String,
+    /// Its administrator's kubeconfig.
+    pub kubeconfig: String,
+    /// Memory that its processes really hold, MiB.
+    pub resident_mib: u64,
 }
 
 /// One machine.
@@ -53,8 +67,19 @@ pub fn status(folder: &Folder) -> Result<Status> {
     Ok(Status {
         folder: folder.root().display().to_string(),
         accelerator: state.as_ref().map(|state| state.accelerator.word()),
-        network: state.as_ref().map(|state| state.network.word()),
-        machines: (1..=state.map_or(0, |state| state.machines)).map(machine).collect(),
+        network: state.as_ref().map(|state| state.flavour.network.word()),
+        machines: (1..=state.as_ref().map_or(0, |state| state.machines)).map(machine).collect(),
+        kubernetes: cluster_of(folder, state.as_ref()),
         repository: serves.then(|| format!("http://{}:{}/", super::HOST_AS_SEEN_FROM_MACHINES, folder.repository_port())),
+    })
+}
+
+fn cluster_of(folder: &Folder, state: Option<&State>) -> Option<KubernetesStatus> {
+    let processes: Option<Vec<u32>> = kubernetes::records(folder).iter().map(|record| background::running(record)).collect();
+    let processes = processes.filter(|_| state.is_some_and(|state| state.flavour.kubernetes))?;
+    Some(KubernetesStatus {
+        server: format!("https://127.0.0.1:{}", folder.api_port()),
+        kubeconfig: folder.kubeconfig().display().to_string(),
+        resident_mib: processes.into_iter().filter_map(background::resident_kib).sum::<u64>() / 1024,
     })
 }

@@ -5,8 +5,9 @@ use super::event::{Event, Listener, Step, timed};
 use super::folder::{Folder, trouble};
 use super::image::{self, Image};
 use super::machine::{BARE, Machine, Wire};
-use super::recipe::Network;
+use super::recipe::Flavour;
 use super::state::State;
+use super::kubernetes::{self, Programs};
 use super::{Result, down, guest, keys, machine_range, monitor, programs, repository};
 use crate::base::Diagnostic;
 use crate::system::process::{self, Program};
@@ -18,8 +19,8 @@ use std::net::{TcpListener, TcpStream};
 pub struct Wanted {
     /// How many machines.
     pub machines: u8,
-    /// Who owns their interfaces.
-    pub network: Network,
+    /// What they are.
+    pub flavour: Flavour,
     /// Memory of each, MiB.
     pub memory_mib: u32,
 }
@@ -38,7 +39,7 @@ pub enum Came {
 /// Brings the lab up. What an aborted run has left is ended first.
 pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Came> {
     machine_range(wanted.machines).ok_or_else(|| too_many(wanted.machines))?;
-    programs::check()?;
+    programs::check(wanted.flavour)?;
     let _lock = folder.lock()?;
     if let Some(state) = State::read(folder)
         && stands(folder, &state)
@@ -48,16 +49,20 @@ pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Cam
     if down::end_all(folder)? > 0 {
         listener(Event::Note("ended what was left of a lab here".to_owned()));
     }
-    let image = image::ensure(folder, wanted.network, listener)?;
+    let cluster = wanted.flavour.kubernetes.then(|| Programs::ensure(folder, listener)).transpose()?;
+    let image = image::ensure(folder, wanted.flavour, cluster.as_ref().map(Programs::for_nodes).as_deref(), listener)?;
     keys::prepare(folder)?;
     timed(listener, Step::Repository, || repository::publish(folder, &image))?;
     let accelerator = accelerator::choose(folder, &image, listener)?;
-    expect_free_ports(folder, wanted.machines)?;
+    expect_free_ports(folder, wanted)?;
     start_server(folder)?;
     let machines = machines(folder, wanted, accelerator);
     let came = start_machines(folder, &machines, &image, listener)?;
     let name = image.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let state = State { machines: wanted.machines, network: wanted.network, memory_mib: wanted.memory_mib, accelerator, image: name };
+    let state = State { machines: wanted.machines, flavour: wanted.flavour, memory_mib: wanted.memory_mib, accelerator, image: name };
+    if let Some(programs) = cluster {
+        kubernetes::start(folder, &programs, &machines, listener)?;
+    }
     state.write(folder)?;
     Ok(came)
 }
@@ -65,21 +70,22 @@ pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Cam
 /// The machines of a lab.
 pub fn machines(lab: &Folder, wanted: Wanted, accelerator: Accelerator) -> Vec<Machine<'_>> {
     let wire = if wanted.machines > 2 { Wire::Switch } else { Wire::Direct };
-    (1..=wanted.machines).map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire }).collect()
+    (1..=wanted.machines).map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes }).collect()
 }
 
 /// Whether all that a lab consists of runs.
 fn stands(folder: &Folder, state: &State) -> bool {
     let records = (1..=state.machines).map(|number| folder.machine(number).join("qemu.pid"));
-    records.chain([folder.path("server.pid")]).all(|record| background::running(&record).is_some())
+    let cluster = kubernetes::records(folder).into_iter().filter(|_| state.flavour.kubernetes);
+    records.chain([folder.path("server.pid")]).chain(cluster).all(|record| background::running(&record).is_some())
 }
 
 fn already_up(state: &State, wanted: Wanted) -> Result<Came> {
-    if state.machines == wanted.machines && state.network == wanted.network && state.memory_mib == wanted.memory_mib {
+    if state.machines == wanted.machines && state.flavour == wanted.flavour && state.memory_mib == wanted.memory_mib {
         return Ok(Came::AlreadyUp);
     }
     Err(Diagnostic::error("RW0907", "another lab is up in this folder")
-        .state(format!("{} machines with {}, {} MiB each", state.machines, state.network.word(), state.memory_mib))
+        .state(format!("{} machines with {}, {} MiB each", state.machines, state.flavour.word(), state.memory_mib))
         .next("railwright lab down")
         .next("then run the command again")
         .into())
@@ -90,8 +96,11 @@ fn too_many(machines: u8) -> Box<Diagnostic> {
 }
 
 /// A port in use would make QEMU end with a less helpful word.
-fn expect_free_ports(folder: &Folder, machines: u8) -> Result<()> {
-    let ports = (1..=machines).map(|number| folder.ssh_port(number)).chain([folder.repository_port()]);
+fn expect_free_ports(folder: &Folder, wanted: Wanted) -> Result<()> {
+    let machines = 1..=wanted.machines;
+    let cluster = [folder.api_port()].into_iter().chain(folder.store_ports()).chain(machines.clone().map(|number| folder.kubelet_port(number)));
+    let cluster = cluster.filter(|_| wanted.flavour.kubernetes);
+    let ports = machines.map(|number| folder.ssh_port(number)).chain([folder.repository_port()]).chain(cluster);
     for port in ports {
         if let Err(error) = TcpListener::bind(("127.0.0.1", port)) {
             return Err(Diagnostic::error("RW0904", format!("port {port} on 127.0.0.1 cannot be had: {error}"))

