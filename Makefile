@@ -30,7 +30,11 @@ build: tools ## The program: target/debug/railwright
 
 .PHONY: demo
 demo: tools ## Two bare virtual machines become an RDMA pair, end to end
-	@PACKAGES="$(LAB_PACKAGES)" SUDO="$(SUDO)" CARGO="$(CARGO)" tests/demo.sh
+	@PACKAGES="$(LAB_PACKAGES)" SUDO="$(SUDO)" CARGO="$(CARGO)" tests/demo/pair.sh
+
+.PHONY: demo-kubernetes
+demo-kubernetes: tools ## Two virtual machines as nodes of a real Kubernetes: one plan for hosts and cluster, RDMA from pod to pod
+	@PACKAGES="$(LAB_PACKAGES) openssl python3-venv" SUDO="$(SUDO)" CARGO="$(CARGO)" tests/demo/kubernetes.sh
 
 .PHONY: test
 test: tools test-packages ## All tests with all rigs, format, lints; a missing rig is a failure

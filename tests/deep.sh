@@ -29,6 +29,11 @@ part() {
 part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
 part "bad days on a machine" --test lab bad_days
+# Its control plane is the one that other tests have built.
+sh tests/kubernetes/controlplane.sh build target/rigs/controlplane >"$log" 2>&1 || cat "$log"
+KUBEBUILDER_ASSETS=$(sh tests/kubernetes/controlplane.sh find target/rigs/controlplane)
+export KUBEBUILDER_ASSETS
+part "nodes of a real Kubernetes" --test lab nodes_of_a_real_kubernetes
 if [ "$kills" -lt "$RAILWRIGHT_KILLS" ]; then failed=$((failed + 1)); fi
 echo
 echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"

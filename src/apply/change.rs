@@ -287,9 +287,11 @@ impl<'a> Step<'a> {
         if open.iter().all(|s| s.assessment.only_unknown()) {
             return Err(self.unknown(format!("it could not be read again: {what}")));
         }
-        let problem = match open.iter().all(|s| s.assessment.only_waits()) {
-            true => not_ready(&self.node.id, &what, &self.shared.next),
-            false => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
+        let rival = open.iter().find_map(|s| s.rival());
+        let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
+            (true, _) => not_ready(&self.node.id, &what, &self.shared.next),
+            (false, Some(rival)) => trouble::fought_over(&self.node.id, &what, rival, &self.shared.next),
+            (false, None) => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
         };
         Err(over(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem))
     }

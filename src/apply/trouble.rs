@@ -1,15 +1,16 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
 
-use crate::base::text::{self, clean, counted, one_line};
-use crate::base::{Diagnostic, Target, seal};
-use crate::plan::{Plan, RolloutPolicy};
+mod of_the_run;
+
+pub use of_the_run::*;
+
+use crate::base::text::{clean, one_line};
+use crate::base::{Diagnostic, seal};
+use crate::plan::Plan;
 use crate::resource::complaint::{LOCKED, complaint, status_word};
-use crate::resource::{Assessment, Disruption, Plane, Reading};
-use crate::spec::window::{self, Standing};
-use crate::state::fenced::ROBBED;
+use crate::resource::{Assessment, Plane, Reading};
 use crate::state::{Holder, StateFolder};
 use crate::transport::TransportError;
-use jiff::Timestamp;
 
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]
@@ -143,6 +144,19 @@ pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
         .effect(format!("something on the {place} undoes or overrides it{counts}"))
         .state(format!("the actions were carried out; the rest of this {place} was left alone"))
         .next(format!("find what else sets it on the {place}, then {}", next.resume()))
+}
+
+/// All actions ended well, and somebody else set the resource otherwise again.
+pub fn fought_over(node: &str, what: &str, rival: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0653", format!("somebody else sets it back as soon as it is applied: {}", one_line(what, 600)))
+        .on(node)
+        .effect(format!("two owners of one field undo each other for ever ({rival}), and what needs it would not last"))
+        .state(format!(
+            "it was applied, and looked at again for some seconds; it is not applied a second time, and the rest of this {} was left alone",
+            place(node)
+        ))
+        .next(format!("end the other one's ownership (its own resource sets the field, as a rule), then {}", next.resume()))
+        .next(format!("or take the field out of the spec, which leaves it to the other one, then {}", next.plan()))
 }
 
 /// Nobody knows how the step ended.
@@ -316,93 +330,4 @@ pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &Nex
     .state("the guard stays armed on the host: it acts when its time is over, and else with the next boot")
     .next(format!("look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"))
     .next(format!("a reboot of {host} puts everything back as well; then {}", next.resume()))
-}
-
-fn not_begun(steps: usize) -> String {
-    format!("{} {} not begun", counted(steps, "step"), if steps == 1 { "was" } else { "were" })
-}
-
-/// The budget stopped the run.
-pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
-    let (hosts, verb) = (counted(unavailable, "host"), if unavailable == 1 { "is" } else { "are" });
-    Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be"))
-        .effect("one more disruption could leave too few hosts to work with")
-        .state(not_begun(skipped))
-        .next("mend the hosts named above; rollout.max_unavailable sets the limit")
-        .next(next.resume())
-}
-
-/// As many hosts were lost as may be.
-pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0620", format!("stopped by the failure budget: {lost} hosts were lost, and at {limit} nothing new is begun"))
-        .effect("what went wrong on these hosts may go wrong on every further one")
-        .state(format!("{skipped} steps were not begun; what was begun on other hosts was finished"))
-        .next("mend the hosts named above; rollout.failure_budget sets the limit")
-        .next(next.resume())
-}
-
-/// No maintenance window is open.
-pub fn outside_windows(policy: &RolloutPolicy, now: Timestamp, next: &str) -> Diagnostic {
-    let least = match policy.windows_for.unwrap_or_default() {
-        Disruption::None => "every step".to_owned(),
-        least => format!("{} or more", least.word().replace('_', " ")),
-    };
-    Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least})"))
-        .effect("jobs run on these hosts; what disturbs them waits for a window (rollout.windows)")
-        .state("nothing was changed")
-        .next(format!("{}: {next}", opens(policy, now)))
-        .next("or leave out what disturbs: --exclude ADDRESS")
-}
-
-/// The maintenance window closed before all was done.
-pub fn window_closed(skipped: usize, policy: &RolloutPolicy, now: Timestamp, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0629", "the maintenance window closed before all was done")
-        .effect("a host of which only a part was done counts as out of service")
-        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
-        .next(format!("{}: {}", opens(policy, now), next.resume()))
-}
-
-/// The run has gone on for as long as it may.
-pub fn deadline(skipped: usize, seconds: u64, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0630", format!("the run's deadline came after {}", text::duration(seconds)))
-        .effect("a host of which only a part was done counts as out of service")
-        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
-        .next(format!("{} goes on, with the same deadline from then on (rollout.deadline)", next.resume()))
-}
-
-/// When the next window opens, in words that a command can follow.
-fn opens(policy: &RolloutPolicy, now: Timestamp) -> String {
-    let zone = policy.windows.first().map_or("UTC", |window| window.zone.as_str());
-    match window::standing(&policy.openings(), now) {
-        Standing::Open { .. } | Standing::Closed { opens: None } => "when a window is open".to_owned(),
-        Standing::Closed { opens: Some(at) } => format!("from {} on", window::local(at, zone)),
-    }
-}
-
-/// The user stopped the run.
-pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0621", "the run was interrupted")
-        .state(format!("{}; what is journalled as done stands", not_begun(skipped)))
-        .next(next.resume())
-}
-
-/// The host's record could not be written.
-pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
-    Diagnostic::warning("RW0622", format!("the record that the host keeps of itself could not be written: {}", one_line(reason, 200)))
-        .on(target.to_string())
-        .effect("somebody who applies from another machine does not see what was applied here")
-        .state("the step is done, and remembered on this side")
-        .next("the next apply writes it again")
-}
-
-/// The journal broke under the run.
-pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0709", format!("the run was ended because {}", one_line(reason, 300)))
-        .effect("without a journal a crash could not be told from success, so nothing more was begun")
-        .state("what was journalled stands; a step that was running is looked at again by resume")
-        .next(match reason.contains(ROBBED) {
-            true => "whoever took the lock over gave a reason: the newest journal below .railwright/runs has it",
-            false => "make space or mend the disk that holds the state folder",
-        })
-        .next(next.resume())
 }

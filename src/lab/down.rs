@@ -1,7 +1,7 @@
 //! `railwright lab down`: ends all that `lab up` has started, also what an aborted run has left.
 
-use super::{Result, kubernetes};
 use super::folder::{Folder, trouble};
+use super::{Result, kubernetes};
 use crate::system::{background, files};
 
 /// Ends the lab; how many machines were ended. Their changes are gone: the next start is from the bare state.

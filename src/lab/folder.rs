@@ -7,7 +7,7 @@ use crate::system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
 /// The first port of a lab: machine N listens at this plus N, the repository at this plus 80, the API server at this plus 81, its
-/// store at the two after that, the kubelet of machine N at this plus 100 plus N.
+/// store at the two after that, the kubelet of machine N at this plus 84 plus N.
 const FIRST_PORT: u16 = 27200;
 
 /// The folder of a lab, and its ports on 127.0.0.1.
@@ -95,7 +95,7 @@ impl Folder {
 
     /// The port of the kubelet of machine `number`, on 127.0.0.1 and in the machine.
     pub fn kubelet_port(&self, number: u8) -> u16 {
-        self.first_port + 100 + u16::from(number)
+        self.first_port + 84 + u16::from(number)
     }
 
     /// The kubeconfig of the cluster's administrator.

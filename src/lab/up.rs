@@ -4,10 +4,10 @@ use super::accelerator::{self, Accelerator};
 use super::event::{Event, Listener, Step, timed};
 use super::folder::{Folder, trouble};
 use super::image::{self, Image};
+use super::kubernetes::{self, Programs};
 use super::machine::{BARE, Machine, Wire};
 use super::recipe::Flavour;
 use super::state::State;
-use super::kubernetes::{self, Programs};
 use super::{Result, down, guest, keys, machine_range, monitor, programs, repository};
 use crate::base::Diagnostic;
 use crate::system::process::{self, Program};
@@ -70,7 +70,9 @@ pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Cam
 /// The machines of a lab.
 pub fn machines(lab: &Folder, wanted: Wanted, accelerator: Accelerator) -> Vec<Machine<'_>> {
     let wire = if wanted.machines > 2 { Wire::Switch } else { Wire::Direct };
-    (1..=wanted.machines).map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes }).collect()
+    (1..=wanted.machines)
+        .map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes })
+        .collect()
 }
 
 /// Whether all that a lab consists of runs.
@@ -98,7 +100,8 @@ fn too_many(machines: u8) -> Box<Diagnostic> {
 /// A port in use would make QEMU end with a less helpful word.
 fn expect_free_ports(folder: &Folder, wanted: Wanted) -> Result<()> {
     let machines = 1..=wanted.machines;
-    let cluster = [folder.api_port()].into_iter().chain(folder.store_ports()).chain(machines.clone().map(|number| folder.kubelet_port(number)));
+    let cluster =
+        [folder.api_port()].into_iter().chain(folder.store_ports()).chain(machines.clone().map(|number| folder.kubelet_port(number)));
     let cluster = cluster.filter(|_| wanted.flavour.kubernetes);
     let ports = machines.map(|number| folder.ssh_port(number)).chain([folder.repository_port()]).chain(cluster);
     for port in ports {

@@ -137,6 +137,7 @@ fn objects_are_planned_and_applied() {
     let Some(mut plane) = ControlPlane::start() else { return };
     objects::an_object_is_planned_applied_and_stays(&plane);
     objects::what_others_made_is_taken_over_only_when_asked(&plane);
+    objects::who_sets_it_back_is_named_and_not_fought_for_ever(&plane);
     objects::a_kind_of_its_own_comes_first(&plane);
     objects::the_shared_device_plugin_is_rolled_out(&plane);
     objects::inventories_leave_each_other_alone(&plane);

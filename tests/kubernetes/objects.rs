@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const INV: &str = "inv";
 
@@ -83,6 +84,33 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "theirs"), "ours");
     plane.kubectl(&["delete", "configmap", "theirs"]);
+}
+
+/// A controller that owns the field, too: the step ends, and says who it is.
+pub fn who_sets_it_back_is_named_and_not_fought_for_ever(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&config_map("contested", "ours"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let set_back = || plane.kubectl(&["patch", "configmap", "contested", "--type", "merge", "-p", r#"{"data":{"text":"theirs"}}"#]);
+    set_back();
+    let over = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                set_back();
+            }
+        });
+        let said = cluster.flat(1, &["apply", INV, "--yes"]);
+        over.store(true, Ordering::Relaxed);
+        said
+    });
+    assert!(said.contains("RW0653") && said.contains("set by kubectl-patch at"), "{said}");
+    assert_eq!(text_of(plane, "contested"), "theirs");
+    // With nobody there any more, the run goes on where it was.
+    cluster.told(0, &["resume", INV]);
+    assert_eq!(text_of(plane, "contested"), "ours");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
 }
 
 pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {

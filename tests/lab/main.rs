@@ -3,7 +3,7 @@
 //! that they are skipped, and fail when RAILWRIGHT_REQUIRE_RIGS=1. RAILWRIGHT_TEST_LAB_CACHE names a folder that keeps
 //! built disks between runs.
 //!
-//! Three tests that start their machines once each, and whose stories follow one another. They begin in the order of their
+//! Four tests that start their machines once each, and whose stories follow one another. They begin in the order of their
 //! names, the longest first, each as soon as there is a core for each of its machines. What a story took is printed
 //! (`cargo test --test lab -- --nocapture`).
 
@@ -19,6 +19,7 @@ mod kills;
 #[path = "../links/machine.rs"]
 mod machine;
 mod night;
+mod nodes;
 mod pci;
 mod rig;
 mod simulated;
@@ -128,6 +129,20 @@ fn bad_days_of_a_machine() {
     story!(baddays::the_power_goes_in_the_middle_of_a_step, &night);
     let undisturbed = kills::nobody_disturbs_it(&night);
     story!(kills::killed_at_any_moment_it_is_resumed, &night, &undisturbed);
+}
+
+#[test]
+fn nodes_of_a_real_kubernetes() {
+    if skipped() {
+        return;
+    }
+    let rig = Rig::new(27_000..29_900, 2);
+    story!(nodes::they_come_up_as_nodes, &rig);
+    story!(nodes::one_plan_makes_hosts_and_cluster, &rig);
+    story!(nodes::rdma_goes_from_pod_to_pod, &rig);
+    story!(nodes::what_was_changed_by_hand_is_found_on_both_sides, &rig);
+    story!(nodes::a_reset_gives_a_new_cluster, &rig);
+    story!(nodes::an_end_leaves_nothing_running, &rig);
 }
 
 fn two_machines_come_up(rig: &Rig) {

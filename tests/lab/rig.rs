@@ -261,7 +261,10 @@ pub fn monitor(machine: &Path, line: &str) -> String {
 /// The first port of a range in which those that the tests need are free just now.
 fn free_range(range: std::ops::Range<u16>) -> u16 {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    range.step_by(100).find(|first| [1, 2, 70, 80].iter().all(|offset| free(first + offset))).expect("some range is free")
+    range
+        .step_by(100)
+        .find(|first| [1, 2, 70, 80, 81, 82, 83, 85, 86].iter().all(|offset| free(first + offset)))
+        .expect("some range is free")
 }
 
 /// Says why the rig is not there.

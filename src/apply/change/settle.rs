@@ -19,6 +19,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What is waited for has to be as wished in so many looks, one after the other: the resources of a node come and go while its
 /// kubelet and the device plugins start (kubernetes/kubernetes#125579).
 const STEADY_LOOKS: u32 = 2;
+/// What was taken back from somebody else has to stay so for so many looks: a controller that rewrites it has its own watch, and
+/// answers within a moment.
+const LOOKS_AFTER_A_RIVAL: u32 = 4;
 
 /// How it stands after the last look.
 pub(super) enum Settled<'a> {
@@ -41,7 +44,12 @@ impl<'a> Step<'a> {
         let patience = &self.shared.context.patience;
         let limit = waits.map_or(patience.settle, |seconds| Duration::from_secs(seconds.into()));
         let undone = clock::Deadline::after(patience.settle);
-        let steady = if waits.is_some() { STEADY_LOOKS } else { 1 };
+        let contested = seen.iter().any(|s| s.rival().is_some());
+        let steady = match waits {
+            _ if contested => LOOKS_AFTER_A_RIVAL,
+            Some(_) => STEADY_LOOKS,
+            None => 1,
+        };
         let (end, mut pause) = (clock::Deadline::after(limit), patience.settle_poll);
         let (mut now, mut good, mut said, mut looks) = (seen.to_vec(), 0, String::new(), self.looks());
         loop {
@@ -63,7 +71,8 @@ impl<'a> Step<'a> {
             // What was applied and is not there (somebody deleted it) is not made by waiting.
             let lost = undone.left().is_zero() && now.iter().any(|s| !s.is_settled() && !s.assessment.only_waits());
             let over = if waits.is_some() { end.left().is_zero() || lost } else { looks == 0 };
-            let hopeless = now.iter().zip(seen).any(is_hopeless) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
+            let set_back = contested && now.iter().any(|s| s.rival().is_some());
+            let hopeless = set_back || now.iter().zip(seen).any(is_hopeless) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
             if over || (good == 0 && hopeless) {
                 return Ok(Settled::Not { now, trouble: trouble.map(|trouble| trouble.words) });
             }

@@ -1,0 +1,99 @@
+//! What ended a whole run, for the person on call.
+
+use super::Next;
+use crate::base::text::{self, counted, one_line};
+use crate::base::{Diagnostic, Target};
+use crate::plan::RolloutPolicy;
+use crate::resource::Disruption;
+use crate::spec::window::{self, Standing};
+use crate::state::fenced::ROBBED;
+use jiff::Timestamp;
+
+fn not_begun(steps: usize) -> String {
+    format!("{} {} not begun", counted(steps, "step"), if steps == 1 { "was" } else { "were" })
+}
+
+/// The budget stopped the run.
+pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
+    let (hosts, verb) = (counted(unavailable, "host"), if unavailable == 1 { "is" } else { "are" });
+    Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be"))
+        .effect("one more disruption could leave too few hosts to work with")
+        .state(not_begun(skipped))
+        .next("mend the hosts named above; rollout.max_unavailable sets the limit")
+        .next(next.resume())
+}
+
+/// As many hosts were lost as may be.
+pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0620", format!("stopped by the failure budget: {lost} hosts were lost, and at {limit} nothing new is begun"))
+        .effect("what went wrong on these hosts may go wrong on every further one")
+        .state(format!("{skipped} steps were not begun; what was begun on other hosts was finished"))
+        .next("mend the hosts named above; rollout.failure_budget sets the limit")
+        .next(next.resume())
+}
+
+/// No maintenance window is open.
+pub fn outside_windows(policy: &RolloutPolicy, now: Timestamp, next: &str) -> Diagnostic {
+    let least = match policy.windows_for.unwrap_or_default() {
+        Disruption::None => "every step".to_owned(),
+        least => format!("{} or more", least.word().replace('_', " ")),
+    };
+    Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least})"))
+        .effect("jobs run on these hosts; what disturbs them waits for a window (rollout.windows)")
+        .state("nothing was changed")
+        .next(format!("{}: {next}", opens(policy, now)))
+        .next("or leave out what disturbs: --exclude ADDRESS")
+}
+
+/// The maintenance window closed before all was done.
+pub fn window_closed(skipped: usize, policy: &RolloutPolicy, now: Timestamp, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0629", "the maintenance window closed before all was done")
+        .effect("a host of which only a part was done counts as out of service")
+        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
+        .next(format!("{}: {}", opens(policy, now), next.resume()))
+}
+
+/// The run has gone on for as long as it may.
+pub fn deadline(skipped: usize, seconds: u64, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0630", format!("the run's deadline came after {}", text::duration(seconds)))
+        .effect("a host of which only a part was done counts as out of service")
+        .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
+        .next(format!("{} goes on, with the same deadline from then on (rollout.deadline)", next.resume()))
+}
+
+/// When the next window opens, in words that a command can follow.
+fn opens(policy: &RolloutPolicy, now: Timestamp) -> String {
+    let zone = policy.windows.first().map_or("UTC", |window| window.zone.as_str());
+    match window::standing(&policy.openings(), now) {
+        Standing::Open { .. } | Standing::Closed { opens: None } => "when a window is open".to_owned(),
+        Standing::Closed { opens: Some(at) } => format!("from {} on", window::local(at, zone)),
+    }
+}
+
+/// The user stopped the run.
+pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0621", "the run was interrupted")
+        .state(format!("{}; what is journalled as done stands", not_begun(skipped)))
+        .next(next.resume())
+}
+
+/// The host's record could not be written.
+pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
+    Diagnostic::warning("RW0622", format!("the record that the host keeps of itself could not be written: {}", one_line(reason, 200)))
+        .on(target.to_string())
+        .effect("somebody who applies from another machine does not see what was applied here")
+        .state("the step is done, and remembered on this side")
+        .next("the next apply writes it again")
+}
+
+/// The journal broke under the run.
+pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0709", format!("the run was ended because {}", one_line(reason, 300)))
+        .effect("without a journal a crash could not be told from success, so nothing more was begun")
+        .state("what was journalled stands; a step that was running is looked at again by resume")
+        .next(match reason.contains(ROBBED) {
+            true => "whoever took the lock over gave a reason: the newest journal below .railwright/runs has it",
+            false => "make space or mend the disk that holds the state folder",
+        })
+        .next(next.resume())
+}
