@@ -4,7 +4,7 @@
 
 use super::Failure;
 use crate::base::text::{counted, one_line};
-use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use crate::resource::kind_named;
 use std::collections::BTreeSet;
 
@@ -20,12 +20,34 @@ pub struct Known<'a> {
 pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for text in texts {
+        let objects = of_clusters(text, known)?;
+        if !objects.is_empty() {
+            out.extend(objects);
+            continue;
+        }
         match named(text.trim()).map_err(|why| no_address(text, &why))? {
             Named::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
             Named::Everywhere(within) => out.extend(everywhere(&within, known)?),
         }
     }
     Ok(out)
+}
+
+/// What a screen says of a cluster's resources: `DaemonSet.apps kube-system/rdma`, with or without the cluster before it.
+fn of_clusters(text: &str, known: &Known) -> Result<Vec<String>, Failure> {
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !said.contains(' ') || !known.targets.iter().any(|target| target.kind == TargetKind::Kube) {
+        return Ok(Vec::new());
+    }
+    let there = (known.resources)()?;
+    let objects = there.iter().filter_map(|address| address.parse::<Address>().ok()).filter(|a| a.target.kind == TargetKind::Kube);
+    let is_meant = |a: &Address| {
+        let words = a.words();
+        said.strip_suffix(&words).is_some_and(|before| {
+            before.is_empty() || before.strip_suffix(' ').is_some_and(|of| of == a.target.name.as_ref() || of == a.target.to_string())
+        })
+    };
+    Ok(objects.filter(is_meant).map(|a| a.to_string()).collect())
 }
 
 /// The one address that a text stands for.
@@ -45,7 +67,8 @@ fn no_address(text: &str, why: &str) -> Diagnostic {
 
 /// Where no host is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
 fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
-    let all: Vec<String> = known.targets.iter().map(|target| format!("{target}/{within}")).collect();
+    let hosts = known.targets.iter().filter(|target| target.kind == TargetKind::Host);
+    let all: Vec<String> = hosts.map(|target| format!("{target}/{within}")).collect();
     let all = names_unfolded(all, known)?;
     let there = (known.resources)()?;
     let some: Vec<String> = all.iter().filter(|address| there.contains(*address)).cloned().collect();
@@ -130,11 +153,13 @@ mod tests {
     use super::*;
 
     fn unfolded(text: &str) -> String {
-        let targets = ["n1", "n2", "n3"].map(Target::host);
+        let cluster = Target { kind: TargetKind::Kube, name: "prod".into() };
+        let targets = [Target::host("n1"), Target::host("n2"), Target::host("n3"), cluster];
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let files = ["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"];
             let links = ["host/n2/link/ens6", "host/n2/link/ens7", "host/n3/link/odd[1-2]"];
-            Ok(files.into_iter().chain(links).map(str::to_owned).collect())
+            let objects = ["kube/prod/ConfigMap.core/kube-system/rdma", "kube/prod/Namespace.core/-/rdma"];
+            Ok(files.into_iter().chain(links).chain(objects).map(str::to_owned).collect())
         };
         match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
             Ok(addresses) => addresses.join(" "),
@@ -159,6 +184,9 @@ mod tests {
             ("file /etc/x", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
             ("file/%2Fetc%2Fx", "host/n1/file/%2Fetc%2Fx host/n3/file/%2Fetc%2Fx"),
             ("link ens4", "host/n1/link/ens4 host/n2/link/ens4 host/n3/link/ens4"),
+            ("ConfigMap kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
+            ("kube/prod   ConfigMap kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
+            ("prod  Namespace rdma", "kube/prod/Namespace.core/-/rdma"),
             ("n1 link ens[0-1]f0np0", "host/n1/link/ens0f0np0 host/n1/link/ens1f0np0"),
             ("host/n[1-2]/link/ens[4-5]", "host/n1/link/ens4 host/n1/link/ens5 host/n2/link/ens4 host/n2/link/ens5"),
             ("file /etc/[x-y]", "host/n1/file/%2Fetc%2F[x-y] host/n2/file/%2Fetc%2F[x-y] host/n3/file/%2Fetc%2F[x-y]"),

@@ -116,7 +116,8 @@ pub fn what_was_changed_by_hand_is_found_on_both_sides(rig: &Rig) {
     let edited = r#"{"data":{"config.json":"{\"configList\":[{\"resourceName\":\"rdma_shared_device_a\",\"rdmaHcaMax\":1,\"selectors\":{\"ifNames\":[\"ens1f0np0\"]}}]}"}}"#;
     kubectl(rig, &["-n", "kube-system", "patch", "configmap", "rdma-devices", "--type", "merge", "-p", edited]);
     let (screen, _) = rig.told(2, &["drift", LAB]);
-    for part in ["pfc, running: found none, wanted 3", "rdmaHcaMax", "kubectl-patch"] {
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["pfc, running: found none wanted 3", "rdmaHcaMax, persisted: found 1 wanted 63", "set by kubectl-patch at"] {
         assert!(screen.contains(part), "{part} not in {screen}");
     }
     let lines = applied(rig, 0, &[LAB, "--yes"]);

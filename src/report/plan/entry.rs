@@ -2,7 +2,7 @@
 
 use super::shape::own_name;
 use crate::base::text::{self, clean_line};
-use crate::base::{Place, TargetKind, nodeset};
+use crate::base::{Place, TargetKind, nodeset, quote};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
 use crate::report::value::{self, Change};
 use crate::report::wrap;
@@ -203,12 +203,13 @@ const FIELDS_OF_OBJECT: usize = 8;
 
 /// The fields of an object that is made anew, a line each.
 fn object_fields(wish: &Wish, most: usize) -> String {
+    let called = quote::sh(&clean_line(&wish.address.words()));
     let fields = kubernetes_object::fields(wish);
     let line = |(path, value): &(String, serde_json::Value)| {
         wrap::field("       ", path, &value::reading(&Reading::Is(value.clone()), value::WIDE), 99)
     };
     let more = fields.len().saturating_sub(most);
-    let rest = if more > 0 { format!("       ... {more} more: railwright show PLAN ADDRESS\n") } else { String::new() };
+    let rest = if more > 0 { wrapped("", &format!("... {more} more: railwright show PLAN {called}")) } else { String::new() };
     fields.iter().take(most).map(line).collect::<String>() + &rest
 }
 
