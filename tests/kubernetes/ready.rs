@@ -1,10 +1,9 @@
 //! What comes about by itself is waited for, told while it does, and found when it is gone.
 
+use crate::begun::{begun, ended, until_said};
 use crate::cluster::{Cluster, flat};
 use crate::rig::ControlPlane;
 use serde_json::json;
-use std::io::Read as _;
-use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 const INV: &str = "inv";
@@ -36,31 +35,6 @@ fn gives(plane: &ControlPlane, node: &str, resource: &str, amount: &str) {
     let gives = json!({ resource: amount });
     let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
     plane.kubectl(&["patch", "node", node, "--subresource=status", "-p", &patch]);
-}
-
-/// The program, while something else happens.
-fn begun(cluster: &Cluster<'_>, words: &[&str]) -> Child {
-    cluster.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// Both channels of a program that ended with this exit code, as one line.
-fn ended(child: Child, code: i32) -> String {
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(code), "{said}");
-    flat(&said)
-}
-
-/// Reads what a program says until it has said this.
-fn until_said(child: &mut Child, wanted: &str) -> String {
-    let mut said = Vec::new();
-    let stderr = child.stderr.as_mut().unwrap();
-    let mut byte = [0];
-    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
-        said.push(byte[0]);
-    }
-    flat(&String::from_utf8_lossy(&said))
 }
 
 pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {

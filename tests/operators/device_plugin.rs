@@ -15,7 +15,7 @@ pub fn refusal(software: &Software, configuration: &str) -> Option<String> {
     let file = folder.path().join("config.json");
     fs::write(&file, configuration).unwrap();
     let mut command = software.command();
-    command.arg("--config-file").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.arg("--config-file").arg(&file).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut process = Process(command.spawn().unwrap());
     let mut last = String::new();
     for line in BufReader::new(process.0.stderr.take().unwrap()).lines() {

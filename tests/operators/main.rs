@@ -8,10 +8,20 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod apart;
+#[path = "../kubernetes/begun.rs"]
+mod begun;
+#[path = "../kubernetes/cluster.rs"]
+#[allow(dead_code)] // what stories without operators use
+mod cluster;
 mod device_plugin;
+mod mpi;
+#[path = "../kubernetes/rig.rs"]
+#[allow(dead_code)] // what stories without operators use
+mod rig;
 mod software;
 
 use apart::apart;
+use rig::ControlPlane;
 
 /// Their names are folders of `modules/`.
 #[test]
@@ -20,5 +30,17 @@ fn the_device_plugin_takes_our_pools() {
         device_plugin::every_case_is_taken(software);
         device_plugin::what_is_broken_is_refused(software);
         device_plugin::names_are_refused_before_it_would_refuse_them(software);
+    });
+}
+
+#[test]
+fn an_mpi_job_comes_to_run() {
+    apart("mpi", |software| {
+        let Some(plane) = ControlPlane::start() else { return };
+        mpi::the_operator_is_waited_for(software, &plane);
+        let _operator = mpi::operator(software, &plane);
+        mpi::a_job_is_made_and_taken_back(&plane);
+        mpi::a_job_that_it_refuses_is_told(&plane);
+        mpi::an_operator_that_is_gone_is_drift(&plane);
     });
 }

@@ -1,8 +1,10 @@
 //! The operators that are built, and a process of one.
 
+use crate::rig::ControlPlane;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 /// One release of an operator: its program, and the manifests that its project ships.
 pub struct Software {
@@ -35,11 +37,30 @@ impl Software {
         Some(Software { folder: String::from_utf8(found.stdout).unwrap().trim_end().into() })
     }
 
+    /// A file or a folder of what its project ships.
+    pub fn shipped(&self, path: &str) -> String {
+        self.folder.join(path).to_str().unwrap().to_owned()
+    }
+
     /// Its program, not started yet. It ends with the thread that starts it, also when this process is killed.
     pub fn command(&self) -> Command {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(self.folder.join("operator"));
+        command.args(["--pdeathsig", "KILL"]).arg(self.folder.join("operator")).stdin(Stdio::null());
         command
+    }
+
+    /// Its program on this control plane, as the service account by which its project gives it rights: `flag` takes the kubeconfig.
+    /// Its log lies beside those of the control plane, which are shown when a test fails.
+    pub fn operate(&self, plane: &ControlPlane, (namespace, account): (&str, &str), flag: &str, more: &[&str]) -> Process {
+        let token = plane.kubectl(&["-n", namespace, "create", "token", account]);
+        let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
+        let (before, after) = own.split_once("token: \"").unwrap();
+        let kubeconfig = plane.kubeconfig(account);
+        std::fs::write(&kubeconfig, [before, "token: \"", &token, &after[after.find('"').unwrap()..]].concat()).unwrap();
+        let log = File::create(plane.work().join(format!("{account}.log"))).unwrap();
+        let mut command = self.command();
+        command.args([flag, kubeconfig.to_str().unwrap()]).args(more).env_remove("KUBECONFIG");
+        Process(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap())
     }
 }
 
