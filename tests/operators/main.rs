@@ -19,6 +19,7 @@ mod mpi;
 #[allow(dead_code)] // what stories without operators use
 mod rig;
 mod software;
+mod training;
 
 use apart::apart;
 use rig::ControlPlane;
@@ -42,5 +43,18 @@ fn an_mpi_job_comes_to_run() {
         mpi::a_job_is_made_and_taken_back(&plane);
         mpi::a_job_that_it_refuses_is_told(&plane);
         mpi::an_operator_that_is_gone_is_drift(&plane);
+    });
+}
+
+#[test]
+fn a_pytorch_job_comes_to_run() {
+    apart("training", |software| {
+        let Some(plane) = ControlPlane::start() else { return };
+        training::the_operator_is_waited_for(software, &plane);
+        let operator = training::operator(software, &plane);
+        training::a_job_is_made_and_taken_back(&plane);
+        training::a_job_that_its_webhook_refuses_is_not_planned(&plane);
+        drop(operator);
+        training::a_webhook_that_is_away_is_told(&plane);
     });
 }

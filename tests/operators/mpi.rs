@@ -3,7 +3,7 @@
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
-use crate::software::{Process, Software};
+use crate::software::{Operator, Software};
 
 const INV: &str = "inv";
 
@@ -21,7 +21,7 @@ pub fn the_operator_is_waited_for(software: &Software, plane: &ControlPlane) {
 }
 
 /// In the place of its pod.
-pub fn operator(software: &Software, plane: &ControlPlane) -> Process {
+pub fn operator(software: &Software, plane: &ControlPlane) -> Operator {
     software.operate(plane, ("mpi-operator", "mpi-operator"), "--kubeConfig", &["--lock-namespace", "mpi-operator"])
 }
 

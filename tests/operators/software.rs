@@ -50,18 +50,30 @@ impl Software {
     }
 
     /// Its program on this control plane, as the service account by which its project gives it rights: `flag` takes the kubeconfig.
-    /// Its log lies beside those of the control plane, which are shown when a test fails.
-    pub fn operate(&self, plane: &ControlPlane, (namespace, account): (&str, &str), flag: &str, more: &[&str]) -> Process {
+    /// As in a pod, /tmp is its own. Its log lies beside those of the control plane, which are shown when a test fails.
+    pub fn operate(&self, plane: &ControlPlane, (namespace, account): (&str, &str), flag: &str, more: &[&str]) -> Operator {
         let token = plane.kubectl(&["-n", namespace, "create", "token", account]);
         let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
         let (before, after) = own.split_once("token: \"").unwrap();
-        let kubeconfig = plane.kubeconfig(account);
-        std::fs::write(&kubeconfig, [before, "token: \"", &token, &after[after.find('"').unwrap()..]].concat()).unwrap();
+        let tmp = tempfile::tempdir().unwrap();
+        let kubeconfig = [before, "token: \"", &token, &after[after.find('"').unwrap()..]].concat();
+        std::fs::write(tmp.path().join("kubeconfig"), kubeconfig).unwrap();
         let log = File::create(plane.work().join(format!("{account}.log"))).unwrap();
-        let mut command = self.command();
-        command.args([flag, kubeconfig.to_str().unwrap()]).args(more).env_remove("KUBECONFIG");
-        Process(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap())
+        let mut command = Command::new("setpriv");
+        // The program is opened first: it may lie below /tmp.
+        let pod = "exec 3<\"$1\" && mount --bind \"$2\" /tmp && shift 2 && exec /proc/self/fd/3 \"$@\"";
+        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "sh", "-c", pod, "sh"]);
+        command.arg(self.folder.join("operator")).arg(tmp.path()).args([flag, "/tmp/kubeconfig"]).args(more);
+        command.current_dir("/").env_remove("KUBECONFIG").stdin(Stdio::null());
+        Operator { _process: Process(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()), tmp }
     }
+}
+
+/// An operator that runs, until it is dropped.
+pub struct Operator {
+    _process: Process,
+    /// What it sees as /tmp.
+    pub tmp: tempfile::TempDir,
 }
 
 /// A process that is ended with the value.
