@@ -32,7 +32,7 @@ build() {
     package=$(sed -n 's/^tool //p' go.mod)
     "$go" build -o "$part/operator" -ldflags '-s -w' "$package" 9>&-
     source=$("$go" list -f '{{.Module.Dir}}' "$package")
-    for manifests in deploy manifests config/crd; do
+    for manifests in deploy manifests config; do
         [ -d "$source/$manifests" ] || continue
         mkdir -p "$part/$manifests"
         # folders of modules are read-only, and these are to be deleted one day

@@ -14,6 +14,7 @@ mod begun;
 #[allow(dead_code)] // what stories without operators use
 mod cluster;
 mod device_plugin;
+mod kuberay;
 mod mpi;
 #[path = "../kubernetes/rig.rs"]
 #[allow(dead_code)] // what stories without operators use
@@ -23,6 +24,7 @@ mod training;
 
 use apart::apart;
 use rig::ControlPlane;
+use software::Software;
 
 /// Their names are folders of `modules/`.
 #[test]
@@ -56,5 +58,17 @@ fn a_pytorch_job_comes_to_run() {
         training::a_job_that_its_webhook_refuses_is_not_planned(&plane);
         drop(operator);
         training::a_webhook_that_is_away_is_told(&plane);
+    });
+}
+
+#[test]
+fn a_ray_cluster_comes_to_run() {
+    apart("kuberay", |software| {
+        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };
+        let _operator = kuberay::operator(software, &plane);
+        let cluster = kuberay::inventory(&plane);
+        kuberay::the_inventory_comes_to_run(&cluster);
+        kuberay::its_pools_are_what_the_plugin_takes(&cluster, &plugin);
+        kuberay::a_worker_that_is_missing_is_waited_for(&cluster);
     });
 }
