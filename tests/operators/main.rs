@@ -16,6 +16,7 @@ mod cluster;
 mod device_plugin;
 mod kuberay;
 mod mpi;
+mod network;
 #[path = "../kubernetes/rig.rs"]
 #[allow(dead_code)] // what stories without operators use
 mod rig;
@@ -23,6 +24,7 @@ mod software;
 mod training;
 
 use apart::apart;
+use cluster::Cluster;
 use rig::ControlPlane;
 use software::Software;
 
@@ -70,5 +72,18 @@ fn a_ray_cluster_comes_to_run() {
         kuberay::the_inventory_comes_to_run(&cluster);
         kuberay::its_pools_are_what_the_plugin_takes(&cluster, &plugin);
         kuberay::a_worker_that_is_missing_is_waited_for(&cluster);
+    });
+}
+
+#[test]
+fn the_policy_of_the_network_operator_comes_to_be_ready() {
+    apart("network-operator", |software| {
+        let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };
+        let _operator = network::operator(software, &plane);
+        let cluster = Cluster::new(&plane, "admin");
+        network::its_policy_is_waited_for_until_it_is_ready(&cluster);
+        network::it_hands_out_our_pools(&cluster, &plugin);
+        network::what_its_definition_does_not_know_is_not_planned(&cluster);
+        network::it_is_taken_back(&cluster);
     });
 }

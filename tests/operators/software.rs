@@ -50,7 +50,7 @@ impl Software {
     }
 
     /// Its program on this control plane, as the service account by which its project gives it rights: `flag` takes the kubeconfig.
-    /// As in a pod, /tmp is its own. Its log lies beside those of the control plane, which are shown when a test fails.
+    /// As in a pod, /tmp is its own, and what its project ships lies where it runs. Its log lies beside those of the control plane, which are shown when a test fails.
     pub fn operate(&self, plane: &ControlPlane, (namespace, account): (&str, &str), flag: &str, more: &[&str]) -> Operator {
         let token = plane.kubectl(&["-n", namespace, "create", "token", account]);
         let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
@@ -64,7 +64,7 @@ impl Software {
         let pod = "exec 3<\"$1\" && mount --bind \"$2\" /tmp && shift 2 && exec /proc/self/fd/3 \"$@\"";
         command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "sh", "-c", pod, "sh"]);
         command.arg(self.folder.join("operator")).arg(tmp.path()).args([flag, "/tmp/kubeconfig"]).args(more);
-        command.current_dir("/").env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.current_dir(&self.folder).env_remove("KUBECONFIG").stdin(Stdio::null());
         Operator { _process: Process(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()), tmp }
     }
 }
