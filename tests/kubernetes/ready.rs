@@ -167,6 +167,39 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
 }
 
+/// An operator may refuse what its definition takes, and say so in an event alone.
+pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
+    let names = json!({ "plural": "jobs", "singular": "job", "kind": "Job" });
+    let spec = json!({ "group": "jobs.example.org", "scope": "Namespaced", "names": names, "versions": [version] });
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "jobs.jobs.example.org" }, "spec": spec });
+    plane.apply(&definition.to_string());
+    plane.kubectl(&["wait", "crd/jobs.jobs.example.org", "--for=condition=Established", "--timeout=60s"]);
+    cluster.wishes(
+        "  - id: job
+    kubernetes_object:
+      ready: { conditions: [{ type: Running }], within_s: 60 }
+      manifest: { apiVersion: jobs.example.org/v1, kind: Job, metadata: { name: j, namespace: default } }
+",
+    );
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: condition Running is not there yet");
+    let about = json!({ "apiVersion": "jobs.example.org/v1", "kind": "Job", "name": "j", "namespace": "default" });
+    let event = json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": "e", "namespace": "default" },
+        "involvedObject": about, "type": "Warning", "reason": "ValidationError", "message": "no such rail" });
+    plane.kubectl_as("admin", &["create", "-f", "-"], &event.to_string());
+    until_said(&mut run, "and is to be True; warning: no such rail");
+    let status = json!({ "status": { "conditions": [{ "type": "Running", "status": "True" }] } }).to_string();
+    plane.kubectl(&["patch", "job.jobs.example.org", "j", "--type=merge", "-p", &status]);
+    ended(run, 0);
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["delete", "crd", "jobs.jobs.example.org"]);
+}
+
 /// A status that an operator wrote before it saw the last change.
 pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");

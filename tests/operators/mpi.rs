@@ -79,7 +79,8 @@ pub fn a_job_that_it_refuses_is_told(plane: &ControlPlane) {
     // The definition takes a name of which no Service can be made; the operator says so in an event alone.
     cluster.wishes(&job("1train", "OpenMPI", "{ conditions: [{ type: Running }], within_s: 10 }"));
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
-    assert!(failed.contains("RW0633") && failed.contains("condition Running is not there yet, and is to be True"), "{failed}");
+    assert!(failed.contains("RW0633") && failed.contains("condition Running is not there yet, and is to be True; warning: "), "{failed}");
+    assert!(failed.contains("a DNS-1035 label must consist of"), "{failed}");
     let said = plane.kubectl(&[
         "get",
         "events",
