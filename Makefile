@@ -41,7 +41,7 @@ test: tools test-packages ## All tests with all rigs, format, lints; a missing r
 	@PACKAGES="$(TEST_PACKAGES) $(LAB_PACKAGES)" CARGO="$(CARGO)" tests/run.sh
 
 .PHONY: test-deep
-test-deep: tools ## The long runs: 10,000 schedules of every law, 10,000 cases of every property, 20 kills on a machine
+test-deep: tools test-packages ## The long runs: 10,000 schedules of every law, 10,000 cases of every property, 20 kills on a machine, real operators
 	@CARGO="$(CARGO)" tests/deep.sh
 
 .PHONY: test-packages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The long runs: every law and every property with many more cases, built for speed, and many kills on a machine of the lab.
+# The long runs: every law and every property with many more cases, built for speed, many kills on a machine of the lab,
+# machines as nodes of a real Kubernetes, and the real operators, which take minutes to build once.
 # Says what each part found when it is over, and ends with one line of counts.
 set -uo pipefail
 cargo=${CARGO:-cargo}
@@ -31,10 +32,10 @@ part "laws and properties" --no-fail-fast --lib --test fleet
 part "bad days on a machine" --test lab bad_days
 # Its control plane is the one that other tests have built.
 sh tests/kubernetes/controlplane.sh build target/rigs/controlplane >"$log" 2>&1 || cat "$log"
-KUBEBUILDER_ASSETS=$(sh tests/kubernetes/controlplane.sh find target/rigs/controlplane)
-export KUBEBUILDER_ASSETS
-part "nodes of a real Kubernetes" --test lab nodes_of_a_real_kubernetes
+programs=$(sh tests/kubernetes/controlplane.sh find target/rigs/controlplane)
+KUBEBUILDER_ASSETS=$programs part "nodes of a real Kubernetes" --test lab nodes_of_a_real_kubernetes
 if [ "$kills" -lt "$RAILWRIGHT_KILLS" ]; then failed=$((failed + 1)); fi
+part "real operators" --no-fail-fast --test operators
 echo
 echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -118,7 +118,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     assert!(plan.contains("version (persisted) 0.1.0 -> 0.2.0"), "{plan}");
     story.apply();
     story.nothing();
-    plane.apply("{apiVersion: example.org/v1, kind: RailDevice, metadata: {name: gpu01}}");
+    plane.apply("apiVersion: example.org/v1\nkind: RailDevice\nmetadata: {name: gpu01}\n");
     let plan = story.plan(0);
     for said in [
         "every RailDevice.example.org of the cluster is deleted",

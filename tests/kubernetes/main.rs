@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
+mod begun;
 mod cluster;
 mod figures;
 mod helm;
@@ -161,6 +162,7 @@ fn what_comes_about_by_itself_is_waited_for() {
     ready::a_wait_that_was_left_is_gone_on_with(&plane);
     ready::what_does_not_heal_ends_the_wait(&plane);
     ready::what_others_make_is_expected_by_name(&plane);
+    ready::what_an_operator_warns_of_is_told(&plane);
     ready::what_is_of_before_a_change_says_nothing(&plane);
     ready::what_is_gone_is_not_waited_for(&plane);
 }

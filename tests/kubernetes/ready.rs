@@ -1,10 +1,9 @@
 //! What comes about by itself is waited for, told while it does, and found when it is gone.
 
+use crate::begun::{begun, ended, until_said};
 use crate::cluster::{Cluster, flat};
 use crate::rig::ControlPlane;
 use serde_json::json;
-use std::io::Read as _;
-use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 const INV: &str = "inv";
@@ -36,31 +35,6 @@ fn gives(plane: &ControlPlane, node: &str, resource: &str, amount: &str) {
     let gives = json!({ resource: amount });
     let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
     plane.kubectl(&["patch", "node", node, "--subresource=status", "-p", &patch]);
-}
-
-/// The program, while something else happens.
-fn begun(cluster: &Cluster<'_>, words: &[&str]) -> Child {
-    cluster.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// Both channels of a program that ended with this exit code, as one line.
-fn ended(child: Child, code: i32) -> String {
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(code), "{said}");
-    flat(&said)
-}
-
-/// Reads what a program says until it has said this.
-fn until_said(child: &mut Child, wanted: &str) -> String {
-    let mut said = Vec::new();
-    let stderr = child.stderr.as_mut().unwrap();
-    let mut byte = [0];
-    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "it ended before it said {wanted:?}: {}", String::from_utf8_lossy(&said));
-        said.push(byte[0]);
-    }
-    flat(&String::from_utf8_lossy(&said))
 }
 
 pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
@@ -191,6 +165,39 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     assert_eq!(plane.kubectl(&["get", "erdmadevices", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]), before);
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
+}
+
+/// An operator may refuse what its definition takes, and say so in an event alone.
+pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
+    let names = json!({ "plural": "jobs", "singular": "job", "kind": "Job" });
+    let spec = json!({ "group": "jobs.example.org", "scope": "Namespaced", "names": names, "versions": [version] });
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "jobs.jobs.example.org" }, "spec": spec });
+    plane.apply(&definition.to_string());
+    plane.kubectl(&["wait", "crd/jobs.jobs.example.org", "--for=condition=Established", "--timeout=60s"]);
+    cluster.wishes(
+        "  - id: job
+    kubernetes_object:
+      ready: { conditions: [{ type: Running }], within_s: 60 }
+      manifest: { apiVersion: jobs.example.org/v1, kind: Job, metadata: { name: j, namespace: default } }
+",
+    );
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: condition Running is not there yet");
+    let about = json!({ "apiVersion": "jobs.example.org/v1", "kind": "Job", "name": "j", "namespace": "default" });
+    let event = json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": "e", "namespace": "default" },
+        "involvedObject": about, "type": "Warning", "reason": "ValidationError", "message": "no such rail" });
+    plane.kubectl_as("admin", &["create", "-f", "-"], &event.to_string());
+    until_said(&mut run, "and is to be True; warning: no such rail");
+    let status = json!({ "status": { "conditions": [{ "type": "Running", "status": "True" }] } }).to_string();
+    plane.kubectl(&["patch", "job.jobs.example.org", "j", "--type=merge", "-p", &status]);
+    ended(run, 0);
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["delete", "crd", "jobs.jobs.example.org"]);
 }
 
 /// A status that an operator wrote before it saw the last change.

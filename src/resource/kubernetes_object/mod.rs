@@ -190,12 +190,17 @@ impl Asked {
         Action::ApplyObject { object: self.object.clone(), manifest: self.manifest.clone() }
     }
 
-    /// Why its pods do not run, where it has pods.
+    /// Why its pods do not run, where it has pods, and what is warned of it. An operator may refuse what its definition takes, and say so
+    /// in an event alone: the status of such an MPIJob or RayCluster stays empty (kubeflow/mpi-operator pkg/controller/
+    /// mpi_job_controller.go, ValidationError; ray-project/kuberay ray-operator/controllers/ray/raycluster_controller.go,
+    /// InvalidRayClusterSpec). Events of what has no namespace are in one that is not ours to read.
     fn troubles(&self) -> Option<Read> {
-        let labels = self.manifest.pointer("/spec/selector/matchLabels").and_then(Value::as_object)?;
-        let labels: Vec<String> = labels.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+        let labels = self.manifest.pointer("/spec/selector/matchLabels").and_then(Value::as_object).into_iter().flatten();
+        let labels: Vec<String> = labels.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
         let has_pods = WITH_PODS.contains(&self.object.kind_and_group().as_str()) && !labels.is_empty();
-        has_pods.then(|| Read::Kubernetes(KubernetesRead::Troubles { object: self.object.clone(), selector: labels.join(",") }))
+        let is_asked = has_pods || (self.ready.is_some() && self.object.namespace.is_some());
+        let selector = has_pods.then(|| labels.join(","));
+        is_asked.then(|| Read::Kubernetes(KubernetesRead::Troubles { object: self.object.clone(), selector }))
     }
 
     /// Applies it, and waits until it has come to what it is for.

@@ -75,13 +75,13 @@ pub enum KubernetesRead {
         /// The namespace, of objects that are in one.
         namespace: Option<String>,
     },
-    /// Why pods of a workload do not run, in words, a line each: what their containers wait for, and warnings of it and of them.
-    /// Exit 0, `NOT_SAID`.
+    /// Why an object does not come to what it is for, in words, a line each: what the containers of its pods wait for, where it is
+    /// a workload, and warnings of it. Exit 0, `NOT_SAID`.
     Troubles {
-        /// The workload.
+        /// The object.
         object: ObjectName,
-        /// Labels of its pods, `a=b,c=d`.
-        selector: String,
+        /// Labels of its pods, `a=b,c=d`, where it has any.
+        selector: Option<String>,
     },
     /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
     Kind(ObjectName),

@@ -28,9 +28,11 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     }
 }
 
-/// The plugin refuses other names, and the API server names that are too long.
+/// The plugin refuses other characters; the API server refuses names that are too long, and a `_` at an end, in every pod that
+/// asks for such a resource (kubernetes/apimachinery: `pkg/util/validation/validation.go`, IsQualifiedName).
 fn is_resource_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 58 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.len() <= 58 && name.chars().all(is_inside) && !name.is_empty() && !name.starts_with('_') && !name.ends_with('_')
 }
 
 /// Pools of RDMA devices, each by itself.
@@ -47,7 +49,7 @@ fn pools(checker: &mut Checker<'_>, rdma: &KubernetesRdma) {
                 "RW0139",
                 format!("`{}` cannot be a resource of the device plugin", shown(name)),
                 NO_POOL,
-                "letters, digits and `_`, at most 58: `rdma_shared_device_a`",
+                "letters, digits and, between them, `_`; at most 58: `rdma_shared_device_a`",
             );
             checker.find(&path, "no such name is taken", finding);
         }

@@ -297,6 +297,8 @@ fn pools_of_rdma_devices() {
     check(&spec("resources: { rdma_a: rail 0-1, rdma_b: 'rail 2,3' }, max: 1000"), &[]);
     check(&spec("plugin: shared"), &[("RW0139", "rdma")]);
     check(&spec("resources: { rdma-a: rail 0 }"), &[("RW0139", "rail 0")]);
+    check(&spec("resources: { rdma_: rail 0 }"), &[("RW0139", "rail 0")]);
+    check(&spec("resources: { _rdma: rail 0 }"), &[("RW0139", "rail 0")]);
     check(&spec("resources: { rdma_a: all }"), &[("RW0139", "all")]);
     check(&spec("resources: { rdma_a: rail 0-4 }"), &[("RW0139", "rail 0-4")]);
     check(&spec("resources: { rdma_a: rail 0-2, rdma_b: rail 2-3 }"), &[("RW0139", "rail 2-3")]);

@@ -81,16 +81,19 @@ fn unlisted(name: &ObjectName, kind: &Resource, reply: &Reply) -> Answer {
     }
 }
 
-/// What keeps the pods of a workload: a line for each that does not run, and each warning of the workload itself.
-pub async fn troubles(server: &Server, object: &ObjectName, selector: &str) -> Result<Answer, Trouble> {
+/// What keeps an object: a line for each of its pods that does not run, where it has pods, and each warning of the object itself.
+pub async fn troubles(server: &Server, object: &ObjectName, selector: Option<&str>) -> Result<Answer, Trouble> {
     let kind = |plural: &str| Resource { plural: plural.to_owned(), namespaced: true };
     let of = |kind: &str| ObjectName { api_version: "v1".to_owned(), kind: kind.to_owned(), ..object.clone() };
-    let labels = format!("&labelSelector={}", kinds::query_value(selector));
-    let mut lines = match pages(server, &of("Pod"), &kind("pods"), &labels, pod).await? {
-        Ok(lines) => lines,
-        Err(answer) => return Ok(answer),
-    };
-    lines.truncate(TOLD);
+    let mut lines = Vec::new();
+    if let Some(selector) = selector {
+        let labels = format!("&labelSelector={}", kinds::query_value(selector));
+        lines = match pages(server, &of("Pod"), &kind("pods"), &labels, pod).await? {
+            Ok(lines) => lines,
+            Err(answer) => return Ok(answer),
+        };
+        lines.truncate(TOLD);
+    }
     let fields = format!("type=Warning,involvedObject.name={},involvedObject.kind={}", object.name, object.kind);
     let warning = |event: &Value| Some(one_line(&format!("warning: {}", text(event, "/message")), 300));
     let warnings =

@@ -53,7 +53,9 @@ impl KubernetesLink {
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::Nodes) => nodes::nodes(&self.server).await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,
-            Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => lists::troubles(&self.server, object, selector).await,
+            Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => {
+                lists::troubles(&self.server, object, selector.as_deref()).await
+            }
             Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
             Read::Kubernetes(asked) => match of_a_kind(read) {
                 Some(object) => self.object(asked, &object, groups).await,

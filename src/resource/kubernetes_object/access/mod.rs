@@ -196,7 +196,10 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         KubernetesRead::Nodes => vec![(all("v1", "Node", &None), How::Read)],
         KubernetesRead::PodsOn(_) => vec![(all("v1", "Pod", &None), How::Read)],
         KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Read)],
-        KubernetesRead::Troubles { object, .. } => ["Pod", "Event"].map(|kind| (all("v1", kind, &object.namespace), How::Told)).to_vec(),
+        KubernetesRead::Troubles { object, selector } => {
+            let pods = selector.as_ref().map(|_| "Pod");
+            pods.into_iter().chain(["Event"]).map(|kind| (all("v1", kind, &object.namespace), How::Told)).collect()
+        }
         KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
     }
 }

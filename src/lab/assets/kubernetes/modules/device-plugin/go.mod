@@ -1,10 +1,9 @@
-// The RDMA shared device plugin, as the machines of the lab run it. Its own go.mod replaces genproto v0.0.0, which does not exist;
-// that is not inherited, so it is replaced here.
+// The RDMA shared device plugin. Its own go.mod asks for a genproto that was never released, and replaces it; that is not inherited.
 module example.invalid/device-plugin
 
-go 1.25
+go 1.25.0
 
-require google.golang.org/genproto v0.0.0
+tool github.com/Mellanox/k8s-rdma-shared-dev-plugin/cmd/k8s-rdma-shared-dp
 
 require (
 	github.com/Mellanox/k8s-rdma-shared-dev-plugin v1.5.3 // indirect
@@ -40,5 +39,3 @@ require (
 )
 
 replace google.golang.org/genproto v0.0.0 => google.golang.org/genproto v0.0.0-20230526161137-0005af68ea54
-
-tool github.com/Mellanox/k8s-rdma-shared-dev-plugin/cmd/k8s-rdma-shared-dp

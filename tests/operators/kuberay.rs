@@ -1,0 +1,81 @@
+//! Inventory ray-shared-rdma with KubeRay's operator (ray-project/kuberay ray-operator v1.6.2): its pools, and a RayCluster whose pods
+//! ask for them.
+
+use crate::cluster::Cluster;
+use crate::device_plugin;
+use crate::rig::ControlPlane;
+use crate::software::{Operator, Software};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const INV: &str = "inv";
+const KUBE: &str = "kube/ray-shared-rdma";
+const NODES: [&str; 4] = ["gpu01", "gpu02", "gpu03", "gpu04"];
+
+/// The operator runs beside the Deployment that its project ships, in the place of its pod, and the nodes give what the spec says.
+pub fn operator(software: &Software, plane: &ControlPlane) -> Operator {
+    let gives = [("cpu", "192"), ("memory", "2Ti"), ("nvidia.com/gpu-h800", "8")];
+    plane.nodes(&NODES, &[&gives[..], &[("rdma/rdma_shared_device_a", "63"), ("rdma/rdma_shared_device_b", "63")]].concat());
+    plane.kubectl(&["apply", "--server-side", "-k", &software.shipped("config/default")]);
+    plane.kubectl(&["rollout", "status", "deployment/kuberay-operator", "--timeout=60s"]);
+    software.operate(plane, ("default", "kuberay-operator"), "--kubeconfig", &["--enable-leader-election=false"])
+}
+
+/// The shipped inventory as it is, with what its operators keep beside it.
+pub fn inventory<'a>(plane: &'a ControlPlane) -> Cluster<'a> {
+    fn copy(cluster: &Cluster<'_>, from: &Path, to: &str) {
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let path = format!("{to}/{}", entry.file_name().to_str().unwrap());
+            match entry.path() {
+                folder if folder.is_dir() => copy(cluster, &folder, &path),
+                file => cluster.file(&path, &fs::read_to_string(file).unwrap()),
+            }
+        }
+    }
+    let cluster = Cluster::new(plane, "admin");
+    copy(&cluster, &Path::new(env!("CARGO_MANIFEST_DIR")).join("inventories/ray-shared-rdma"), INV);
+    for beside in ["known_hosts", "keys/mellanox.asc", "keys/cuda.asc"] {
+        // Of the hosts, and no host is asked.
+        cluster.file(&format!("inv/{beside}"), "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n");
+    }
+    cluster.file("inv/kubeconfig", &fs::read_to_string(plane.kubeconfig("admin")).unwrap());
+    cluster
+}
+
+pub fn the_inventory_comes_to_run(cluster: &Cluster<'_>) {
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+    let pods: Value =
+        serde_json::from_str(&cluster.plane.kubectl(&["get", "pods", "-l", "ray.io/cluster=raycluster-kuberay", "-o", "json"])).unwrap();
+    let pods = pods["items"].as_array().unwrap();
+    let mut nodes: Vec<_> = pods.iter().map(|pod| pod["spec"]["nodeName"].as_str().unwrap()).collect();
+    nodes.sort_unstable();
+    assert_eq!(nodes, NODES, "the head and three workers, one a node");
+    for pod in pods {
+        let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+        for (resource, amount) in [("nvidia.com/gpu-h800", "8"), ("rdma/rdma_shared_device_a", "1"), ("rdma/rdma_shared_device_b", "1")] {
+            assert_eq!(limits[resource], amount, "{limits}");
+        }
+    }
+    // What the operator and the defaults of its definition wrote is no change.
+    assert!(cluster.told(0, &["plan", INV, "--target", KUBE, "--detailed-exitcode"]).contains("No changes."));
+}
+
+/// As it came to the pods of the plugin.
+pub fn its_pools_are_what_the_plugin_takes(cluster: &Cluster<'_>, plugin: &Software) {
+    let words = ["-n", "kube-system", "get", "configmap", "rdma-devices", "-o", "jsonpath={.data.config\\.json}"];
+    assert_eq!(device_plugin::refusal(plugin, &cluster.plane.kubectl(&words)), None);
+}
+
+/// The operator makes a worker anew that no node can run.
+pub fn a_worker_that_is_missing_is_waited_for(cluster: &Cluster<'_>) {
+    let worker = "--selector=ray.io/node-type=worker";
+    let node = cluster.plane.kubectl(&["get", "pods", worker, "-o", "jsonpath={.items[0].spec.nodeName}"]);
+    cluster.plane.kubectl(&["cordon", &node]);
+    cluster.plane.kubectl(&["delete", "pods", worker, &format!("--field-selector=spec.nodeName={node}")]);
+    cluster.plane.kubectl(&["wait", "raycluster/raycluster-kuberay", "--for=jsonpath={.status.readyWorkerReplicas}=2", "--timeout=60s"]);
+    let plan = cluster.flat(2, &["plan", INV, "--target", KUBE, "--detailed-exitcode"]);
+    assert!(plan.contains("now status.readyWorkerReplicas is 2"), "{plan}");
+    cluster.plane.kubectl(&["uncordon", &node]);
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+}
