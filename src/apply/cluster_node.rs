@@ -139,7 +139,7 @@ impl<'a> NodeStep<'a> {
 
     /// The user asked to stop.
     pub fn is_interrupted(&self) -> bool {
-        *self.shared.context.interrupts.borrow() > 0
+        self.shared.is_ending()
     }
 
     /// Says how it stands, where that is not what was said last.

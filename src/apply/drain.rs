@@ -10,7 +10,7 @@ use crate::base::text::{counted, duration, one_line};
 use crate::plan::DrainPolicy;
 use crate::resource::Action;
 use crate::resource::complaint::complaint;
-use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, PodNow};
+use crate::resource::kubernetes_object::nodes::PodNow;
 use crate::resource::kubernetes_object::request::NOT_NOW;
 use crate::state::Outcome;
 use crate::state::journal_writer::JournalError;
@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const STAYS: &str = "nothing was done to the host by this run; the node stays cordoned, as it was found";
+
+const TAKEN_BACK: &str = "somebody uncordoned it while it was emptied, so pods are put on it again";
 
 /// Pods that are told by name.
 const TOLD: usize = 5;
@@ -42,7 +44,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     step.intend().await?;
     if now.schedulable {
-        let mark = Cordon { run: step.shared.run.clone(), gives: now.gives.clone() }.text();
+        let mark = now.cordon_of(&step.shared.run).text();
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
@@ -84,12 +86,14 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<()
                 let _ = step.connect().await;
                 format!("the cluster does not say: {reason}")
             }
-            Ok(open) if open.is_empty() => return Ok(()),
-            Ok(open) => {
+            // Pods are put on it as fast as they are ended.
+            Ok(Looked { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
+            Ok(Looked { open, .. }) if open.is_empty() => return Ok(()),
+            Ok(Looked { open, .. }) => {
                 if let Some(words) = must_stay(&open, policy) {
                     return Err(Stay::For(words));
                 }
-                let kept = if policy.evict { evict(step, &open).await } else { Kept::new() };
+                let kept = if policy.evict { evict(step, &open, &end).await } else { Kept::new() };
                 left(&open, &kept)
             }
         };
@@ -104,14 +108,24 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<()
     }
 }
 
-/// The pods that have to go. Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so.
-async fn look(step: &NodeStep<'_>) -> Result<Vec<PodNow>, String> {
+/// One look at the node.
+struct Looked {
+    /// The pods that have to go.
+    open: Vec<PodNow>,
+    /// Somebody took the cordon away.
+    takes_pods: bool,
+}
+
+/// Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so. The node is read last, so that
+/// no pod was put on one that is empty.
+async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
     let pods = step.pods().await?;
     let mut open: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.stays()).collect();
-    if open.iter().any(|pod| pod.ends) && !step.now().await?.is_some_and(|now: NodeNow| now.ready) {
+    let now = step.now().await?;
+    if !now.as_ref().is_some_and(|now| now.ready) {
         open.retain(|pod| !pod.ends);
     }
-    Ok(open)
+    Ok(Looked { open, takes_pods: now.is_some_and(|now| now.schedulable) })
 }
 
 /// Pods that nobody allowed us to end.
@@ -126,10 +140,13 @@ fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Has every pod end that was not told to; what keeps the others.
-async fn evict(step: &NodeStep<'_>, open: &[PodNow]) -> Kept {
+/// Has every pod end that was not told to; what keeps the others. The server may take seconds to refuse one.
+async fn evict(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> Kept {
     let mut kept = Kept::new();
     for pod in open.iter().filter(|pod| !pod.ends) {
+        if !kept.is_empty() && (end.left().is_zero() || step.is_interrupted()) {
+            break;
+        }
         let action = Action::EvictPod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() };
         let why = match step.ask(&action).await {
             Performed::Ended { code: 0, .. } => continue,

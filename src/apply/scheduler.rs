@@ -53,6 +53,8 @@ pub struct Scheduler {
     lost_in_run: BTreeSet<Target>,
     /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
     let_go: BTreeSet<(usize, usize)>,
+    /// Gates that an earlier part of the run has passed.
+    passed_before: BTreeSet<usize>,
     /// Targets that are left alone, with the step that is the reason.
     isolated: BTreeMap<Target, usize>,
     /// For barriers that let others pass: who did not come along, with the step that is the reason.
@@ -78,14 +80,16 @@ impl Scheduler {
         let waits_for: Vec<usize> = steps.iter().map(|s| s.after.iter().filter(|n| !is_over(n)).count()).collect();
         let mut left_in_wave = BTreeMap::new();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
-        let mut gated = BTreeSet::new();
+        let (mut gated, mut passed_before) = (BTreeSet::new(), BTreeSet::new());
         for (n, step) in steps.iter().enumerate() {
             *left_in_wave.entry(step.wave).or_insert(0) += usize::from(!is_over(&n));
             if let Some(target) = &step.target {
                 of_target.entry(target.clone()).or_default().push(n);
             }
-            if let (Role::Gate(hosts), false) = (&step.role, is_over(&n)) {
-                gated.extend(hosts.iter().cloned());
+            match &step.role {
+                Role::Gate(_) if is_over(&n) => drop(passed_before.insert(n)),
+                Role::Gate(hosts) => gated.extend(hosts.iter().cloned()),
+                _ => {}
             }
         }
         left_in_wave.retain(|_, left| *left > 0);
@@ -105,6 +109,7 @@ impl Scheduler {
             lost: BTreeSet::new(),
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
+            passed_before,
             isolated: BTreeMap::new(),
             gaps: BTreeMap::new(),
             of_target,

@@ -1,6 +1,7 @@
 //! The scheduler against tables, and against random plans.
 
 mod interleavings;
+mod nodes;
 
 use super::scheduler::Scheduler;
 use super::signal::{Command, History, Limits, Signal};
@@ -350,60 +351,4 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
         (run.outcome("g3"), run.outcome("cf")),
         (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() })
     );
-}
-
-const DRAINED: [&str; 7] = [
-    "drain-a a 0 - D",
-    "a a 0 drain-a d",
-    "drain-b b 0 - D",
-    "b b 0 drain-b d",
-    "gate gate:a,b 0 a,b",
-    "back-a a 0 gate U",
-    "back-b b 0 gate U",
-];
-
-#[test]
-fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
-    let mut run = Driven::new(&DRAINED, 1);
-    assert_eq!(run.asked(), "drain-a");
-    assert_eq!(run.done("drain-a").asked(), "a", "b waits for the only place");
-    assert_eq!(run.done("a").asked(), "gate(a)", "which a host that is through may free");
-    assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a", "the gate has proven it, though not b");
-    assert_eq!(run.scheduler.unavailable(), 1, "no pods are put on it yet");
-    assert_eq!(run.done("back-a").asked(), "drain-b");
-    run.done("drain-b");
-    assert_eq!(run.done("b").asked(), "gate(a,b)");
-    assert_eq!(run.answer("gate", &["a", "b"], true).asked(), "back-b");
-    assert_eq!(run.done("back-b").asked(), "end");
-    assert_eq!(run.scheduler.unavailable(), 0);
-}
-
-#[test]
-fn what_a_gate_has_proven_is_given_back_whatever_stops_the_rest() {
-    let mut run = Driven::new(&DRAINED, 1);
-    run.done("drain-a").send(Signal::Expire);
-    assert_eq!(run.done("a").asked(), "gate(a)");
-    assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
-    assert_eq!(run.done("back-a").asked(), "end");
-    assert_eq!((run.outcome("drain-b"), run.scheduler.unavailable()), (Outcome::Skipped { because: Skip::Deadline }, 0));
-}
-
-#[test]
-fn what_no_gate_has_proven_is_not_given_back() {
-    let mut run = Driven::new(&DRAINED, 2);
-    run.done("drain-a").done("drain-b").done("a").done("b");
-    assert_eq!(run.answer("gate", &["a", "b"], false).asked(), "end");
-    assert_eq!(run.outcome("back-a"), Outcome::Skipped { because: Skip::Gate { node: "gate".to_owned() } });
-    let mut run = Driven::new(&DRAINED, 2);
-    run.done("drain-a").done("drain-b").done("a");
-    assert_eq!(run.fail("b").asked(), "end", "a canary that is lost leaves nothing to prove");
-    assert_eq!(run.scheduler.unavailable(), 2);
-}
-
-#[test]
-fn a_node_that_an_earlier_run_left_is_proven_and_given_back() {
-    let mut run = Driven::new(&["gate gate:a 0 -", "back-a a 0 gate U"], 1);
-    assert_eq!(run.asked(), "gate(a)");
-    assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
-    assert_eq!(run.done("back-a").asked(), "end");
 }

@@ -15,6 +15,7 @@ use crate::state::{Entry, Outcome, RunStatus, State};
 use crate::system::clock;
 use crate::transport::{Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a run is made of, new or resumed.
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     of_target: BTreeMap<Target, Vec<usize>>,
     /// Direct prerequisites on the same target.
     before_on_target: Vec<Vec<usize>>,
+    /// Somebody ordered the run to end: what only waits ends as well.
+    ordered_to_end: AtomicBool,
     /// Steps that acted in this run.
     acted: Mutex<BTreeSet<usize>>,
     /// Hosts whose resources were all compared with the plan.
@@ -85,6 +88,7 @@ impl Shared {
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             hosts: Mutex::new(ready),
+            ordered_to_end: AtomicBool::new(false),
             acted: Mutex::new(acted),
             compared: Mutex::default(),
             of_target,
@@ -110,6 +114,16 @@ impl Shared {
     /// The host is in another boot.
     pub fn booted(&self, host: &str, boot_id: String) {
         guard(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
+    }
+
+    /// Somebody ordered the run to end.
+    pub fn order_to_end(&self) {
+        self.ordered_to_end.store(true, Ordering::Relaxed);
+    }
+
+    /// The user asked to stop, here or by an order from elsewhere: what only waits ends.
+    pub fn is_ending(&self) -> bool {
+        *self.context.interrupts.borrow() > 0 || self.ordered_to_end.load(Ordering::Relaxed)
     }
 
     /// The step acts from now on.

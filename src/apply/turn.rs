@@ -138,7 +138,10 @@ impl Turn {
                 return match order {
                     OrderKind::Pause => self.signal(Signal::Pause).await,
                     OrderKind::Continue => self.signal(Signal::Continue).await,
-                    OrderKind::Abort => self.interrupted(self.interrupts.max(1)).await,
+                    OrderKind::Abort => {
+                        self.shared.order_to_end();
+                        self.interrupted(self.interrupts.max(1)).await
+                    }
                 };
             }
         };

@@ -42,7 +42,9 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
             }
             Ok(None) => Some("no node of this name is in the cluster".to_owned()),
             Ok(Some(now)) => match &now.cordoned {
-                None => return Ok(false),
+                None if now.schedulable && now.ready => return Ok(false),
+                None if now.schedulable => now.lacks(&Cordon::default()),
+                None => return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id))),
                 // Somebody gave it back by hand: only our mark is left to take.
                 Some(_) if now.schedulable => None,
                 Some(mark) => now.lacks(&Cordon::read(mark)),
@@ -96,6 +98,15 @@ pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next
             .state("the mark railwright.io/cordoned says so on the node")
             .next(format!("mend what went wrong, then {}; or kubectl uncordon NODE takes it as it is", next.resume()))
     })
+}
+
+/// It is cordoned, and does not bear our mark.
+fn left_to_others(node: &str, id: &str) -> Diagnostic {
+    Diagnostic::warning("RW0652", format!("{node} stays cordoned: somebody else did that, or took our mark away"))
+        .on(id)
+        .effect("no pods are put there")
+        .state("its host is proven; only what bears our mark is given back by us")
+        .next(format!("kubectl uncordon {node}, when whoever cordoned it is done with it"))
 }
 
 fn not_back(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {

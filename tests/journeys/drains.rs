@@ -170,6 +170,8 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     a_node_is_not_given_back_before_it_gives_what_it_gave(&room);
     what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(&room);
     a_run_that_is_stopped_while_it_empties_gives_the_node_back(&room);
+    what_others_do_to_the_node_meanwhile_is_heard(&room);
+    a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(&room);
     a_run_that_is_killed_goes_on_with_an_empty_node(&room);
     what_somebody_else_cordoned_stays_cordoned(&room);
     a_host_waits_for_what_its_cluster_brings(&room);
@@ -234,11 +236,57 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
     assert_eq!(room.stands(), (true, false));
 }
 
-fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
+/// Pods of the workload are on n1 alone, and none of them may end.
+fn pods_that_stay(room: &Room) {
     room.plane.kubectl(&["cordon", "n2"]);
     room.plane.kubectl(&["delete", "pods", "--selector=app=web"]);
     room.plane.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     room.plane.apply(&budget(2));
+}
+
+fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
+    pods_that_stay(room);
+    room.wish("taken", true);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    until_said(&mut run, "needs 2 healthy pods");
+    room.plane.kubectl(&["uncordon", "n1"]);
+    let said = ended(run, 1);
+    assert!(said.contains("RW0648") && said.contains("somebody uncordoned it while it was emptied"), "{said}");
+    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None), "nobody's pods were ended in vain");
+
+    let mut run = room.begun(&["resume", "inv"]);
+    until_said(&mut run, "needs 2 healthy pods");
+    room.told(0, &["rollout", "abort", "inv"]);
+    let said = ended(run, 130);
+    assert!(said.contains("RW0634: the run was stopped while the node n1 was emptied"), "{said}");
+    room.plane.kubectl(&["uncordon", "n2"]);
+    room.plane.apply(&budget(1));
+    room.told(0, &["resume", "inv"]);
+    assert_eq!(room.stands(), (true, false));
+
+    room.wish("unmarked", false);
+    let run = room.begun(&["apply", "inv", "--yes"]);
+    room.until_begun();
+    room.plane.kubectl(&["annotate", "node", "n1", "railwright.io/cordoned-"]);
+    room.machine.host.sh("touch /etc/go");
+    let said = ended(run, 0);
+    assert!(said.contains("RW0652: n1 stays cordoned: somebody else did that, or took our mark away"), "{said}");
+    room.plane.kubectl(&["uncordon", "n1"]);
+}
+
+fn a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(room: &Room) {
+    room.wish("mended", true);
+    room.machine.host.sh("touch /etc/broken");
+    room.told(1, &["apply", "inv", "--yes"]);
+    // By hand, so that the next plan only takes note of it.
+    room.machine.host.sh("rm /etc/broken; touch /etc/mended");
+    let said = room.told(0, &["apply", "inv", "--yes"]);
+    assert!(said.contains("n1 gate: what `verify` proves") && said.contains("n1 uncordon done"), "{said}");
+    assert_eq!(room.stands(), (true, false));
+}
+
+fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
+    pods_that_stay(room);
     room.wish("sixth", true);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "needs 2 healthy pods");

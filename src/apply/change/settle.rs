@@ -78,7 +78,7 @@ impl<'a> Step<'a> {
             }
             if waits.is_some() {
                 said = self.tell(&now, trouble.map(|trouble| trouble.words), said);
-                if *self.shared.context.interrupts.borrow() > 0 {
+                if self.shared.is_ending() {
                     return Ok(Settled::Interrupted(said));
                 }
             }

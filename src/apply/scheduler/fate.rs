@@ -15,8 +15,17 @@ impl Scheduler {
         let missing = self.steps[n].after.iter().find_map(|before| match &self.progress[*before] {
             Progress::Over(outcome) if !outcome.is_done() => Some(*before),
             _ => target.and_then(|target| self.gaps.get(before)?.get(target).copied()),
-        })?;
-        Some(self.consequence(missing))
+        });
+        missing.map(|missing| self.consequence(missing)).or_else(|| self.unproven(n))
+    }
+
+    /// A gate that was passed without a node's host, because that waits for somebody, has not proven it: the node is not given back.
+    fn unproven(&self, n: usize) -> Option<Outcome> {
+        self.steps[n].on_node.filter(|on_node| *on_node == OnNode::GivesBack)?;
+        let is_gate = |gate: &&usize| matches!(self.steps[**gate].role, Role::Gate(_)) && !self.passed_before.contains(gate);
+        let gate = *self.steps[n].after.iter().filter(is_gate).find(|gate| !self.let_go.contains(&(**gate, n)))?;
+        let waits = self.waits(gate).find(|m| self.steps[*m].host() == self.steps[n].host());
+        Some(waits.map_or_else(|| Outcome::Skipped { because: Skip::Gate { node: self.steps[gate].id.clone() } }, |m| self.consequence(m)))
     }
 
     /// What the fate of one step means for those that need it.
@@ -81,13 +90,14 @@ impl Scheduler {
         self.steps[n].after.iter().copied().filter(move |m| waits(m) && is_well(m))
     }
 
-    /// The hosts of a gate on which something was done, nothing went wrong and nothing waits for somebody.
+    /// The hosts of a gate on which something was done or whose node is given back, where nothing went wrong and nothing waits for
+    /// somebody.
     pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let waiting: BTreeSet<&Target> = self.waits(n).filter_map(|m| self.steps[m].host()).collect();
         let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
-        // Of a host whose node is only given back, everything comes after the gate.
-        let only_given_back = |all: &[usize]| all.iter().all(|m| self.steps[*m].on_node == Some(OnNode::GivesBack));
-        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_done) || only_given_back(all));
+        // Of a host whose node an earlier run left, everything may come after the gate.
+        let is_due = |m: &usize| is_done(m) || self.steps[*m].on_node == Some(OnNode::GivesBack);
+        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_due));
         hosts.iter().filter(|host| !self.isolated.contains_key(*host) && !waiting.contains(host)).filter(touched).cloned().collect()
     }
 }

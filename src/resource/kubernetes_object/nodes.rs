@@ -1,5 +1,6 @@
 //! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
 
+use super::paths::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,6 +36,17 @@ impl NodeNow {
         }
     }
 
+    /// Our mark for it, by this run. Of a node that still bears an earlier one it was never proven that it gives what it did then.
+    pub fn cordon_of(&self, run: &str) -> Cordon {
+        let mut gives = self.gives.clone();
+        for (name, gave) in self.cordoned.as_deref().map(Cordon::read).unwrap_or_default().gives {
+            if gives.get(&name).map_or(0, amount) < amount(&gave) {
+                gives.insert(name, gave);
+            }
+        }
+        Cordon { run: run.to_owned(), gives }
+    }
+
     /// What it lacks of what it gave when we cordoned it, in words; nothing when all is back.
     pub fn lacks(&self, before: &Cordon) -> Option<String> {
         if !self.ready {
@@ -49,9 +61,10 @@ impl NodeNow {
     }
 }
 
-/// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`).
+/// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`), which
+/// the API server tells in their shortest form: 1000 as `1k`.
 fn amount(value: &Value) -> u64 {
-    value.as_str().and_then(|text| text.parse().ok()).or_else(|| value.as_u64()).unwrap_or_default()
+    value.as_str().and_then(quantity).or_else(|| value.as_f64()).map_or(0, |number| number as u64)
 }
 
 /// What our mark on a node says.
@@ -134,6 +147,18 @@ mod tests {
         assert_eq!(short.as_deref(), Some("7 nvidia.com/gpu instead of 8, 0 rdma/a instead of 63"));
         assert_eq!(node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63", "rdma/b": "1" })).lacks(&before), None);
         assert_eq!(node(true, &json!({})).lacks(&Cordon::read("not ours to read")), None);
+    }
+
+    #[test]
+    fn a_mark_that_was_left_is_not_forgotten() {
+        let mut now = node(true, &json!({ "nvidia.com/gpu": "0", "rdma/a": "1k" }));
+        now.cordoned = Some(r#"{"run":"r1","gives":{"nvidia.com/gpu":"8","rdma/a":"63"}}"#.to_owned());
+        let mark = now.cordon_of("r2");
+        assert_eq!((mark.run.as_str(), json!(mark.gives)), ("r2", json!({ "nvidia.com/gpu": "8", "rdma/a": "1k" })));
+        assert_eq!(
+            node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "999" })).lacks(&mark).as_deref(),
+            Some("999 rdma/a instead of 1000")
+        );
     }
 
     #[test]

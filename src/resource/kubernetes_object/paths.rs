@@ -188,7 +188,7 @@ pub fn is_same_quantity(one: &Value, other: &Value) -> bool {
     matches!((number(one), number(other)), (Some(one), Some(other)) if one == other)
 }
 
-fn quantity(text: &str) -> Option<f64> {
+pub(super) fn quantity(text: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 16] = [
         ("Ki", 1024.0),
         ("Mi", 1_048_576.0),
