@@ -21,7 +21,15 @@ pub struct Attribute {
     pub settles: bool,
 }
 
+/// How `by` tells somebody else who set what differs; a name and a time follow.
+pub const SET_BY: &str = "set by ";
+
 impl Attribute {
+    /// Who else set it, where that is known.
+    pub fn rival(&self) -> Option<&str> {
+        self.by.as_deref().filter(|by| by.contains(SET_BY))
+    }
+
     /// Wanted in one plane, found there.
     pub fn in_plane(plane: Plane, wanted: Reading, found: Reading) -> Self {
         let mut attribute = Attribute::default();

@@ -73,7 +73,7 @@ impl Seen<'_> {
     /// Who else sets what differs, where the target knows: `set by kubectl-edit at 2026-01-02T03:04:05Z`.
     pub fn rival(&self) -> Option<&str> {
         let open = self.assessment.attributes.values().filter(|attribute| !attribute.settles && !attribute.differences().is_empty());
-        open.filter_map(|attribute| attribute.by.as_deref()).next()
+        open.filter_map(|attribute| attribute.rival()).next()
     }
 
     /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.

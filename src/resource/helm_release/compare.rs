@@ -129,7 +129,7 @@ pub fn drifted(all: &[Live], mends_all: bool) -> Vec<Change> {
         };
         for field in smallest(fields) {
             let others = holders(live, &field.path).into_iter().find(|holder| !holder.manager.eq_ignore_ascii_case(HELM));
-            let by = others.map(|holder| format!("set by {} at {}", holder.manager, holder.time));
+            let by = others.map(|holder| holder.told());
             out.push(Change { by, stays: !mends_all && !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) });
         }
     }

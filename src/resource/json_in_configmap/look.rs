@@ -85,7 +85,7 @@ impl Look {
     pub fn attribute(&self, wanted: Reading, found: Reading) -> Attribute {
         let path = ["data", &self.key].map(|name| Step::Field(name.to_owned()));
         let holder = holders(&self.live, &path).into_iter().find(|holder| holder.manager != MANAGER);
-        let by = holder.map(|holder| format!("the text was set by {} at {}", holder.manager, holder.time));
+        let by = holder.map(|holder| format!("the text was {}", holder.told()));
         Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) }
     }
 

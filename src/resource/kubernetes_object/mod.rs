@@ -347,7 +347,7 @@ fn finalizers(object: &Value) -> String {
 
 fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attribute {
     let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-    let by = holder.map(|holder| format!("set by {} at {}", holder.manager, holder.time));
+    let by = holder.map(Holder::told);
     let by = match (by, note) {
         (Some(by), Some(note)) => Some(format!("{by}, {note}")),
         (by, note) => by.or_else(|| note.map(str::to_owned)),

@@ -6,6 +6,7 @@
 
 use super::paths::{Field, Step};
 use crate::base::Digest;
+use crate::resource::assessment::SET_BY;
 use serde_json::{Map, Value};
 
 /// Our name as a field manager.
@@ -24,6 +25,13 @@ pub struct Holder {
     pub manager: String,
     /// When it set some field of the object last, RFC 3339.
     pub time: String,
+}
+
+impl Holder {
+    /// `set by kubectl-edit at 2026-01-02T03:04:05Z`.
+    pub fn told(&self) -> String {
+        format!("{SET_BY}{} at {}", self.manager, self.time)
+    }
 }
 
 /// Managers of the object that hold this field, ours too. One that holds only what is around it counts where nobody holds the field
