@@ -150,6 +150,8 @@ fn two_machines_come_up(rig: &Rig) {
     assert!(up.contains("the lab is up") && up.contains("make-believe ConnectX-6"), "{up}");
     assert!(rig.done(&["up"]).contains("the lab is up already"));
     assert_eq!(rig.lab(&["up", "3"]).status.code(), Some(4), "another lab is refused while this one is up");
+    let no_cluster = rig.lab(&["kubectl", "get", "nodes"]);
+    assert!(no_cluster.status.code() == Some(1) && String::from_utf8_lossy(&no_cluster.stderr).contains("railwright lab up --kubernetes"));
 }
 
 fn a_reset_makes_them_bare_again(rig: &Rig) {
