@@ -1,11 +1,12 @@
 //! Nodes of a Kubernetes cluster are emptied before their hosts are disturbed, and given back after the gate that proves them.
 //!
 //! - What needs no empty node and comes before what does is done first: packages are installed while jobs go on.
-//! - A host that is no node of the cluster (not yet) is not emptied; where nobody knows, the step itself finds out.
+//! - A host that is no node of the cluster (not yet, or under another name) is not emptied, and the plan says so; where nobody knows,
+//!   the step itself finds out.
 //! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate.
 
 use super::make::node_graph;
-use super::model::{Node, NodeKind};
+use super::model::{Node, NodeKind, NotEmptied};
 use super::part::Part;
 use super::{DrainPolicy, Inputs};
 use crate::base::Target;
@@ -34,23 +35,30 @@ impl ClusterNodes {
     }
 }
 
-/// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back.
-pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
-    let (Some(nodes), Some(policy)) = (&inputs.nodes, &inputs.rollout.drain) else { return };
+/// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back. The hosts that should have
+/// been emptied and are no nodes come back, in the order of their names.
+pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
+    let (Some(nodes), Some(policy)) = (&inputs.nodes, &inputs.rollout.drain) else { return Vec::new() };
     let known = known(inputs.observation, &nodes.cluster);
+    let mut not_emptied = Vec::new();
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else { continue };
         let now = known.as_ref().map(|known| known.get(name));
+        let (cluster, node) = (nodes.cluster.clone(), name.clone());
         if now == Some(None) {
+            if !disturbing(part, policy).is_empty() {
+                not_emptied.push(NotEmptied { host: part.target.clone(), cluster, node });
+            }
             continue;
         }
-        let (cluster, node) = (nodes.cluster.clone(), name.clone());
         let is_drained = drain(part, policy, NodeKind::Drain { cluster: cluster.clone(), node: node.clone() });
         let left = now.flatten().is_some_and(|now| now.cordoned.is_some() && !now.schedulable);
         if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
             part.uncordon = Some(step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
         }
     }
+    not_emptied.sort();
+    not_emptied
 }
 
 /// The nodes of the cluster by name; nothing where it did not say.
@@ -75,11 +83,15 @@ fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> 
     }
 }
 
+/// The steps of a part that need an empty node, by number. Whoever switches a host off by hand empties its node by hand.
+fn disturbing(part: &Part, policy: &DrainPolicy) -> Vec<usize> {
+    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
+    (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect()
+}
+
 /// Puts a drain before everything that needs an empty node; false where nothing does.
 fn drain(part: &mut Part, policy: &DrainPolicy, kind: NodeKind) -> bool {
-    // Whoever switches a host off by hand empties its node by hand.
-    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
-    let needs: Vec<usize> = (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect();
+    let needs = disturbing(part, policy);
     if needs.is_empty() {
         return false;
     }

@@ -76,9 +76,16 @@ fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
 #[test]
 fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
     let drains = |plan: &Plan| plan.nodes.iter().filter(|node| node.cluster().is_some()).count();
-    assert_eq!(drains(&emptied(one_host(), Some(there(&["cn-n2"]))).plan()), 0, "no node yet");
+    let no_node = emptied(one_host(), Some(there(&["cn-n2"]))).plan();
+    assert_eq!(drains(&no_node), 0, "no node yet");
+    let (host, cluster) = (Target::host("n1"), CLUSTER.parse().unwrap());
+    assert_eq!(no_node.not_emptied, [NotEmptied { host, cluster, node: "cn-n1".to_owned() }], "and nobody is to think it was emptied");
+    assert_eq!(file::parse("p", &file::bytes(&no_node)).unwrap(), no_node);
+    let unsaid = file::bytes(&Plan { not_emptied: Vec::new(), ..no_node });
+    assert!(file::parse("p", &unsaid).is_err(), "what is said is a part of what is agreed to");
     let quiet = World::new().wish("host/n1/a/file", None, json!({ "value": "1" }), &[]);
-    assert_eq!(drains(&emptied(quiet, Some(there(&["cn-n1"]))).plan()), 0);
+    let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
+    assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
     let mut held = emptied(one_host(), Some(there(&["cn-n1"])));
     held.rollout.max_disruption = Disruption::LinkBlip;
     assert_eq!(drains(&held.plan()), 0, "what is held empties nothing");
