@@ -3,7 +3,8 @@
 //! - What needs no empty node and comes before what does is done first: packages are installed while jobs go on.
 //! - A host that is no node of the cluster (not yet, or under another name) is not emptied, and the plan says so; where nobody knows,
 //!   the step itself finds out.
-//! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate.
+//! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate, even where
+//!   the spec empties no nodes any more.
 
 use super::make::node_graph;
 use super::model::{Node, NodeKind, NotEmptied};
@@ -11,9 +12,8 @@ use super::part::Part;
 use super::{DrainPolicy, Inputs};
 use crate::base::Target;
 use crate::plan::by_hand::is_by_hand;
-use crate::resource::kubernetes_object::nodes::NodeNow;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Disruption, Observation, Read};
+use crate::resource::kubernetes_object::nodes::{NodeNow, nodes};
+use crate::resource::{Disruption, Observation};
 use crate::spec::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl ClusterNodes {
 /// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back. The hosts that should have
 /// been emptied and are no nodes come back, in the order of their names.
 pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
-    let (Some(nodes), Some(policy)) = (&inputs.nodes, &inputs.rollout.drain) else { return Vec::new() };
+    let Some(nodes) = &inputs.nodes else { return Vec::new() };
+    let policy = inputs.rollout.drain.as_ref();
     let known = known(inputs.observation, &nodes.cluster);
     let mut not_emptied = Vec::new();
     for part in parts {
@@ -46,13 +47,15 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
         let now = known.as_ref().map(|known| known.get(name));
         let (cluster, node) = (nodes.cluster.clone(), name.clone());
         if now == Some(None) {
-            if !disturbing(part, policy).is_empty() {
+            if policy.is_some_and(|policy| !disturbing(part, policy).is_empty()) {
                 not_emptied.push(NotEmptied { host: part.target.clone(), cluster, node });
             }
             continue;
         }
-        let is_drained = drain(part, policy, NodeKind::Drain { cluster: cluster.clone(), node: node.clone() });
-        let left = now.flatten().is_some_and(|now| now.cordoned.is_some() && !now.schedulable);
+        let kind = NodeKind::Drain { cluster: cluster.clone(), node: node.clone() };
+        let is_drained = policy.is_some_and(|policy| drain(part, policy, kind));
+        // Whether nodes are emptied now says nothing of one that was emptied before.
+        let left = now.flatten().is_some_and(|now| now.left_cordoned().is_some());
         if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
             part.uncordon = Some(step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
         }
@@ -64,10 +67,7 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
 /// The nodes of the cluster by name; nothing where it did not say.
 fn known(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
     let found = observation.targets.get(cluster).filter(|found| found.problem.is_none())?;
-    match found.answers.output(&Read::Kubernetes(KubernetesRead::Nodes)) {
-        Ok((0, text)) => serde_json::from_str(text).ok(),
-        _ => None,
-    }
+    nodes(&found.answers).ok()
 }
 
 fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> Node {

@@ -103,6 +103,9 @@ fn a_node_that_an_earlier_run_left_cordoned_is_given_back_through_a_gate() {
     assert_eq!(ids(&plan), ["gate/0", "host/n1/uncordon"]);
     assert!(matches!(&node(&plan, "host/n1/uncordon").kind, NodeKind::Uncordon { left: true, .. }));
     assert_eq!(ids(&emptied(world(), Some(cordoned(Value::Null))).plan()), [""; 0], "somebody else's cordon is not ours to take");
+    let mut left_alone = emptied(world(), Some(cordoned(json!("{}"))));
+    left_alone.rollout.drain = None;
+    assert_eq!(ids(&left_alone.plan()), ["gate/0", "host/n1/uncordon"], "whatever the spec says of emptying nodes by now");
     let mut narrowed = emptied(world(), Some(cordoned(json!("{}"))));
     narrowed.selection.excludes = vec!["host/n1".to_owned()];
     assert_eq!(ids(&narrowed.plan()), [""; 0]);

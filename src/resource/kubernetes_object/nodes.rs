@@ -1,5 +1,8 @@
 //! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
 
+use super::looks::listed;
+use super::request::KubernetesRead;
+use crate::resource::{Answers, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,6 +38,11 @@ impl NodeNow {
         }
     }
 
+    /// What our mark says where the node is still out of service by it. One that somebody gave back by hand is not.
+    pub fn left_cordoned(&self) -> Option<Cordon> {
+        self.cordoned.as_deref().filter(|_| !self.schedulable).map(Cordon::read)
+    }
+
     /// What it lacks of what it gave when we cordoned it, in words; nothing when all is back.
     pub fn lacks(&self, before: &Cordon) -> Option<String> {
         if !self.ready {
@@ -47,6 +55,12 @@ impl NodeNow {
         let short: Vec<String> = before.gives.iter().filter_map(short).collect();
         (!short.is_empty()).then(|| short.join(", "))
     }
+}
+
+/// The nodes of a cluster by name, or why they are not known.
+pub fn nodes(answers: &Answers) -> Result<BTreeMap<String, NodeNow>, String> {
+    let all = listed(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
+    serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
 }
 
 /// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`).
