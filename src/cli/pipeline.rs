@@ -312,7 +312,7 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
         if !matches!(record, Found::Regular(_)) {
             continue;
         }
-        match host_record::parse(&target.name, record.text().unwrap_or_default()) {
+        match host_record::parse(target, record.text().unwrap_or_default()) {
             Ok(record) => merged |= state.merge(&record),
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }
