@@ -8,7 +8,7 @@ use super::trouble::Next;
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, Target};
 use crate::plan::{Member, Node, NodeKind, Plan};
-use crate::resource::kubernetes_object::access::{Right, Verb, lease, of_action, of_drain, secret, uses};
+use crate::resource::kubernetes_object::access::{Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
 use crate::resource::kubernetes_object::rule::{Rule, rules};
@@ -52,7 +52,12 @@ pub async fn look(
     let keeps = context.hosts.get(cluster).and_then(|access| access.cluster.as_ref()).map(|cluster| cluster.keeps.clone());
     let mut rights: BTreeSet<Right> = of_objects.collect();
     let emptied = plan.nodes.iter().filter(|node| node.held.is_none() && !done.contains(&node.id));
-    rights.extend(emptied.filter_map(|node| node.on_node_of(target)).flat_map(of_drain).map(|(right, _)| right));
+    let of_node = |node: &Node| match (node.on_node_of(target), &node.kind) {
+        (Some(name), NodeKind::Drain { .. }) => of_drain(name),
+        (Some(name), _) => of_uncordon(name),
+        (None, _) => Vec::new(),
+    };
+    rights.extend(emptied.flat_map(of_node).map(|(right, _)| right));
     rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
     let (lacking, open) = asked(&rights, reader).await?;
     let lacking = rules(lacking.into_iter().map(|right| (right, String::new())));

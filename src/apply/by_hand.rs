@@ -7,7 +7,7 @@ use super::precondition::Seen;
 use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Target};
 use crate::plan::{Member, NodeKind};
 use crate::resource::Read;
 use crate::state::{Entry, Outcome};
@@ -36,7 +36,7 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
         Ok(found) => found,
         Err(unready) => {
             let outcome = Outcome::Unreachable { reason: unready.reason() };
-            return Finish::told(outcome, may_be_off(unready.told(host, &shared.next)));
+            return Finish::told(outcome, may_be_off(unready.told(&Target::host(host), &shared.next)));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {

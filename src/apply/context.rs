@@ -1,6 +1,7 @@
 //! What a run needs besides its plan, and what it tells while it goes on.
 
 use super::gate::{GateResult, Gatekeeper};
+use super::trouble::Locked;
 use crate::base::{Digest, Target};
 use crate::plan::RolloutPolicy;
 use crate::resource::Wish;
@@ -94,6 +95,11 @@ impl Context {
     /// The target of this name.
     pub fn target(&self, name: &str) -> Target {
         self.hosts.get(name).map_or_else(|| Target::host(name), HostAccess::target)
+    }
+
+    /// The lock of the host or cluster of this name.
+    pub fn locked(&self, name: &str) -> Locked {
+        self.hosts.get(name).map_or_else(|| Locked::host(name), Locked::of)
     }
 }
 

@@ -44,7 +44,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     step.intend().await?;
     if now.schedulable {
-        let mark = now.cordon_of(&step.shared.run).text();
+        let mark = now.cordon_of(&step.shared.run, &step.shared.plan.cluster).text();
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {

@@ -4,7 +4,7 @@ use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
-use super::trouble::{self, Next};
+use super::trouble::{self, Locked, Next};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::observe::crowd;
@@ -98,11 +98,11 @@ impl Unready {
     }
 
     /// For the person on call.
-    pub fn told(&self, host: &str, next: &Next) -> Diagnostic {
+    pub fn told(&self, target: &Target, next: &Next) -> Diagnostic {
         match self {
-            Unready::NotReached(error) => trouble::not_reached(format!("host/{host}"), error, next),
-            Unready::Unfit(reason) => trouble::not_workable(host, reason, next),
-            Unready::Busy(busy) => trouble::still_runs(host, &busy.reason(), next),
+            Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
+            Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
+            Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
         }
     }
 }
@@ -191,7 +191,7 @@ pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLoc
     let work = |host: String| -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Ok(writer) = connect(&host, context).await
-                && take_lock(&host, &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
+                && take_lock(&context.locked(&host), &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
             {
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: lock.holder.line() }).await;
             }
@@ -261,7 +261,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, 
                     Ok(access::Found { warning, .. }) => warnings.extend(warning),
                 }
             }
-            if let Err(refusal) = take_lock(host, &writer, holder, run.fence).await {
+            if let Err(refusal) = take_lock(&context.locked(host), &writer, holder, run.fence).await {
                 return refusal;
             }
             // With the lock in hand nobody begins another one. What the host is like is read after that.
@@ -269,7 +269,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, 
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
                 return One::Unready(busy.into());
             }
-            let record = record.map(|json| host_record::parse(host, &json)).transpose();
+            let record = record.map(|json| host_record::parse(&context.target(host), &json)).transpose();
             let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
             One::Ready(Box::new(Ready { now, record, warnings }))
         }
@@ -300,9 +300,9 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
     Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()) })
 }
 
-/// Takes the host's lock. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
+/// Takes the lock of a host or a cluster. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
 /// so that run is dead. A higher fencing number on the host only means that ours has to go beyond it.
-async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
+async fn take_lock(of: &Locked, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
     let unreachable = |error: TransportError| One::Unready(error.into());
     let mut taken_over = false;
     for _ in 0..4 {
@@ -312,7 +312,7 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
             Performed::Ended { code: 75, stdout, .. } => {
                 let ours = Holder::parse(&stdout).is_some_and(|other| other.folder == holder.folder);
                 if !ours || taken_over {
-                    return Err(One::Refused(Box::new(trouble::host_locked(host, &stdout))));
+                    return Err(One::Refused(Box::new(trouble::locked(&of.target, &stdout))));
                 }
                 taken_over = true;
                 let line = stdout.trim().to_owned();
@@ -321,22 +321,21 @@ async fn take_lock(host: &str, writer: &Writer, holder: &Holder, fence: &AtomicU
             Performed::Ended { code: 76, stdout, .. } => match stdout.trim().parse::<u64>() {
                 // The number is shared by all hosts: one of them must not use up what there is for the others.
                 Ok(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
-                    let reason =
-                        format!("its fencing number {seen} is higher than any number of runs; see /var/lib/railwright/fence on it");
+                    let reason = format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence());
                     return Err(One::Unready(Unready::Unfit(reason)));
                 }
                 Ok(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
-                Err(_) => return Err(One::Refused(Box::new(trouble::lock_failed(host, "its fencing number cannot be read")))),
+                Err(_) => return Err(One::Refused(Box::new(trouble::lock_failed(of, "its fencing number cannot be read")))),
             },
             Performed::Ended { code, stderr, .. } => {
-                return Err(One::Refused(Box::new(trouble::lock_failed(host, &format!("exit status {code}: {stderr}")))));
+                return Err(One::Refused(Box::new(trouble::lock_failed(of, &format!("exit status {code}: {stderr}")))));
             }
             Performed::Unknown { reason } => {
                 return Err(One::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}"))));
             }
         }
     }
-    Err(One::Refused(Box::new(trouble::lock_failed(host, "it is taken and let go by others all the time"))))
+    Err(One::Refused(Box::new(trouble::lock_failed(of, "it is taken and let go by others all the time"))))
 }
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
@@ -359,8 +358,8 @@ impl Preflight {
     /// What is told of the hosts that cannot be worked on; some of them wait for a power cycle.
     pub fn told(&self, next: &Next, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
         let one = |(target, unready): (&Target, &Unready)| match unready {
-            Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(unready.told(&target.name, next)),
-            _ => unready.told(&target.name, next),
+            Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(unready.told(target, next)),
+            _ => unready.told(target, next),
         };
         self.unready.iter().map(one).collect()
     }

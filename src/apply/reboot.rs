@@ -63,7 +63,7 @@ async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Resu
         }
         (Err(unready), _) => {
             let outcome = Outcome::Unreachable { reason: unready.reason() };
-            return over(Finish::told(outcome, unready.told(host, &shared.next)));
+            return over(Finish::told(outcome, unready.told(&Target::host(host), &shared.next)));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {

@@ -1,7 +1,9 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now, what to run next.
 
+mod of_locks;
 mod of_the_run;
 
+pub use of_locks::*;
 pub use of_the_run::*;
 
 use crate::base::text::{clean, one_line};
@@ -9,7 +11,7 @@ use crate::base::{Diagnostic, seal};
 use crate::plan::Plan;
 use crate::resource::complaint::{LOCKED, complaint, status_word};
 use crate::resource::{Assessment, Plane, Reading};
-use crate::state::{Holder, StateFolder};
+use crate::state::StateFolder;
 use crate::transport::TransportError;
 
 /// Says which commands go on from here.
@@ -175,18 +177,17 @@ pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> D
 /// What is said of a host on which a step could not begin.
 const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and the rest of the plan on it is left";
 
-/// A host or a cluster cannot be reached: what the transport has to say about it, and the command that goes on with the run.
-pub fn not_reached(on: String, error: &TransportError, next: &Next) -> Diagnostic {
-    error.told(NOT_BEGUN, &format!("then {}", next.resume())).on(on)
+/// The same of a host or a cluster.
+fn not_begun(on: &str) -> &'static str {
+    match place(on) {
+        "host" => NOT_BEGUN,
+        _ => "nothing was begun on it in this step, and the rest of the plan on it is left",
+    }
 }
 
-/// A host answers, and cannot be worked on.
-pub fn not_workable(host: &str, reason: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0615", format!("the host cannot be worked on: {}", one_line(reason, 300)))
-        .on(format!("host/{host}"))
-        .effect("it counts as out of service; nothing of the plan is done on it")
-        .state(NOT_BEGUN)
-        .next(format!("mend the cause on the host, then {}", next.resume()))
+/// A host or a cluster cannot be reached: what the transport has to say about it, and the command that goes on with the run.
+pub fn not_reached(on: String, error: &TransportError, next: &Next) -> Diagnostic {
+    error.told(not_begun(&on), &format!("then {}", next.resume())).on(on)
 }
 
 /// A step of an earlier run does not end.
@@ -227,51 +228,6 @@ pub fn wrong_after_reboot(host: &str, what: &str, next: &Next) -> Diagnostic {
         .state("the host is up; the rest of it was left alone")
         .next("compare /proc/cmdline with the boot loader's default entry on the host")
         .next(next.plan())
-}
-
-/// Somebody else works on the host.
-pub fn host_locked(host: &str, holder: &str) -> Diagnostic {
-    let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
-    Diagnostic::error("RW0608", format!("the host is being changed from elsewhere: {who}"))
-        .on(format!("host/{host}"))
-        .effect("two runs on one host would undo each other's steps")
-        .state("nothing was changed on any host")
-        .next("wait until that run ends, then make a new plan")
-        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, `railwright lock steal INVENTORY --reason TEXT`")
-}
-
-/// The host's lock is no longer ours.
-pub fn lock_lost(host: &str, holder: Option<&str>) -> Diagnostic {
-    let who = holder.map_or_else(
-        || "it was taken away (`railwright lock steal`) or removed".to_owned(),
-        |line| {
-            Holder::parse(line)
-                .map_or_else(|| format!("`{}` has it", one_line(line, 120)), |holder| format!("{} has it", holder.describe()))
-        },
-    );
-    Diagnostic::error("RW0631", format!("the host's lock is no longer this run's: {who}"))
-        .on(format!("host/{host}"))
-        .effect("somebody took this run for dead and may be changing the host now")
-        .state("nothing more was begun on this host; what was done on it stands")
-        .next("find out who took it: `railwright lock list`, and the journal of the run that has it now")
-        .next("then make a new plan: the host may no longer be as this run left it")
-}
-
-/// That locks were to be taken away could not be written down.
-pub fn steal_not_recorded(reason: &str) -> Diagnostic {
-    Diagnostic::error("RW0709", format!("the journal could not be written: {}", one_line(reason, 300)))
-        .effect("nobody could tell later who took the locks away, and why")
-        .state("no host's lock was taken away")
-        .next("make space or mend the disk that holds the state folder, then run the same command again")
-}
-
-/// The host's lock could not be taken for another reason.
-pub fn lock_failed(host: &str, reason: &str) -> Diagnostic {
-    Diagnostic::error("RW0609", format!("the host's lock cannot be taken: {}", one_line(reason, 200)))
-        .on(format!("host/{host}"))
-        .effect("without it two runs could work on the host at once")
-        .state("nothing was changed on any host")
-        .next("see that /var/lib/railwright on the host is writable for root, with space left; then run the same command again")
 }
 
 /// The change would cut our own connection.

@@ -45,6 +45,9 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
                 None if now.schedulable && now.ready => return Ok(false),
                 None if now.schedulable => now.lacks(&Cordon::default()),
                 None => return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id))),
+                Some(mark) if !Cordon::read(mark).is_of(&step.shared.plan.cluster) => {
+                    return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id)));
+                }
                 // Somebody gave it back by hand: only our mark is left to take.
                 Some(_) if now.schedulable => None,
                 Some(mark) => now.lacks(&Cordon::read(mark)),

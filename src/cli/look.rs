@@ -5,7 +5,8 @@ use super::pipeline::{self, Observed, Prepared};
 use crate::base::{Diagnostic, Target};
 use crate::drift::compare::Assess;
 use crate::drift::outliers::{Outlier, Shown, outliers, shown};
-use crate::drift::{DriftReport, Occasion, accept, age, findings};
+use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
+use crate::plan::ClusterNodes;
 use crate::plan::judge::reached;
 use crate::report;
 use crate::resource::{Observation, Wish, kind_named};
@@ -34,6 +35,11 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
         checked_at: observation.recorded_at.clone(),
     };
     let mut report = findings(&occasion, wishes, &silent, &assess, &state.last_applied);
+    if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
+        && let Some(found) = observation.targets.get(&nodes.cluster).filter(|found| found.problem.is_none())
+    {
+        cordons::note(&mut report, &nodes, &found.answers);
+    }
     report.waived = prepared.judgement.waived.clone();
     report.outliers = odd_ones(prepared, observation, wishes, &assess);
     report

@@ -312,7 +312,7 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
         if !matches!(record, Found::Regular(_)) {
             continue;
         }
-        match host_record::parse(&target.name, record.text().unwrap_or_default()) {
+        match host_record::parse(target, record.text().unwrap_or_default()) {
             Ok(record) => merged |= state.merge(&record),
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }
@@ -356,14 +356,13 @@ async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, F
 /// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
 fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
     let reads = sealed::reads(wishes, &state.last_applied);
-    let drains = prepared.rollout().drain.is_some();
     let of = |access: &HostAccess| {
         let name = &*access.name;
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
         of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
         of_host.extend([Read::Hardware, Read::CageModules].into_iter().filter(|_| prepared.asks_hardware));
         // Which hosts are nodes that a rollout has to empty, and which an earlier run left cordoned.
-        of_host.extend(Some(Read::Kubernetes(KubernetesRead::Nodes)).filter(|_| drains && access.cluster.is_some()));
+        of_host.extend(Some(Read::Kubernetes(KubernetesRead::Nodes)).filter(|_| access.cluster.is_some()));
         of_host
     };
     let all = prepared.inventory.accesses();

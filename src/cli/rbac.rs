@@ -8,7 +8,7 @@ use crate::report::document::{self, RbacDocument};
 use crate::report::rbac::{Role, Subject};
 use crate::report::{self, out};
 use crate::resource::Wish;
-use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, uses};
+use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, of_uncordon, uses};
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::manifest;
@@ -111,13 +111,12 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What the nodes of the spec's hosts take, where a rollout empties them.
+/// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives back what an earlier one left.
 fn of_drains(prepared: &Prepared, level: Level) -> Vec<(Right, String)> {
-    if prepared.rollout().drain.is_none() {
-        return Vec::new();
-    }
+    let empties = prepared.rollout().drain.is_some();
+    let of_host = |node: &str| if empties { of_drain(node) } else { of_uncordon(node) };
     let hosts = prepared.inventory.loaded.hosts.iter().filter(|_| level == Level::Apply);
-    std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_drain(&host.node))).collect()
+    std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_host(&host.node))).collect()
 }
 
 fn no_cluster(prepared: &Prepared) -> Diagnostic {

@@ -55,8 +55,13 @@ pub fn findings(
     }
     let applied: BTreeSet<&Target> = last.resources.keys().map(|address| &address.target).collect();
     report.never_applied = report.targets.iter().filter(|target| !applied.contains(target)).cloned().collect();
-    report.findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
+    in_order(&mut report.findings);
     report
+}
+
+/// Reasons first, then addresses.
+pub(super) fn in_order(findings: &mut [DriftFinding]) {
+    findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
 }
 
 /// Remembered resources that no wish is about; of a target that gave no answer nothing is said.

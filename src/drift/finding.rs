@@ -22,6 +22,8 @@ pub enum DriftReason {
     OwedRestart,
     /// As it was applied, and what is to come of it by itself has not.
     NotReady,
+    /// A run of ours took it out of service and has not given it back: it still goes on, or ended before.
+    NotGivenBack,
     /// The spec says something else than what was applied last, or it was never applied.
     SpecNewer,
     /// Could not be found out.

@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod age;
 pub mod compare;
+pub mod cordons;
 pub mod finding;
 pub mod outliers;
 mod parts;

@@ -28,6 +28,7 @@ pub fn digest(plan: &Plan) -> Digest {
         unchanged,
         unknown,
         dropped,
+        not_emptied,
         waived,
         digest: _,
     } = plan;
@@ -37,6 +38,10 @@ pub fn digest(plan: &Plan) -> Digest {
     content.json(&(unchanged, unknown, dropped, waived));
     content.number(nodes.len());
     nodes.iter().for_each(|node| content.node(node));
+    // A plan that was written before plans said so keeps its digest.
+    if !not_emptied.is_empty() {
+        content.json(not_emptied);
+    }
     content.end()
 }
 

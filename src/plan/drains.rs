@@ -1,18 +1,19 @@
 //! Nodes of a Kubernetes cluster are emptied before their hosts are disturbed, and given back after the gate that proves them.
 //!
 //! - What needs no empty node and comes before what does is done first: packages are installed while jobs go on.
-//! - A host that is no node of the cluster (not yet) is not emptied; where nobody knows, the step itself finds out.
-//! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate.
+//! - A host that is no node of the cluster (not yet, or under another name) is not emptied, and the plan says so; where nobody knows,
+//!   the step itself finds out.
+//! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate, even where
+//!   the spec empties no nodes any more.
 
 use super::make::node_graph;
-use super::model::{Node, NodeKind};
+use super::model::{Node, NodeKind, NotEmptied};
 use super::part::Part;
 use super::{DrainPolicy, Inputs};
 use crate::base::Target;
 use crate::plan::by_hand::is_by_hand;
-use crate::resource::kubernetes_object::nodes::NodeNow;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Disruption, Observation, Read};
+use crate::resource::kubernetes_object::nodes::{NodeNow, nodes};
+use crate::resource::{Disruption, Observation};
 use crate::spec::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub struct ClusterNodes {
     /// The cluster.
     pub cluster: Target,
+    /// The spec's own name, which is in the marks on nodes: another spec may have hosts of the same names.
+    pub spec: String,
     /// The names, by host.
     pub by_host: BTreeMap<Target, String>,
 }
@@ -30,36 +33,44 @@ impl ClusterNodes {
     /// Of a spec that was loaded; nothing where it names no cluster.
     pub fn of(loaded: &Loaded) -> Option<Self> {
         let cluster = Target::kube(loaded.kubernetes_name()?);
-        Some(ClusterNodes { cluster, by_host: loaded.hosts.iter().map(|host| (Target::host(&host.name), host.node.clone())).collect() })
+        let by_host = loaded.hosts.iter().map(|host| (Target::host(&host.name), host.node.clone())).collect();
+        Some(ClusterNodes { cluster, spec: loaded.spec.cluster.clone(), by_host })
     }
 }
 
-/// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back.
-pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
-    let (Some(nodes), Some(policy)) = (&inputs.nodes, &inputs.rollout.drain) else { return };
+/// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back. The hosts that should have
+/// been emptied and are no nodes come back, in the order of their names.
+pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
+    let Some(nodes) = &inputs.nodes else { return Vec::new() };
+    let policy = inputs.rollout.drain.as_ref();
     let known = known(inputs.observation, &nodes.cluster);
+    let mut not_emptied = Vec::new();
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else { continue };
         let now = known.as_ref().map(|known| known.get(name));
+        let (cluster, node) = (nodes.cluster.clone(), name.clone());
         if now == Some(None) {
+            if policy.is_some_and(|policy| !disturbing(part, policy).is_empty()) {
+                not_emptied.push(NotEmptied { host: part.target.clone(), cluster, node });
+            }
             continue;
         }
-        let (cluster, node) = (nodes.cluster.clone(), name.clone());
-        let is_drained = drain(part, policy, NodeKind::Drain { cluster: cluster.clone(), node: node.clone() });
-        let left = now.flatten().is_some_and(|now| now.cordoned.is_some() && !now.schedulable);
+        let kind = NodeKind::Drain { cluster: cluster.clone(), node: node.clone() };
+        let is_drained = policy.is_some_and(|policy| drain(part, policy, kind));
+        // Whether nodes are emptied now says nothing of one that was emptied before.
+        let left = now.flatten().is_some_and(|now| now.left_cordoned(&nodes.spec).is_some());
         if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
             part.uncordon = Some(step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
         }
     }
+    not_emptied.sort();
+    not_emptied
 }
 
 /// The nodes of the cluster by name; nothing where it did not say.
 fn known(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
     let found = observation.targets.get(cluster).filter(|found| found.problem.is_none())?;
-    match found.answers.output(&Read::Kubernetes(KubernetesRead::Nodes)) {
-        Ok((0, text)) => serde_json::from_str(text).ok(),
-        _ => None,
-    }
+    nodes(&found.answers).ok()
 }
 
 fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> Node {
@@ -75,11 +86,15 @@ fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> 
     }
 }
 
+/// The steps of a part that need an empty node, by number. Whoever switches a host off by hand empties its node by hand.
+fn disturbing(part: &Part, policy: &DrainPolicy) -> Vec<usize> {
+    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
+    (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect()
+}
+
 /// Puts a drain before everything that needs an empty node; false where nothing does.
 fn drain(part: &mut Part, policy: &DrainPolicy, kind: NodeKind) -> bool {
-    // Whoever switches a host off by hand empties its node by hand.
-    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
-    let needs: Vec<usize> = (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect();
+    let needs = disturbing(part, policy);
     if needs.is_empty() {
         return false;
     }

@@ -72,7 +72,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     }
     named.all(inputs.targets)?;
     cluster_first::put_in(&mut parts, inputs.kinds);
-    drains::put_in(&mut parts, inputs);
+    let not_emptied = drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
     let mut dropped: Vec<_> = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.dropped)).collect();
@@ -93,6 +93,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         nodes: in_order(parts, gates, tied)?,
         unknown: unknown_of(unknown, inputs),
         dropped,
+        not_emptied,
         waived: inputs.header.waived.clone(),
         digest: String::new(),
     };

@@ -267,6 +267,17 @@ pub struct Dropped {
     pub value: String,
 }
 
+/// A host that is disturbed as it is, whatever runs on it: its cluster has no node of its name to be emptied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NotEmptied {
+    /// The host.
+    pub host: Target,
+    /// The cluster.
+    pub cluster: Target,
+    /// The node that was looked for there.
+    pub node: String,
+}
+
 /// Where the spec came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InventoryOrigin {
@@ -340,6 +351,9 @@ pub struct Plan {
     /// What was applied, is no longer wished, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,
+    /// Hosts that are disturbed as they are, although the rollout empties nodes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_emptied: Vec<NotEmptied>,
     /// Findings of rules that are accepted for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waived: Vec<Waived>,

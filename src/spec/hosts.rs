@@ -15,7 +15,7 @@ pub struct Host {
     pub group: usize,
     /// The RDMA netdevs, by rail.
     pub netdevs: Vec<Rail>,
-    /// Its name as a node of the Kubernetes cluster.
+    /// Its name as a node of the Kubernetes cluster; its own in small letters unless the spec says it.
     pub node: String,
     /// How it is reached: the cluster's `ssh` with what the group says over it.
     pub ssh: HostSsh,
@@ -71,7 +71,8 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
         let index = first_index + offset;
         let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, &name, index));
         let ssh = host_ssh(&name, index, &group.ssh, cluster);
-        let node = group.kubernetes_node.as_ref().map_or_else(|| name.clone(), |pattern| named(pattern, &name, index));
+        // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes: pkg/util/node, `GetHostname`).
+        let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| named(pattern, &name, index));
         Host { name, index, group: group_index, netdevs, node, ssh }
     };
     Ok(names.into_iter().enumerate().map(host).collect())

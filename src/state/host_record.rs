@@ -2,7 +2,7 @@
 //! second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
-use crate::base::{Address, Diagnostic};
+use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::Applied;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,29 +43,34 @@ impl HostRecord {
 
 /// Reads a host's record. One that cannot be read or speaks of another host is left out with a warning: what we remember
 /// ourselves stands.
-pub fn parse(host: &str, json: &str) -> Result<HostRecord, Diagnostic> {
-    let record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(host, &error.to_string()))?;
+pub fn parse(target: &Target, json: &str) -> Result<HostRecord, Diagnostic> {
+    let unreadable = |what: &str| unreadable(target, what);
+    let record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(unreadable(host, &format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
+        return Err(unreadable(&format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
     }
     if record.serial > HIGHEST_SERIAL {
-        return Err(unreadable(host, "no host was ever written to as often as it says"));
+        return Err(unreadable("no host was ever written to as often as it says"));
     }
-    if record.host != host {
-        return Err(unreadable(host, "it was written under another name of the host"));
+    if record.host != *target.name {
+        return Err(unreadable("it was written under another name"));
     }
-    if record.resources.keys().any(|address| *address.target.name != *host) {
-        return Err(unreadable(host, "it holds resources of another target"));
+    if record.resources.keys().any(|address| address.target != *target) {
+        return Err(unreadable("it holds resources of another target"));
     }
     Ok(record)
 }
 
-fn unreadable(host: &str, what: &str) -> Diagnostic {
-    Diagnostic::warning("RW0707", format!("the record that the host keeps of itself is left out: {what}"))
-        .on(format!("host/{host}"))
-        .effect("if somebody else applied to this host, a removal may not know what was there before")
+fn unreadable(target: &Target, what: &str) -> Diagnostic {
+    let (place, record) = match target.kind {
+        TargetKind::Kube => ("cluster", "the record that the cluster keeps of us, a Secret in kube-system,"),
+        TargetKind::Host | TargetKind::Switch => ("host", "the record that the host keeps of itself"),
+    };
+    Diagnostic::warning("RW0707", format!("{record} is left out: {what}"))
+        .on(target.to_string())
+        .effect(format!("if somebody else applied to this {place}, a removal may not know what was there before"))
         .state("what this side remembers is used instead; the record is written anew by the next apply")
-        .next(format!("railwright state show host/{host}"))
+        .next(format!("railwright state show {target}"))
 }
 
 #[cfg(test)]
@@ -81,11 +86,14 @@ mod tests {
                 r#"{{"format_version":"1.0","host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
             )
         };
-        assert!(parse("a", &record("a", "host/a/file/x")).is_ok());
-        assert!(parse("a", &record("b", "host/b/file/x")).is_err());
-        assert!(parse("a", &record("a", "host/b/file/x")).is_err());
-        assert!(parse("a", "{").is_err());
+        assert!(parse(&Target::host("a"), &record("a", "host/a/file/x")).is_ok());
+        assert!(parse(&Target::host("a"), &record("b", "host/b/file/x")).is_err());
+        assert!(parse(&Target::host("a"), &record("a", "host/b/file/x")).is_err());
+        assert!(parse(&Target::host("a"), "{").is_err());
+        let of_cluster = parse(&Target::kube("prod"), "{").unwrap_err();
+        assert!(!format!("{of_cluster:?}").contains("host"), "{of_cluster:?}");
+        assert!(of_cluster.message.contains("a Secret in kube-system"), "{of_cluster:?}");
         let last = record("a", "host/a/file/x").replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
-        assert!(parse("a", &last).is_err(), "nobody could ever write a newer one");
+        assert!(parse(&Target::host("a"), &last).is_err(), "nobody could ever write a newer one");
     }
 }

@@ -17,6 +17,7 @@ mod hosts;
 mod interrupted;
 mod knowledge;
 mod kubelet;
+mod left_cordoned;
 mod lost;
 mod machine;
 mod moved;

@@ -2,7 +2,7 @@
 
 use super::Next;
 use crate::base::text::{self, counted, one_line};
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::RolloutPolicy;
 use crate::resource::Disruption;
 use crate::spec::window::{self, Standing};
@@ -79,7 +79,11 @@ pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
 
 /// The host's record could not be written.
 pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
-    Diagnostic::warning("RW0622", format!("the record that the host keeps of itself could not be written: {}", one_line(reason, 200)))
+    let record = match target.kind {
+        TargetKind::Kube => "the record that the cluster keeps of us, a Secret in kube-system,",
+        TargetKind::Host | TargetKind::Switch => "the record that the host keeps of itself",
+    };
+    Diagnostic::warning("RW0622", format!("{record} could not be written: {}", one_line(reason, 200)))
         .on(target.to_string())
         .effect("somebody who applies from another machine does not see what was applied here")
         .state("the step is done, and remembered on this side")

@@ -17,7 +17,7 @@ fn policy() -> DrainPolicy {
 fn emptied(mut world: World, nodes: Option<Value>) -> World {
     let cluster: Target = CLUSTER.parse().unwrap();
     let by_host = world.targets.iter().map(|host| (host.clone(), format!("cn-{}", host.name))).collect();
-    world.nodes = Some(ClusterNodes { cluster: cluster.clone(), by_host });
+    world.nodes = Some(ClusterNodes { cluster: cluster.clone(), spec: "train".to_owned(), by_host });
     world.rollout.drain = Some(policy());
     if let Some(nodes) = nodes {
         let answer = Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() };
@@ -76,9 +76,16 @@ fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
 #[test]
 fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
     let drains = |plan: &Plan| plan.nodes.iter().filter(|node| node.cluster().is_some()).count();
-    assert_eq!(drains(&emptied(one_host(), Some(there(&["cn-n2"]))).plan()), 0, "no node yet");
+    let no_node = emptied(one_host(), Some(there(&["cn-n2"]))).plan();
+    assert_eq!(drains(&no_node), 0, "no node yet");
+    let (host, cluster) = (Target::host("n1"), CLUSTER.parse().unwrap());
+    assert_eq!(no_node.not_emptied, [NotEmptied { host, cluster, node: "cn-n1".to_owned() }], "and nobody is to think it was emptied");
+    assert_eq!(file::parse("p", &file::bytes(&no_node)).unwrap(), no_node);
+    let unsaid = file::bytes(&Plan { not_emptied: Vec::new(), ..no_node });
+    assert!(file::parse("p", &unsaid).is_err(), "what is said is a part of what is agreed to");
     let quiet = World::new().wish("host/n1/a/file", None, json!({ "value": "1" }), &[]);
-    assert_eq!(drains(&emptied(quiet, Some(there(&["cn-n1"]))).plan()), 0);
+    let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
+    assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
     let mut held = emptied(one_host(), Some(there(&["cn-n1"])));
     held.rollout.max_disruption = Disruption::LinkBlip;
     assert_eq!(drains(&held.plan()), 0, "what is held empties nothing");
@@ -96,6 +103,9 @@ fn a_node_that_an_earlier_run_left_cordoned_is_given_back_through_a_gate() {
     assert_eq!(ids(&plan), ["gate/0", "host/n1/uncordon"]);
     assert!(matches!(&node(&plan, "host/n1/uncordon").kind, NodeKind::Uncordon { left: true, .. }));
     assert_eq!(ids(&emptied(world(), Some(cordoned(Value::Null))).plan()), [""; 0], "somebody else's cordon is not ours to take");
+    let mut left_alone = emptied(world(), Some(cordoned(json!("{}"))));
+    left_alone.rollout.drain = None;
+    assert_eq!(ids(&left_alone.plan()), ["gate/0", "host/n1/uncordon"], "whatever the spec says of emptying nodes by now");
     let mut narrowed = emptied(world(), Some(cordoned(json!("{}"))));
     narrowed.selection.excludes = vec!["host/n1".to_owned()];
     assert_eq!(ids(&narrowed.plan()), [""; 0]);

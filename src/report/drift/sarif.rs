@@ -19,11 +19,12 @@ const TARGETS_MAX: usize = 100;
 const VALUE: usize = 200;
 /// The rule of what left the spec, beside those of the reasons.
 const GONE: &str = "no_longer_in_the_spec";
-const REASONS: [DriftReason; 6] = [
+const REASONS: [DriftReason; 7] = [
     DriftReason::ChangedOutside,
     DriftReason::WillBeLostAtReboot,
     DriftReason::OwedRestart,
     DriftReason::NotReady,
+    DriftReason::NotGivenBack,
     DriftReason::SpecNewer,
     DriftReason::Unknown,
 ];
@@ -163,7 +164,7 @@ pub fn document(report: &DriftReport) -> String {
 
 fn level(reason: DriftReason) -> &'static str {
     match reason {
-        DriftReason::ChangedOutside | DriftReason::NotReady => "error",
+        DriftReason::ChangedOutside | DriftReason::NotReady | DriftReason::NotGivenBack => "error",
         DriftReason::WillBeLostAtReboot | DriftReason::OwedRestart => "warning",
         DriftReason::SpecNewer | DriftReason::Unknown => "note",
     }

@@ -25,7 +25,10 @@ pub fn screen(report: &DriftReport) -> String {
     let targets = counted(report.targets.len(), "target");
     let mut out = format!("drift {inventory}   {} on {targets}   {}\n", counted(report.resources, "resource"), report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
-    let is_first = |finding: &&DriftFinding| finding.is_drift() && report.never_applied.contains(&finding.address.target);
+    let is_first = |finding: &&DriftFinding| {
+        let first = finding.is_drift() && finding.reason != DriftReason::NotGivenBack;
+        first && report.never_applied.contains(&finding.address.target)
+    };
     let many = report.findings.iter().filter(is_first).count() > LISTED;
     let (first, later): (Vec<_>, Vec<_>) = report.findings.iter().partition(|finding| many && is_first(finding));
     let (accepted, counting): (Vec<_>, Vec<_>) = later.into_iter().partition(|finding| finding.is_accepted());

@@ -21,6 +21,7 @@ pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
         DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
         DriftReason::OwedRestart => ("owed_restart", "Owed restart"),
         DriftReason::NotReady => ("not_ready", "Not ready"),
+        DriftReason::NotGivenBack => ("not_given_back", "Not given back"),
         DriftReason::SpecNewer => ("spec_newer", "Spec newer than applied"),
         DriftReason::Unknown => ("unknown", "Unknown"),
     }
@@ -33,6 +34,7 @@ pub fn meaning(reason: DriftReason) -> &'static str {
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
         DriftReason::OwedRestart => "written down, but not in effect yet",
         DriftReason::NotReady => "as applied, and not working yet or no longer",
+        DriftReason::NotGivenBack => "a run of ours took it out of service, and no run has given it back",
         DriftReason::SpecNewer => "no drift of the target, apply was not run",
         DriftReason::Unknown => "could not be found out",
     }

@@ -2,6 +2,7 @@
 //! interrupts, unknowns visible, the order of time and unchanged things a line each, the next command last.
 
 mod closing;
+mod emptied;
 mod entry;
 mod fold;
 mod list;
@@ -56,14 +57,16 @@ fn page(plan: &Plan, next: &Next) -> String {
         return out;
     }
     let (held, open): (Vec<&Node>, Vec<&Node>) = work.into_iter().partition(|n| n.held.is_some());
-    let mut classes: BTreeMap<std::cmp::Reverse<Disruption>, Vec<&Node>> = BTreeMap::new();
+    let hosts = emptied::hosts(plan);
+    let mut classes: BTreeMap<(std::cmp::Reverse<Disruption>, &str), Vec<&Node>> = BTreeMap::new();
     for node in &open {
-        classes.entry(std::cmp::Reverse(node.disruption)).or_default().push(node);
+        classes.entry((std::cmp::Reverse(node.disruption), title(node, &hosts))).or_default().push(node);
     }
-    for (class, nodes) in &classes {
-        out.push_str(&rule(title(class.0)));
+    for ((_, title), nodes) in &classes {
+        out.push_str(&rule(title));
         out.push_str(&fold::entries(nodes));
     }
+    out.push_str(&emptied::not_emptied(plan));
     if !held.is_empty() {
         let causes = held_by_cluster(plan);
         let on_host = |node: &Node| node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Host);
@@ -136,13 +139,14 @@ fn header(plan: &Plan) -> String {
     out
 }
 
-fn title(class: Disruption) -> &'static str {
-    match class {
+fn title(node: &Node, emptied: &BTreeSet<&Target>) -> &'static str {
+    match node.disruption {
         Disruption::None => "LIVE: what runs goes on; new files and packages, values, first starts of services",
         Disruption::Reload => "RELOAD: a setting or service is read again",
         Disruption::Restart => "RESTART: a service restarts",
         Disruption::LinkBlip => "LINK: a link goes down for a moment",
-        Disruption::Drain => "DRAIN: only on nodes that are empty",
+        Disruption::Drain if node.target.as_ref().is_some_and(|target| emptied.contains(target)) => "DRAIN: only on nodes that are empty",
+        Disruption::Drain => "DRAIN: what runs on them is disturbed; nothing empties them first",
         Disruption::Reboot => "REBOOT",
         Disruption::PowerCycle => "POWER CYCLE: by hand",
         Disruption::Reinstall => "REINSTALL: by hand",

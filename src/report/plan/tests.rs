@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{Address, Digest, Place};
-use crate::plan::{Difference, Found, Guarded, Member, Proof, Reason, RolloutPolicy};
+use crate::plan::{Difference, DrainPolicy, Found, Guarded, Member, NotEmptied, Proof, Reason, RolloutPolicy};
 use crate::resource::{Plane, Reading, Want, Wish};
 use std::sync::Arc;
 
@@ -60,6 +60,7 @@ fn plan(text: &str) -> Plan {
         unknown: Vec::new(),
         waived: vec![],
         dropped: Default::default(),
+        not_emptied: Default::default(),
         digest: String::new(),
     }
 }
@@ -285,4 +286,43 @@ fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
     let disturbs = sysctls(&["n1"], &["a", "b", "c"], &Reason::Takeover, &differences);
     let nodes = disturbs.nodes.iter().cloned().map(|node| Node { interrupts: Arc::new(["a link".to_owned()]), ..node }).collect();
     assert!(!is_list(&Plan { nodes, ..disturbs }));
+}
+
+#[test]
+fn a_host_that_nothing_empties_is_not_under_a_heading_that_says_so() {
+    let cluster = Target::kube("prod");
+    let policy = |from| {
+        let (evict, timeout_s) = (true, 900);
+        Some(DrainPolicy { from, evict, timeout_s, evict_unmanaged: false, delete_local_data: false })
+    };
+    let mut plan = of_hosts(&["n1", "n2", "n3"], |_, node| (node.disruption, node.interrupts) = (Disruption::Drain, Arc::default()));
+    let kind = NodeKind::Drain { cluster: cluster.clone(), node: "n1".to_owned() };
+    plan.nodes.push(Node { id: "host/n1/drain".to_owned(), kind, ..plan.nodes[0].clone() });
+    let absent = |host: &str| NotEmptied { host: Target::host(host), cluster: cluster.clone(), node: format!("cn-{host}") };
+    (plan.rollout.drain, plan.not_emptied) = (policy(Disruption::LinkBlip), ["n2", "n3"].map(absent).into());
+    let text = screen(&plan, &Next::default());
+    let sections = |text: &str| {
+        let lines = text.lines().skip_while(|line| !line.starts_with("DRAIN")).take_while(|line| !line.starts_with("order"));
+        let lines =
+            lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()) || [" !", " -"].iter().any(|m| line.starts_with(m)));
+        lines.map(|line| format!("{}\n", line.trim_end_matches('-').trim_end())).collect::<String>()
+    };
+    insta::assert_snapshot!(sections(&text), @r"
+    DRAIN: only on nodes that are empty
+     - n1             file x
+     ! n1             drain
+    DRAIN: what runs on them is disturbed; nothing empties them first
+     - n[2-3]         file x
+    NOT EMPTIED: disturbed as they are, whatever runs on them
+     ! n[2-3]         kube/prod has no node cn-n[2-3]; under another name, kubernetes_node in the spec
+    ");
+    // A node that only a reboot empties is full when less is done.
+    plan.rollout.drain = policy(Disruption::Reboot);
+    assert!(!screen(&plan, &Next::default()).contains("only on nodes that are empty"));
+    (plan.rollout.drain, plan.not_emptied) = (None, Vec::new());
+    plan.nodes.pop();
+    insta::assert_snapshot!(sections(&screen(&plan, &Next::default())), @r"
+    DRAIN: what runs on them is disturbed; nothing empties them first
+     - n[1-3]         file x
+    ");
 }

@@ -1,6 +1,9 @@
 //! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
 
+use super::looks::listed;
 use super::paths::quantity;
+use super::request::KubernetesRead;
+use crate::resource::{Answers, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,15 +39,21 @@ impl NodeNow {
         }
     }
 
-    /// Our mark for it, by this run. Of a node that still bears an earlier one it was never proven that it gives what it did then.
-    pub fn cordon_of(&self, run: &str) -> Cordon {
+    /// Our mark for it, by this run of a spec. Of a node that still bears an earlier one it was never proven that it gives what it
+    /// did then.
+    pub fn cordon_of(&self, run: &str, spec: &str) -> Cordon {
         let mut gives = self.gives.clone();
         for (name, gave) in self.cordoned.as_deref().map(Cordon::read).unwrap_or_default().gives {
             if gives.get(&name).map_or(0, amount) < amount(&gave) {
                 gives.insert(name, gave);
             }
         }
-        Cordon { run: run.to_owned(), gives }
+        Cordon { run: run.to_owned(), spec: Some(spec.to_owned()), gives }
+    }
+
+    /// What the mark of a spec's run says where the node is still out of service by it. One that somebody gave back by hand is not.
+    pub fn left_cordoned(&self, spec: &str) -> Option<Cordon> {
+        self.cordoned.as_deref().filter(|_| !self.schedulable).map(Cordon::read).filter(|cordon| cordon.is_of(spec))
     }
 
     /// What it lacks of what it gave when we cordoned it, in words; nothing when all is back.
@@ -61,6 +70,12 @@ impl NodeNow {
     }
 }
 
+/// The nodes of a cluster by name, or why they are not known.
+pub fn nodes(answers: &Answers) -> Result<BTreeMap<String, NodeNow>, String> {
+    let all = listed(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
+    serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
+}
+
 /// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`), which
 /// the API server tells in their shortest form: 1000 as `1k`.
 fn amount(value: &Value) -> u64 {
@@ -72,6 +87,9 @@ fn amount(value: &Value) -> u64 {
 pub struct Cordon {
     /// The run that cordoned it.
     pub run: String,
+    /// The `cluster` of the run's spec: a node is given back by the spec that took it out of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<String>,
     /// What the node gave then: it is back when it gives that again.
     #[serde(default)]
     pub gives: BTreeMap<String, Value>,
@@ -81,6 +99,11 @@ impl Cordon {
     /// Reads a mark. One that nobody can read still is ours, and says nothing of what the node gave.
     pub fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Whether a run of this spec made it.
+    pub fn is_of(&self, spec: &str) -> bool {
+        self.spec.as_deref().is_none_or(|of| of == spec)
     }
 
     /// The mark's text.
@@ -140,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_node_is_back_when_it_is_ready_and_gives_what_it_gave() {
-        let before = Cordon { run: "r1".to_owned(), gives: node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).gives };
+        let before =
+            Cordon { run: "r1".to_owned(), spec: None, gives: node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).gives };
         let before = Cordon::read(&before.text());
         assert_eq!(node(false, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63" })).lacks(&before).as_deref(), Some("it is not Ready"));
         let short = node(true, &json!({ "nvidia.com/gpu": "7" })).lacks(&before);
@@ -153,7 +177,8 @@ mod tests {
     fn a_mark_that_was_left_is_not_forgotten() {
         let mut now = node(true, &json!({ "nvidia.com/gpu": "0", "rdma/a": "1k" }));
         now.cordoned = Some(r#"{"run":"r1","gives":{"nvidia.com/gpu":"8","rdma/a":"63"}}"#.to_owned());
-        let mark = now.cordon_of("r2");
+        let mark = now.cordon_of("r2", "train");
+        assert!(mark.is_of("train") && !mark.is_of("other"));
         assert_eq!((mark.run.as_str(), json!(mark.gives)), ("r2", json!({ "nvidia.com/gpu": "8", "rdma/a": "1k" })));
         assert_eq!(
             node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "999" })).lacks(&mark).as_deref(),

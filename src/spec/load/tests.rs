@@ -172,6 +172,14 @@ fn files_are_joined_by_top_level_key() {
 }
 
 #[test]
+fn a_host_is_the_node_that_its_kubelet_makes_of_its_name() {
+    let loaded =
+        load(vec![file("a.yaml", "cluster: lab\nnodes: [{ name: 'GPU-[1-2].Rack' }, { name: N3, kubernetes_node: cn-3 }]\n")]).unwrap();
+    let nodes: Vec<&str> = loaded.hosts.iter().map(|host| host.node.as_str()).collect();
+    assert_eq!(nodes, ["gpu-1.rack", "gpu-2.rack", "cn-3"]);
+}
+
+#[test]
 fn hosts_get_their_rails_and_their_way_of_access() {
     let loaded = load(vec![file(
         "a.yaml",

@@ -81,8 +81,8 @@ pub struct NodeGroup {
     /// How these hosts are reached, where it differs from the cluster's `ssh`.
     #[serde(default)]
     pub ssh: Ssh,
-    /// The names of these hosts as nodes of the Kubernetes cluster, such as `cn-hangzhou.10.0.0.{index}`; their own names unless said.
-    /// `{name}` is the host's name, `{index}` its place in the cluster from 1.
+    /// The names of these hosts as nodes of the Kubernetes cluster, such as `cn-hangzhou.10.0.0.{index}`; their own names
+    /// in small letters, as kubelets make them, unless said. `{name}` is the host's name, `{index}` its place in the cluster from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_node: Option<String>,
     /// Failure domains and anything else to select by: `rack: r1`, `leaf: leaf1`.

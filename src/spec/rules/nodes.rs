@@ -95,24 +95,30 @@ pub fn in_two_groups(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
 /// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it, each once.
 pub fn kubernetes_nodes(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
     let effect = "what its node has to give to pods could not be looked up, so the cluster would never be found ready";
-    let mut seen: HashMap<&str, &str> = HashMap::with_capacity(hosts.len());
+    let mut seen: HashMap<&str, &Host> = HashMap::with_capacity(hosts.len());
     for host in hosts {
-        let Some(pattern) = &spec.nodes[host.group].kubernetes_node else { continue };
-        let path = format!("nodes[{}].kubernetes_node", host.group);
-        if let Some(unknown) = placeholders(pattern).into_iter().find(|name| !matches!(*name, "name" | "index")) {
+        let pattern = spec.nodes[host.group].kubernetes_node.as_ref();
+        let path = format!("nodes[{}].{}", host.group, if pattern.is_some() { "kubernetes_node" } else { "name" });
+        if let Some(unknown) = pattern.and_then(|pattern| placeholders(pattern).into_iter().find(|name| !matches!(*name, "name" | "index")))
+        {
             let finding =
                 error("RW0138", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "use `{name}` and `{index}`");
             return checker.find(&path, "not known", finding);
         }
-        if !is_subdomain(&host.node) {
+        if pattern.is_some() && !is_subdomain(&host.node) {
             let fix = "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
             let finding = error("RW0138", format!("`{}` cannot be the name of a node", shown(&host.node)), effect, fix);
             return checker.find(&path, "the API server takes no such name", finding);
         }
-        if let Some(other) = seen.insert(&host.node, &host.name) {
-            let what = format!("`{}` and `{}` would both be the node `{}`", shown(other), shown(&host.name), shown(&host.node));
-            let finding = error("RW0138", what, effect, "let `{index}` or `{name}` stand in it");
-            return checker.find(&path, "the same for two hosts", finding);
+        // Who has no cluster may call hosts as they like.
+        let Some(other) = seen.insert(&host.node, host).filter(|_| pattern.is_some() || spec.kubernetes.is_some()) else { continue };
+        if other.name != host.name {
+            let what = format!("`{}` and `{}` would both be the node `{}`", shown(&other.name), shown(&host.name), shown(&host.node));
+            let fix = match pattern {
+                Some(_) => "let `{index}` or `{name}` stand in it",
+                None => "a kubelet makes small letters of its host's name: say with kubernetes_node what the nodes are called",
+            };
+            return checker.find(&path, "the same for two hosts", error("RW0138", what, effect, fix));
         }
     }
 }

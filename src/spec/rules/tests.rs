@@ -285,6 +285,9 @@ fn kubernetes() {
     check("kubernetes: { name: n1 }\nnodes: [{ name: n1 }]", &[("RW0138", "n1")]);
     check("kubernetes: {}\nnodes: [{ name: lab }]", &[("RW0138", "kubernetes")]);
     check("kubernetes: { platform: eks }", &[("RW0108", "eks")]);
+    check("kubernetes: {}\nnodes: [{ name: N1 }, { name: n1 }]", &[("RW0138", "n1")]);
+    check("kubernetes: {}\nnodes: [{ name: N1 }, { name: n2, kubernetes_node: n1 }]", &[("RW0138", "n1")]);
+    check("nodes: [{ name: N1 }, { name: n1 }]", &[]);
 }
 
 #[test]

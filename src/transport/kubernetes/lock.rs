@@ -49,10 +49,10 @@ impl KubernetesLink {
     pub(super) async fn lock(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
         let holder = flat(holder);
         self.decided(|lease| match (lease.holder(), lease.fence()) {
-            (Some(other), _) if other != holder => held(other),
+            (Some(other), _) if other != holder => held(&other),
             (_, Some(high)) if fence < high => Step::Ended { code: 76, stdout: high.to_string() },
             (Some(_), Some(high)) if fence == high => done(0),
-            (own, _) => Step::Write(Wish { note: own.and(lease.note()), holder: Some(holder.clone()), fence: Some(fence) }),
+            (own, _) => Step::Write(Wish { note: own.and_then(|_| lease.note()), holder: Some(holder.clone()), fence: Some(fence) }),
         })
         .await
     }
@@ -61,7 +61,7 @@ impl KubernetesLink {
         let holder = flat(holder);
         self.decided(|lease| match lease.holder() {
             None => done(0),
-            Some(other) if other != holder => held(other),
+            Some(other) if other != holder => held(&other),
             Some(_) => Step::Write(Wish { fence: lease.fence(), ..Wish::default() }),
         })
         .await
@@ -71,20 +71,14 @@ impl KubernetesLink {
         let (holder, note) = (flat(holder), flat(note));
         self.decided(|lease| match lease.holder() {
             None => done(1),
-            Some(other) if other != holder => held(other),
+            Some(other) if other != holder => held(&other),
             Some(_) => Step::Write(Wish { holder: Some(holder.clone()), note: Some(note.clone()), fence: lease.fence() }),
         })
         .await
     }
 
     pub(super) async fn steal(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
-        let holder = flat(holder);
-        self.decided(|lease| match lease.holder() {
-            None => done(1),
-            Some(other) if other != holder => held(other),
-            Some(_) => Step::Write(Wish { fence: lease.fence().max(Some(fence)), ..Wish::default() }),
-        })
-        .await
+        self.decided(|lease| stolen(lease, holder, fence)).await
     }
 
     pub(super) async fn lock_now(&self) -> Result<Performed, TransportError> {
@@ -94,7 +88,7 @@ impl KubernetesLink {
         };
         let Some(holder) = lease.holder() else { return Ok(ended(1, "", "")) };
         let fence = lease.fence().map(|fence| fence.to_string()).unwrap_or_default();
-        let text = format!("{}\n{}\n{}\n{fence}\n", flat(holder), lease.note().unwrap_or_default(), lease.age_s());
+        let text = format!("{holder}\n{}\n{}\n{fence}\n", lease.note().unwrap_or_default(), lease.age_s());
         Ok(ended(0, &text, ""))
     }
 
@@ -139,8 +133,9 @@ impl Lease {
         self.object.as_ref()?.get("metadata")?.get("annotations")?.get(name)?.as_str()
     }
 
-    fn holder(&self) -> Option<&str> {
-        self.annotation(HOLDER).filter(|holder| !holder.is_empty())
+    /// As one line, whoever wrote it: as it is told, and as it is named when it is to be taken away.
+    fn holder(&self) -> Option<String> {
+        self.annotation(HOLDER).filter(|holder| !holder.is_empty()).map(flat)
     }
 
     fn fence(&self) -> Option<u64> {
@@ -191,12 +186,21 @@ fn set(map: &mut Value, key: &str, value: Option<String>) {
     }
 }
 
+/// What becomes of a lock that is to be taken away from this holder.
+fn stolen(lease: &Lease, holder: &str, fence: u64) -> Step {
+    match lease.holder() {
+        None => done(1),
+        Some(other) if other != flat(holder) => held(&other),
+        Some(_) => Step::Write(Wish { fence: lease.fence().max(Some(fence)), ..Wish::default() }),
+    }
+}
+
 fn done(code: i32) -> Step {
     Step::Ended { code, stdout: String::new() }
 }
 
 fn held(other: &str) -> Step {
-    Step::Ended { code: 75, stdout: flat(other) }
+    Step::Ended { code: 75, stdout: other.to_owned() }
 }
 
 /// A holder is one line; what is not, is made one.
@@ -229,4 +233,19 @@ fn refused(keeps: &str, reply: &Reply) -> Performed {
         name: keeps.to_owned(),
     };
     ended(NOT_KEPT, "", &answer::refusal("the cluster's lock", &lease, "leases", reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_taken_away_from_the_holder_that_was_told_whatever_stands_there() {
+        let annotations = json!({ HOLDER: "ann\u{7}\nat\tops1", FENCE: "3" });
+        let lease = Lease { object: Some(json!({ "metadata": { "annotations": annotations } })), now: Timestamp::UNIX_EPOCH };
+        let told = lease.holder().unwrap();
+        assert_eq!(told, "ann  at ops1");
+        assert!(matches!(stolen(&lease, &told, 5), Step::Write(Wish { holder: None, fence: Some(5), .. })));
+        assert!(matches!(stolen(&lease, "ben", 5), Step::Ended { code: 75, stdout } if stdout == told));
+    }
 }

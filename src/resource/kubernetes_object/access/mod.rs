@@ -279,27 +279,28 @@ pub fn of_action(action: &Action) -> Option<(&ObjectName, Verb)> {
 
 /// What emptying a node and giving it back takes, besides the list of nodes that a plan goes by.
 pub fn of_drain(node: &str) -> Vec<(Right, String)> {
-    let right = |resource: &str, name: Option<&str>, verb: Verb| Right {
-        namespace: None,
-        group: String::new(),
-        resource: resource.to_owned(),
-        name: name.map(str::to_owned),
-        verb,
-    };
-    let cordon = "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
     let empty = "pods of such nodes, in whatever namespace".to_owned();
-    vec![
-        (right("nodes", Some(node), Verb::Get), cordon.clone()),
-        (right("nodes", Some(node), Verb::Patch), cordon),
-        (right("pods", None, Verb::List), empty.clone()),
-        (right("pods/eviction", None, Verb::Create), empty),
-    ]
+    let of_pods = [("pods", Verb::List), ("pods/eviction", Verb::Create)];
+    let of_pods = of_pods.map(|(resource, verb)| (of_core(resource, None, verb), empty.clone()));
+    of_uncordon(node).into_iter().chain(of_pods).collect()
+}
+
+/// What giving a node back takes, which a run may have left cordoned.
+pub fn of_uncordon(node: &str) -> Vec<(Right, String)> {
+    let cordon = "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
+    [Verb::Get, Verb::Patch].map(|verb| (of_core("nodes", Some(node), verb), cordon.clone())).into()
 }
 
 /// What a plan needs to know which hosts are nodes.
 pub fn of_nodes() -> (Right, String) {
-    let right = Right { namespace: None, group: String::new(), resource: "nodes".to_owned(), name: None, verb: Verb::List };
-    (right, "which hosts are nodes that have to be emptied before they are disturbed".to_owned())
+    (
+        of_core("nodes", None, Verb::List),
+        "which hosts are nodes, to be emptied before they are disturbed, and which are to be given back".to_owned(),
+    )
+}
+
+fn of_core(resource: &str, name: Option<&str>, verb: Verb) -> Right {
+    Right { namespace: None, group: String::new(), resource: resource.to_owned(), name: name.map(str::to_owned), verb }
 }
 
 /// The lock and the record of a spec's cluster.

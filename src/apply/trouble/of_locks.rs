@@ -1,0 +1,170 @@
+//! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for it, or its lock cannot be had.
+
+use super::{Next, not_begun};
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target, TargetKind};
+use crate::state::Holder;
+use crate::transport::HostAccess;
+
+/// What is locked, and where its lock is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locked {
+    /// A host or a cluster.
+    pub target: Target,
+    /// The Lease that is a cluster's lock; a host has files.
+    lease: Option<String>,
+}
+
+impl Locked {
+    /// What is reached this way.
+    pub fn of(access: &HostAccess) -> Self {
+        let lease = access.cluster.as_ref().map(|cluster| format!("kube-system/{}", cluster.keeps));
+        Locked { target: access.target(), lease }
+    }
+
+    /// A host without more to say of it.
+    pub fn host(name: &str) -> Self {
+        Locked { target: Target::host(name), lease: None }
+    }
+
+    /// Where the highest fencing number stands that was seen there.
+    pub fn fence(&self) -> String {
+        match &self.lease {
+            Some(lease) => format!("the annotation railwright.io/fence of the Lease {lease}"),
+            None => "/var/lib/railwright/fence on it".to_owned(),
+        }
+    }
+}
+
+/// What a target is, in words.
+fn word(target: &Target) -> &'static str {
+    match target.kind {
+        TargetKind::Kube => "cluster",
+        TargetKind::Host => "host",
+        TargetKind::Switch => "switch",
+    }
+}
+
+/// A host or a cluster answers, and cannot be worked on.
+pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
+    let word = word(target);
+    let effect = match target.kind {
+        TargetKind::Kube => "what needs it is not begun; nothing of the plan is done on it",
+        TargetKind::Host | TargetKind::Switch => "it counts as out of service; nothing of the plan is done on it",
+    };
+    Diagnostic::error("RW0615", format!("the {word} cannot be worked on: {}", one_line(reason, 300)))
+        .on(target.to_string())
+        .effect(effect)
+        .state(not_begun(&target.to_string()))
+        .next(format!("mend the cause on the {word}, then {}", next.resume()))
+}
+
+/// Somebody else works on it.
+pub fn locked(target: &Target, holder: &str) -> Diagnostic {
+    let word = word(target);
+    let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
+    Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
+        .on(target.to_string())
+        .effect(format!("two runs on one {word} would undo each other's steps"))
+        .state(nothing_changed(target))
+        .next("wait until that run ends, then make a new plan")
+        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, `railwright lock steal INVENTORY --reason TEXT`")
+}
+
+/// The state where a lock was not had: they are taken before the first change.
+fn nothing_changed(target: &Target) -> &'static str {
+    match target.kind {
+        TargetKind::Kube => "nothing was changed on the cluster or on any host",
+        TargetKind::Host | TargetKind::Switch => "nothing was changed on any host",
+    }
+}
+
+/// The lock is no longer ours.
+pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
+    let word = word(target);
+    let who = holder.map_or_else(
+        || "it was taken away (`railwright lock steal`) or removed".to_owned(),
+        |line| {
+            Holder::parse(line)
+                .map_or_else(|| format!("`{}` has it", one_line(line, 120)), |holder| format!("{} has it", holder.describe()))
+        },
+    );
+    Diagnostic::error("RW0631", format!("the {word}'s lock is no longer this run's: {who}"))
+        .on(target.to_string())
+        .effect(format!("somebody took this run for dead and may be changing the {word} now"))
+        .state(format!("nothing more was begun on this {word}; what was done on it stands"))
+        .next("find out who took it: `railwright lock list`, and the journal of the run that has it now")
+        .next(format!("then make a new plan: the {word} may no longer be as this run left it"))
+}
+
+/// That locks were to be taken away could not be written down.
+pub fn steal_not_recorded(reason: &str) -> Diagnostic {
+    Diagnostic::error("RW0709", format!("the journal could not be written: {}", one_line(reason, 300)))
+        .effect("nobody could tell later who took the locks away, and why")
+        .state("no lock of a host or a cluster was taken away")
+        .next("make space or mend the disk that holds the state folder, then run the same command again")
+}
+
+/// The lock could not be taken for another reason.
+pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
+    let word = word(&of.target);
+    let next = match &of.lease {
+        Some(lease) => format!("see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` has the rules)"),
+        None => "see that /var/lib/railwright on the host is writable for root, with space left".to_owned(),
+    };
+    Diagnostic::error("RW0609", format!("the {word}'s lock cannot be taken: {}", one_line(reason, 200)))
+        .on(of.target.to_string())
+        .effect(format!("without it two runs could work on the {word} at once"))
+        .state(nothing_changed(&of.target))
+        .next(format!("{next}; then run the same command again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::not_reached;
+    use super::*;
+    use crate::transport::sim::access;
+    use crate::transport::{ClusterAccess, TransportError};
+
+    fn cluster() -> Locked {
+        let cluster = ClusterAccess { keeps: "railwright-lab".to_owned(), ..ClusterAccess::default() };
+        Locked::of(&HostAccess { cluster: Some(cluster), ..access("prod") })
+    }
+
+    /// All that is said, as one text.
+    fn said(problem: &Diagnostic) -> String {
+        format!("{problem:?}")
+    }
+
+    #[test]
+    fn of_a_cluster_nothing_is_said_as_of_a_host() {
+        let (of, next) = (cluster(), Next { inventory: "inv".to_owned() });
+        let target = &of.target;
+        let fence = format!("its fencing number 9 is higher than any number of runs; see {}", of.fence());
+        let lost = TransportError::Local { reason: "no kubeconfig".to_owned() };
+        let told = [
+            lock_failed(&of, "exit status 1: forbidden"),
+            locked(target, "somebody"),
+            lock_lost(target, None),
+            not_workable(target, &fence, &next),
+            not_reached(target.to_string(), &lost, &next),
+        ];
+        for problem in &told {
+            let said = said(problem);
+            assert!(said.contains("kube/prod"), "{said}");
+            for wrong in ["host/", "the host", "one host", "this host", "/var/lib", "out of service"] {
+                assert!(!said.contains(wrong), "{wrong}: {said}");
+            }
+        }
+        assert!(said(&told[0]).contains("Lease kube-system/railwright-lab"), "{}", said(&told[0]));
+        assert!(said(&told[3]).contains("railwright.io/fence of the Lease kube-system/railwright-lab"), "{}", said(&told[3]));
+    }
+
+    #[test]
+    fn a_host_has_its_lock_in_files() {
+        let of = Locked::host("n1");
+        assert_eq!(of.fence(), "/var/lib/railwright/fence on it");
+        let failed = said(&lock_failed(&of, "exit status 1"));
+        assert!(failed.contains("the host's lock cannot be taken") && failed.contains("/var/lib/railwright on the host"), "{failed}");
+    }
+}
