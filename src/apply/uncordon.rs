@@ -9,6 +9,7 @@ use crate::base::{Diagnostic, Target, nodeset};
 use crate::plan::{Node, NodeKind};
 use crate::resource::Action;
 use crate::resource::kubernetes_object::nodes::Cordon;
+use crate::spec::rollout::DRAIN_DEFAULT_S;
 use crate::state::Outcome;
 use crate::state::journal_writer::JournalError;
 use crate::system::clock;
@@ -31,7 +32,7 @@ pub(super) async fn uncordon(mut step: NodeStep<'_>) -> Result<Finish, JournalEr
 
 async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     step.connect().await?;
-    let limit_s = step.shared.plan.rollout.drain.as_ref().map_or(0, |drain| drain.timeout_s);
+    let limit_s = step.shared.plan.rollout.drain.as_ref().map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
     let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
     let (mut said, mut good) = (String::new(), 0);
     loop {

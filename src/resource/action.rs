@@ -328,7 +328,7 @@ impl Action {
             Action::RunCommand { script, environment, input, .. } => {
                 super::command::script::run_script(script, environment, input.as_deref())
             }
-            Action::SetDcb { commands } => super::link_qos::dcb::set_script(commands),
+            Action::SetDcb { commands } => super::link_qos::dcb::set_now_script(commands),
             Action::SetMlnxQos { commands } => super::link_qos::mlnx::set_script(commands),
             Action::SetPause { netdev, on } => super::link_qos::dcb::pause_script(netdev, *on),
             Action::SetLinkEcn { netdev, settings } => super::link_ecn::set_script(netdev, settings),

@@ -10,7 +10,7 @@ pub mod hosts;
 pub mod load;
 pub mod model;
 pub mod pools;
-mod rollout;
+pub mod rollout;
 mod rules;
 pub mod schema;
 pub mod source;

@@ -9,7 +9,8 @@ use serde_json::Value;
 const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
 /// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps a run for nothing.
 const DRAIN_S: std::ops::RangeInclusive<u32> = 60..=86_400;
-const DRAIN_DEFAULT_S: u32 = 15 * 60;
+/// How long a node may take to be emptied, or to come back, unless the spec says otherwise, seconds.
+pub const DRAIN_DEFAULT_S: u32 = 15 * 60;
 
 /// How many hosts may be out of service at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,8 +53,6 @@ fn a_node_that_a_run_left_cordoned_is_drift_until_it_is_given_back() {
     assert!(plan.contains(". n1 uncordon") && plan.contains("an earlier run cordoned the node of kube/prod"), "{plan}");
     let roles = told(0, &["rbac", "inv", "--role", "apply"]);
     assert!(roles.contains("resourceNames: [n1] resources: [nodes] verbs: [get, patch]") && !roles.contains("eviction"), "{roles}");
-
-    machine.place.write("inv/rollout.yaml", "rollout: { drain: { pods: evict } }\n");
     told(0, &["apply", "inv", "--yes"]);
     assert!(told(0, &["drift", "inv"]).contains("No drift."));
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)] // a rig that cannot be built ends its story
 
 mod builds;
+mod dcb;
 mod ecn;
 mod files;
 mod firmware;

@@ -160,10 +160,27 @@ fn ets_words(ets: &Ets) -> Vec<String> {
     [row("prio-tc", texts(&ets.prio_tc)), row("tc-tsa", ets.tsa.to_vec()), row("tc-bw", texts(&ets.bandwidth))].concat()
 }
 
+/// dcb numbers its requests by the second and leaves the kernel's acknowledgement of one unread; where the next is sent in another
+/// second, libmnl takes that for a reply out of sequence and says EPROTO (iproute2: lib/mnl_utils.c, `mnlu_msg_prepare`; libmnl:
+/// src/callback.c, `mnl_nlmsg_seq_ok`). Seen on a busy machine of the lab; the same words again are no harm.
+const AGAIN: &str = "dcb() {
+    said=$(command dcb \"$@\" 2>&1) && return
+    case $said in
+    *'Protocol error'*) command dcb \"$@\" ;;
+    *) echo \"$said\" >&2; return 1 ;;
+    esac
+}
+";
+
 /// `dcb` with each of these words, one call after the other; the first that fails ends it.
 pub fn set_script(commands: &[Vec<String>]) -> String {
     let lines = commands.iter().map(|words| format!("dcb {}\n", sh_words(words.iter().map(String::as_str))));
     std::iter::once("set -e\n".to_owned()).chain(lines).collect()
+}
+
+/// The same, to be run now.
+pub fn set_now_script(commands: &[Vec<String>]) -> String {
+    format!("{AGAIN}{}", set_script(commands))
 }
 
 /// `ethtool` says with its exit status that nothing had to change; what counts is read again.
