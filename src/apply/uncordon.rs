@@ -47,6 +47,9 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
                 None if now.schedulable => now.lacks(&Cordon::default()),
                 None => return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id))),
                 Some(mark) if !Cordon::read(mark).is_of(&step.shared.plan.cluster) => {
+                    if now.schedulable {
+                        return Ok(false);
+                    }
                     return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id)));
                 }
                 // Somebody gave it back by hand: only our mark is left to take.
