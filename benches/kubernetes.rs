@@ -9,27 +9,24 @@ mod cluster;
 #[path = "peers/gauge.rs"]
 #[allow(dead_code, reason = "the other bench uses more of it")]
 mod gauge;
+#[path = "../tests/kubernetes/large.rs"]
+mod large;
 #[path = "../tests/kubernetes/rig.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod rig;
 
 use cluster::Cluster;
+use large::{NODES, OBJECTS, bare_nodes, wishes};
 use rig::ControlPlane;
 use serde_json::{Value, json};
 use std::process::Command;
 
-const NODES: usize = 1000;
-const OBJECTS: usize = 60;
-
 fn main() {
     let rounds = std::env::var("RAILWRIGHT_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let Some(plane) = ControlPlane::start() else { return println!("NOT MEASURED: there is no control plane") };
-    nodes(&plane);
+    bare_nodes(&plane);
     let cluster = Cluster::new(&plane, "admin");
-    let objects: Vec<String> = (1..OBJECTS).map(|n| wish(n, "9000")).collect();
-    let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
-    let waits = format!("  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n", amounts.join(", "));
-    cluster.wishes(&(objects.concat() + &waits));
+    cluster.wishes(&wishes());
     cluster.told(0, &["apply", "inv", "--yes"]);
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..OBJECTS).map(|n| manifest(n, "9000")).collect::<Vec<_>>() });
     cluster.file("objects.json", &list.to_string());
@@ -56,25 +53,6 @@ fn row(name: &str, rounds: usize, command: impl Fn() -> Command) -> f64 {
     let (wall, cpu) = (gauge::median(walls), gauge::median(runs.iter().map(|run| run.cpu).collect()));
     println!("| {name} | {wall:.3} | {least:.3} - {most:.3} | {cpu:.2} | {:.0} |", gauge::peak_mib(&mut command()));
     wall
-}
-
-/// Nodes as objects alone: whoever plays kubelets is ended first.
-fn nodes(plane: &ControlPlane) {
-    let kubelets = std::fs::read_to_string(plane.work().join("kwok.pid")).unwrap();
-    assert!(Command::new("kill").arg(kubelets.trim()).status().unwrap().success());
-    let gives = json!({ "cpu": "64", "memory": "1Ti", "pods": "110", "rdma/a": "63" });
-    let node = |n: usize| {
-        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": format!("gpu{n:04}") },
-                "status": { "allocatable": gives, "capacity": gives, "conditions": [{ "type": "Ready", "status": "True" }] } })
-    };
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..=NODES).map(node).collect::<Vec<_>>() });
-    assert!(plane.kubectl_as("admin", &["create", "-f", "-"], &list.to_string()).status.success());
-}
-
-fn wish(n: usize, text: &str) -> String {
-    format!(
-        "  - id: rails-{n}\n    kubernetes_object:\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: rails-{n}, namespace: default, labels: {{ role: rails }} }}, data: {{ text: \"{text}\" }} }}\n"
-    )
 }
 
 /// The same as kubectl takes it, with the mark that railwright adds.

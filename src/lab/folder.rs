@@ -133,9 +133,14 @@ pub fn machine_name(number: u8) -> String {
     format!("node{number}")
 }
 
-/// The fabric address of a machine with its prefix length.
+/// The fabric address of a machine.
+pub fn fabric_ip(number: u8) -> String {
+    format!("192.168.77.{number}")
+}
+
+/// The same with its prefix length.
 pub fn fabric_address(number: u8) -> String {
-    format!("192.168.77.{number}/24")
+    format!("{}/24", fabric_ip(number))
 }
 
 /// The lab's folder cannot be read or written.

@@ -4,10 +4,10 @@ use super::event::{Event, Listener, Step, timed};
 use super::folder::{self, Folder, trouble};
 use super::recipe::{self, Flavour};
 use super::sources::{self, Source};
-use super::{Result, assets};
-use crate::base::{Diagnostic, text};
+use super::{Result, assets, logged};
+use crate::base::Diagnostic;
 use crate::system::lock_file::{LockFile, Tried};
-use crate::system::process::{self, Ending, Program};
+use crate::system::process::{self, Program};
 use crate::system::{clock, files};
 use std::path::{Path, PathBuf};
 
@@ -89,16 +89,9 @@ fn build(
     let log = folder.path("image.log");
     files::remove(&log).map_err(|error| trouble(&log, &error))?;
     let program = mmdebstrap(flavour, programs, sources, &recipe_folder, &out);
-    let ending = program
-        .run_logged(&log, Step::Image.limit(), &mut |line| {
-            if let Some(part) = line.strip_prefix("step ") {
-                listener(Event::Note(text::one_line(part, 100)));
-            }
-        })
-        .map_err(|error| trouble(&log, &error))?;
-    if ending != Ending::Success {
+    if let Err(how) = logged::run(&program, Step::Image, &log, listener)? {
         let _ = files::remove(&scratch);
-        return Err(failed(ending, &log));
+        return Err(failed(&how, &log));
     }
     let (id, path) = (clock::nonce().map_err(|error| trouble(&out, &error))?, out.join("build"));
     files::write_atomic(&path, id.as_bytes(), 0o644).map_err(|error| trouble(&path, &error))?;
@@ -131,12 +124,8 @@ fn mmdebstrap(flavour: Flavour, programs: Option<&Path>, sources: &[Source], ass
         .environment("DISK_SIZE", recipe::DISK_SIZE)
 }
 
-fn failed(ending: Ending, log: &Path) -> Box<Diagnostic> {
-    let tail = files::tail(log, 4000).unwrap_or_default();
-    let last: Vec<&str> = tail.lines().rev().take(8).collect();
-    let last = last.into_iter().rev().map(|line| format!("  {}", text::one_line(line, 160))).collect::<Vec<_>>().join("\n");
-    let how = if ending == Ending::TimedOut { "took more than ten times its usual time" } else { "failed" };
-    let mut diagnostic = Diagnostic::error("RW0903", format!("building the machines' disk {how}; the end of its log:\n{last}"))
+fn failed(how: &str, log: &Path) -> Box<Diagnostic> {
+    let mut diagnostic = Diagnostic::error("RW0903", format!("building the machines' disk {how}"))
         .state("no machine was started; the unfinished disk was removed")
         .next(format!("see all of {}", log.display()))
         .next("railwright lab up");

@@ -165,9 +165,9 @@ impl Machine<'_> {
         }
     }
 
-    /// SSH comes in and the repository's server is reached, and with Kubernetes kubelet and API server; nothing else goes out, neither to this computer nor beyond. QEMU
-    /// forwards no port of its own alias for this computer, so that lies elsewhere; a `tcp:` target would be one connection
-    /// for all, a `cmd:` is run for each (QEMU's manual, "-netdev user": restrict, host, guestfwd).
+    /// SSH comes in and the repository's server is reached, and with Kubernetes kubelet and API server; nothing else goes out,
+    /// neither to this computer nor beyond. QEMU forwards no port of its own alias for this computer, so that lies elsewhere; a
+    /// `tcp:` target would be one connection for all, a `cmd:` is run for each (QEMU's manual, "-netdev user": restrict, host, guestfwd).
     fn management_argument(&self) -> String {
         let (ssh, repository) = (self.lab.ssh_port(self.number), self.lab.repository_port());
         let reached = |port: u16| format!(",guestfwd=tcp:{HOST_AS_SEEN_FROM_MACHINES}:{port}-cmd:busybox nc 127.0.0.1 {port}");
@@ -214,6 +214,6 @@ fn identity_arguments() -> Vec<String> {
 
 /// /etc/hosts of every machine.
 fn hosts() -> String {
-    let machines = (1..=MOST_MACHINES).map(|n| format!("192.168.77.{n} {}\n", machine_name(n)));
+    let machines = (1..=MOST_MACHINES).map(|n| format!("{} {}\n", folder::fabric_ip(n), machine_name(n)));
     std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(machines).collect()
 }

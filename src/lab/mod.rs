@@ -16,6 +16,7 @@ mod guest;
 mod image;
 mod keys;
 mod kubernetes;
+mod logged;
 mod machine;
 mod monitor;
 mod programs;

@@ -23,7 +23,7 @@ pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {
     if let Some(machine) = machines.iter().find(|machine| !machine.has_bare(&image)) {
         return Err(does_not_fit(&format!("{} has no snapshot of its bare state that fits", machine.name())));
     }
-    let cluster = state.flavour.kubernetes.then(|| Programs::ensure(folder, listener)).transpose()?;
+    let cluster = Programs::ensure(folder, state.flavour, listener)?;
     kubernetes::end(folder)?;
     timed(listener, Step::Restore, || {
         for machine in &machines {

@@ -49,7 +49,7 @@ pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Cam
     if down::end_all(folder)? > 0 {
         listener(Event::Note("ended what was left of a lab here".to_owned()));
     }
-    let cluster = wanted.flavour.kubernetes.then(|| Programs::ensure(folder, listener)).transpose()?;
+    let cluster = Programs::ensure(folder, wanted.flavour, listener)?;
     let image = image::ensure(folder, wanted.flavour, cluster.as_ref().map(Programs::for_nodes).as_deref(), listener)?;
     keys::prepare(folder)?;
     timed(listener, Step::Repository, || repository::publish(folder, &image))?;

@@ -1,6 +1,7 @@
 //! What a plan of a large cluster costs the API server, and a second opinion on what it finds: kubectl's own `diff`.
 
 use crate::cluster::Cluster;
+use crate::large::{NODES, OBJECTS, bare_nodes, config_map, wishes};
 use crate::meanwhile::Meanwhile;
 use crate::rig::ControlPlane;
 use serde_json::{Value, json};
@@ -8,33 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 const INV: &str = "inv";
-const NODES: usize = 1000;
-const OBJECTS: usize = 60;
-
-fn config_map(name: &str, text: &str) -> String {
-    format!(
-        "  - id: {name}
-    kubernetes_object:
-      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, namespace: default, labels: {{ role: rails }} }}, data: {{ text: \"{text}\" }} }}
-"
-    )
-}
-
-/// Nodes as objects alone: whoever plays kubelets is ended first, so that they cost nothing but their places in lists.
-fn bare_nodes(plane: &ControlPlane) {
-    let kubelets = std::fs::read_to_string(plane.work().join("kwok.pid")).unwrap();
-    assert!(std::process::Command::new("kill").arg(kubelets.trim()).status().unwrap().success());
-    let node = |n: usize| {
-        let gives = json!({ "cpu": "64", "memory": "1Ti", "pods": "110", "rdma/a": "63" });
-        let name = format!("gpu{n:04}");
-        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name },
-                "status": { "allocatable": gives, "capacity": gives } })
-    };
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..=NODES).map(node).collect::<Vec<_>>() });
-    let made = plane.kubectl_as("admin", &["create", "-f", "-"], &list.to_string());
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
 /// How often each sort of request was made since: its method and path, without names of objects.
 #[derive(Clone, Default)]
 struct Requests(Arc<Mutex<BTreeMap<String, usize>>>);
@@ -65,10 +39,7 @@ impl Requests {
 pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
     bare_nodes(plane);
     let cluster = Cluster::new(plane, "admin");
-    let objects: String = (1..OBJECTS).map(|n| config_map(&format!("rails-{n}"), "9000")).collect();
-    let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
-    let waits = format!("  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n", amounts.join(", "));
-    cluster.wishes(&(objects + &waits));
+    cluster.wishes(&wishes());
     let requests = Requests::default();
     let seen = requests.clone();
     let way = Meanwhile::watch(plane, move |head| seen.note(head));

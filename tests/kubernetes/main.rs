@@ -8,6 +8,7 @@ mod cluster;
 mod figures;
 mod helm;
 mod json;
+mod large;
 mod meanwhile;
 mod objects;
 mod rbac;

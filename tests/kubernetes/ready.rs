@@ -3,7 +3,7 @@
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::{Cluster, flat};
 use crate::rig::ControlPlane;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const INV: &str = "inv";
@@ -140,12 +140,7 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     let status = json!({ "type": "object", "properties": { "devices": { "type": "array", "items": device } } });
     let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
     let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
-    let names = json!({ "plural": "erdmadevices", "singular": "erdmadevice", "kind": "ERdmaDevice" });
-    let spec = json!({ "group": "network.alibabacloud.com", "scope": "Cluster", "names": names, "versions": [version] });
-    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "erdmadevices.network.alibabacloud.com" }, "spec": spec });
-    plane.apply(&definition.to_string());
-    plane.kubectl(&["wait", "crd/erdmadevices.network.alibabacloud.com", "--for=condition=Established", "--timeout=60s"]);
+    define(plane, "network.alibabacloud.com", "ERdmaDevice", "Cluster", &version);
     let made = |name: &str, status: &str| {
         plane.apply(
             &json!({ "apiVersion": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "metadata": { "name": name } }).to_string(),
@@ -167,17 +162,24 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
 }
 
+/// A kind of objects with one version.
+fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
+    let singular = kind.to_lowercase();
+    let names = json!({ "plural": format!("{singular}s"), "singular": singular, "kind": kind });
+    let spec = json!({ "group": group, "scope": scope, "names": names, "versions": [version] });
+    let name = format!("{singular}s.{group}");
+    let definition =
+        json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": spec });
+    plane.apply(&definition.to_string());
+    plane.kubectl(&["wait", &format!("crd/{name}"), "--for=condition=Established", "--timeout=60s"]);
+}
+
 /// An operator may refuse what its definition takes, and say so in an event alone.
 pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
-    let names = json!({ "plural": "jobs", "singular": "job", "kind": "Job" });
-    let spec = json!({ "group": "jobs.example.org", "scope": "Namespaced", "names": names, "versions": [version] });
-    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "jobs.jobs.example.org" }, "spec": spec });
-    plane.apply(&definition.to_string());
-    plane.kubectl(&["wait", "crd/jobs.jobs.example.org", "--for=condition=Established", "--timeout=60s"]);
+    define(plane, "jobs.example.org", "Job", "Namespaced", &version);
     cluster.wishes(
         "  - id: job
     kubernetes_object:

@@ -22,6 +22,7 @@ mod network;
 mod rig;
 mod software;
 mod training;
+mod waited;
 
 use apart::apart;
 use cluster::Cluster;

@@ -1,23 +1,15 @@
 //! Module mpi-operator with the operator (kubeflow/mpi-operator v0.8.0), and an MPIJob that asks for RDMA devices.
 
-use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
 use crate::software::{Operator, Software};
+use crate::waited::comes_while_it_is_waited_for;
 
 const INV: &str = "inv";
 
-/// Installed as the module's README has it, while an apply waits: no node can run the operator at first.
+/// Installed as the module's README has it.
 pub fn the_operator_is_waited_for(software: &Software, plane: &ControlPlane) {
-    let cluster = Cluster::new(plane, "admin");
-    cluster.spec("admin", "modules: { mpi-operator: { enabled: true } }\n");
-    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "waits: 0 of 1 there");
-    plane.kubectl(&["apply", "--server-side", "-f", &software.shipped("deploy/v2beta1/mpi-operator.yaml")]);
-    until_said(&mut run, "waits: 0 of 1; mpi-operator: 0 of 1 pods are ready");
-    plane.nodes(&["gpu1", "gpu2"], &[("nvidia.com/gpu", "8"), ("rdma/rdma_shared_device_a", "63")]);
-    ended(run, 0);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    comes_while_it_is_waited_for(plane, "mpi-operator", ["-f", &software.shipped("deploy/v2beta1/mpi-operator.yaml")]);
 }
 
 /// In the place of its pod.

@@ -1,10 +1,10 @@
 //! Module training-operator with the operator (kubeflow/training-operator v1.9.3), its webhook, and a PyTorchJob that asks for
 //! RDMA devices.
 
-use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
 use crate::software::{Operator, Software};
+use crate::waited::comes_while_it_is_waited_for;
 use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
@@ -12,19 +12,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const INV: &str = "inv";
-const MODULE: &str = "modules: { training-operator: { enabled: true } }\n";
 
-/// Installed as the module's README has it, while an apply waits: no node can run the operator at first.
+/// Installed as the module's README has it.
 pub fn the_operator_is_waited_for(software: &Software, plane: &ControlPlane) {
-    let cluster = Cluster::new(plane, "admin");
-    cluster.spec("admin", MODULE);
-    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "waits: 0 of 1 there");
-    plane.kubectl(&["apply", "--server-side", "-k", &software.shipped("manifests/overlays/standalone")]);
-    until_said(&mut run, "waits: 0 of 1; training-operator: 0 of 1 pods are ready");
-    plane.nodes(&["gpu1", "gpu2"], &[("nvidia.com/gpu", "8"), ("rdma/rdma_shared_device_a", "63")]);
-    ended(run, 0);
-    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    comes_while_it_is_waited_for(plane, "training-operator", ["-k", &software.shipped("manifests/overlays/standalone")]);
 }
 
 /// In the place of its pod. The address of its Service is one of this machine, as there is no kube-proxy, and the certificate comes

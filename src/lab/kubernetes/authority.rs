@@ -2,7 +2,7 @@
 //! other authority. Made anew for each cluster.
 
 use crate::base::quote;
-use crate::lab::folder::{Folder, machine_name, trouble};
+use crate::lab::folder::{Folder, fabric_ip, machine_name, trouble};
 use crate::lab::keys::expect_success;
 use crate::lab::machine::Machine;
 use crate::lab::{HOST_AS_SEEN_FROM_MACHINES, Result};
@@ -28,7 +28,7 @@ pub fn prepare(folder: &Folder, machines: &[Machine<'_>]) -> Result<()> {
     }
     for machine in machines {
         let node = machine.name();
-        let names = format!("DNS:{node},IP:192.168.77.{}", machine.number);
+        let names = format!("DNS:{node},IP:{}", fabric_ip(machine.number));
         certificate(folder, &node, &format!("/O=system:nodes/CN=system:node:{node}"), &names)?;
     }
     Ok(())

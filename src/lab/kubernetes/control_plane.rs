@@ -16,7 +16,7 @@ const PROCESSES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager
 
 /// The records of the processes.
 pub fn records(folder: &Folder) -> Vec<PathBuf> {
-    PROCESSES.iter().map(|name| folder.path("kubernetes").join(format!("{name}.pid"))).collect()
+    PROCESSES.iter().map(|name| record(folder, name)).collect()
 }
 
 /// Ends what runs, the store last.
@@ -62,8 +62,8 @@ fn api_server(folder: &Folder, programs: &Programs, store: &str, machines: &[Mac
 
 fn begin(folder: &Folder, name: &str, program: Program) -> Result<()> {
     let work = folder.path("kubernetes");
-    let (log, record) = (work.join(format!("{name}.log")), work.join(format!("{name}.pid")));
-    background::start(&program.folder(&work), &log, &record).map_err(|error| trouble(&log, &error))
+    let log = log(folder, name);
+    background::start(&program.folder(&work), &log, &record(folder, name)).map_err(|error| trouble(&log, &error))
 }
 
 fn wait_until_it_answers(folder: &Folder, programs: &Programs) -> Result<()> {
@@ -86,8 +86,12 @@ fn record(folder: &Folder, name: &str) -> PathBuf {
     folder.path("kubernetes").join(format!("{name}.pid"))
 }
 
+fn log(folder: &Folder, name: &str) -> PathBuf {
+    folder.path("kubernetes").join(format!("{name}.log"))
+}
+
 fn silent(folder: &Folder, what: &str, process: &str) -> Box<Diagnostic> {
-    let log = folder.path("kubernetes").join(format!("{process}.log"));
+    let log = log(folder, process);
     let said = files::tail(&log, 600).unwrap_or_default();
     Diagnostic::error("RW0905", format!("the lab's control plane did not start: {what}: {}", text::one_line(&said, 300)))
         .state("the machines run, and are no nodes")

@@ -2,6 +2,7 @@
 
 use super::authority;
 use crate::base::{Diagnostic, text};
+use crate::lab::folder::fabric_ip;
 use crate::lab::machine::Machine;
 use crate::lab::{Result, assets, guest};
 
@@ -16,7 +17,7 @@ pub fn join(machine: &Machine<'_>, nodes: usize) -> Result<()> {
         ("/etc/kubernetes/node.crt", read(&format!("{name}.crt"))?),
         ("/etc/kubernetes/node.key", read(&format!("{name}.key"))?),
         ("/etc/kubernetes/kubelet.kubeconfig", authority::node_kubeconfig(folder, number)),
-        ("/etc/kubernetes/node.env", format!("NAME={name}\nADDRESS=192.168.77.{number}\nNODES={nodes}\n")),
+        ("/etc/kubernetes/node.env", format!("NAME={name}\nADDRESS={}\nNODES={nodes}\n", fabric_ip(number))),
         ("/etc/cni/net.d/10-lab.conflist", settings("kubernetes/pods.conflist")),
         // The last: where it is, a boot starts the kubelet.
         ("/etc/kubernetes/kubelet.yaml", settings("kubernetes/kubelet.yaml")),

@@ -1,11 +1,12 @@
 //! The programs of the cluster, built once from pinned Go modules: Debian has none of them.
 
-use crate::base::{Diagnostic, Digest, text};
-use crate::lab::event::{Event, Listener, Step, timed};
-use crate::lab::folder::{Folder, trouble};
-use crate::lab::{Result, assets};
+use crate::base::{Diagnostic, Digest};
+use crate::lab::event::{Listener, Step, timed};
+use crate::lab::folder::Folder;
+use crate::lab::recipe::Flavour;
+use crate::lab::{Result, assets, logged};
 use crate::system::files;
-use crate::system::process::{self, Ending, Program};
+use crate::system::process::{self, Program};
 use std::path::{Path, PathBuf};
 
 /// Where they are.
@@ -20,14 +21,16 @@ impl Programs {
         Programs { folder: folder.cache().join("kubernetes/programs") }
     }
 
-    /// The programs, built where the cache has none of these versions.
-    pub fn ensure(folder: &Folder, listener: Listener<'_>) -> Result<Self> {
-        let (programs, key) = (Programs::of(folder), key());
-        if files::read_limited(&programs.folder.join("key"), 200).is_ok_and(|text| text == key.as_str().as_bytes()) {
-            return Ok(programs);
+    /// The programs, where machines are to be nodes, built where the cache has none of these versions.
+    pub fn ensure(folder: &Folder, flavour: Flavour, listener: Listener<'_>) -> Result<Option<Self>> {
+        if !flavour.kubernetes {
+            return Ok(None);
         }
-        timed(listener, Step::Kubernetes, || build(folder, &key, listener))?;
-        Ok(programs)
+        let (programs, key) = (Programs::of(folder), key());
+        if !files::read_limited(&programs.folder.join("key"), 200).is_ok_and(|text| text == key.as_str().as_bytes()) {
+            timed(listener, Step::Kubernetes, || build(folder, &key, listener))?;
+        }
+        Ok(Some(programs))
     }
 
     /// What the machines get: kubelet and the device plugin.
@@ -67,22 +70,11 @@ fn build(folder: &Folder, key: &Digest, listener: Listener<'_>) -> Result<()> {
     let log = folder.path("kubernetes.log");
     let program = Program::new("sh").argument(recipe.join("kubernetes/build.sh").to_string_lossy()).argument(cache.to_string_lossy());
     let program = program.argument(key.as_str());
-    let ending = program
-        .run_logged(&log, Step::Kubernetes.limit(), &mut |line| {
-            if let Some(part) = line.strip_prefix("step ") {
-                listener(Event::Note(text::one_line(part, 100)));
-            }
-        })
-        .map_err(|error| trouble(&log, &error))?;
-    if ending == Ending::Success { Ok(()) } else { Err(failed(ending, &log)) }
+    logged::run(&program, Step::Kubernetes, &log, listener)?.map_err(|how| failed(&how, &log))
 }
 
-fn failed(ending: Ending, log: &Path) -> Box<Diagnostic> {
-    let tail = files::tail(log, 4000).unwrap_or_default();
-    let last: Vec<&str> = tail.lines().rev().take(6).collect();
-    let last = last.into_iter().rev().map(|line| format!("  {}", text::one_line(line, 160))).collect::<Vec<_>>().join("\n");
-    let how = if ending == Ending::TimedOut { "took more than ten times its usual time" } else { "failed" };
-    Diagnostic::error("RW0911", format!("building Kubernetes {how}; the end of its log:\n{last}"))
+fn failed(how: &str, log: &Path) -> Box<Diagnostic> {
+    Diagnostic::error("RW0911", format!("building Kubernetes {how}"))
         .effect("the control plane, kubelet and the device plugin are built from their Go modules, by Go's own module proxy (GOPROXY)")
         .state("no machine was started; what was built so far stays in Go's own cache")
         .next("Go 1.25 or newer, or: sudo apt-get install python3-venv")
