@@ -30,10 +30,13 @@ pub fn bare_nodes(plane: &ControlPlane) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// ConfigMaps, and what all nodes give.
+/// The ConfigMaps.
+pub fn objects() -> String {
+    (1..OBJECTS).map(|n| config_map(&format!("rails-{n}"), "9000")).collect()
+}
+
+/// The ConfigMaps, and what all nodes give.
 pub fn wishes() -> String {
-    let objects: String = (1..OBJECTS).map(|n| config_map(&format!("rails-{n}"), "9000")).collect();
     let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
-    let waits = format!("  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n", amounts.join(", "));
-    objects + &waits
+    objects() + &format!("  - id: allocatable\n    node_allocatable: {{ resource: rdma/a, amounts: {{ {} }} }}\n", amounts.join(", "))
 }
