@@ -30,7 +30,7 @@ fn main() {
     cluster.wishes(&objects());
     cluster.told(0, &["apply", "inv", "--yes"]);
     cluster.wishes(&wishes());
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..OBJECTS).map(|n| manifest(n)).collect::<Vec<_>>() });
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..OBJECTS).map(manifest).collect::<Vec<_>>() });
     cluster.file("objects.json", &list.to_string());
     println!("\n{NODES} nodes, {OBJECTS} resources ({} ConfigMaps and what all nodes give), {rounds} rounds\n", OBJECTS - 1);
     println!("| | s | least - most | CPU s | peak MiB |\n|---|--:|--:|--:|--:|");
