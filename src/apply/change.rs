@@ -34,12 +34,14 @@ pub struct Finish {
     pub applied: Vec<(Address, Applied)>,
     /// What is to be forgotten.
     pub removed: Vec<Address>,
+    /// Somebody switched the host off and on since this part of the run began.
+    pub went_out: bool,
 }
 
 impl Finish {
     /// An outcome with nothing more to it.
     pub fn of(outcome: Outcome) -> Self {
-        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new() }
+        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new(), went_out: false }
     }
 
     /// An outcome that is told.

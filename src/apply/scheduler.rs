@@ -131,6 +131,8 @@ impl Scheduler {
         match signal {
             Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
             Signal::Finished { step, outcome } => self.finished(step, outcome),
+            // Nobody asked the budget: what fits in is asked of what we do ourselves.
+            Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.entry(host.clone()).or_insert(Some(step)))),
             Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
             Signal::Close => self.close(),
             Signal::Expire => drop(self.stopped.get_or_insert(Skip::Deadline)),
@@ -208,10 +210,6 @@ impl Scheduler {
             {
                 self.lost.insert(host.clone());
                 self.lost_in_run.insert(host);
-            }
-            if let (Outcome::Done { changed: true }, true, Some(host)) = (&outcome, self.steps[step].by_hand, self.steps[step].host()) {
-                // Nobody asked the budget: what fits in is asked of what we do ourselves.
-                self.disturbed.entry(host.clone()).or_insert(Some(step));
             }
             if let (true, Some(OnNode::GivesBack), Some(host)) = (outcome.is_done(), self.steps[step].on_node, self.steps[step].host()) {
                 self.disturbed.remove(host);

@@ -85,6 +85,11 @@ impl Driven {
         self.send(Signal::Finished { step, outcome })
     }
 
+    fn went_out(&mut self, id: &str) -> &mut Self {
+        let step = self.number(id);
+        self.send(Signal::WentOut { step })
+    }
+
     fn done(&mut self, id: &str) -> &mut Self {
         self.finish(id, Outcome::Done { changed: true })
     }
@@ -328,10 +333,15 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     assert_eq!(run.done("cf").asked(), "g3(b,c)");
     assert_eq!(run.answer("g3", &["b", "c"], true).asked(), "end");
     assert_eq!(run.scheduler.unavailable(), 0);
-    let mut unseen = going_on(&[]);
-    assert_eq!(unseen.scheduler.unavailable(), 0);
-    unseen.done("ap");
-    assert_eq!(unseen.scheduler.unavailable(), 1, "it went out by hand under the run");
+    let mut unseen = going_on(&["b"]);
+    assert_eq!(
+        (unseen.scheduler.unavailable(), unseen.went_out("ap").scheduler.unavailable()),
+        (1, 2),
+        "it went out by hand under the run"
+    );
+    assert_eq!(unseen.done("ap").asked(), "af");
+    let mut proven = going_on(&["b"]);
+    assert_eq!(proven.done("ap").asked(), "end", "a gate has proven it since it came back: it asks for room again, and there is none");
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub enum Signal {
         /// How.
         outcome: Outcome,
     },
+    /// Somebody switched the host of this step off and on under the run.
+    WentOut {
+        /// Its number.
+        step: usize,
+    },
     /// A gate was checked for these hosts.
     GateAnswered {
         /// Its number.

@@ -98,6 +98,9 @@ impl Turn {
             Some(Done::Step(finish)) => {
                 self.problems.extend(finish.problems);
                 (self.shared.sink)(Event::StepFinished { node, outcome: finish.outcome.clone() });
+                if finish.went_out {
+                    self.signal(Signal::WentOut { step }).await;
+                }
                 Signal::Finished { step, outcome: finish.outcome }
             }
             Some(Done::Gate { hosts, result }) => {

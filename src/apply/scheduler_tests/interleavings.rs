@@ -212,8 +212,10 @@ proptest! {
                 };
                 if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }
                 if matches!(outcome, Outcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
-                if steps[step].by_hand && outcome == (Outcome::Done { changed: true }) {
+                if steps[step].by_hand && outcome == (Outcome::Done { changed: true }) && luck >= 12 {
                     account.disturbed.entry(steps[step].target.clone().unwrap()).or_insert(step);
+                    let (next, commands) = scheduler.step(Signal::WentOut { step });
+                    (scheduler, queue) = (next, commands);
                 }
                 over.insert(step, outcome.clone());
                 if outcome.is_done() && steps[step].on_node.is_some() { account.disturbed.remove(steps[step].target.as_ref().unwrap()); }
@@ -221,7 +223,8 @@ proptest! {
                 Signal::Finished { step, outcome }
             };
             let (next, commands) = scheduler.step(signal);
-            (scheduler, queue) = (next, commands);
+            scheduler = next;
+            queue.extend(commands);
         }
         prop_assert_eq!(ended, 1);
         prop_assert!(scheduler.outcomes().all(|(_, outcome)| outcome.is_some()), "something is left without an outcome");
