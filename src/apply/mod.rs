@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod precondition;
 pub mod preflight;
 pub mod reboot;
+mod records;
 pub mod refusal;
 pub mod resume;
 pub mod run;

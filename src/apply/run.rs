@@ -165,11 +165,13 @@ impl Begun {
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
         let beating = tokio::spawn(shared.heart.clone().go_on(shared.context.clone()));
+        shared.begin_records().await;
         let broken = turn.run(unreachable).await.err();
         beating.abort();
         // Its end is waited for, so that no sign of life comes after the lock is let go.
         let _ = beating.await;
         if broken.is_none() {
+            turn.add(shared.end_records().await);
             release(ready, &shared.context, &lock.holder).await;
         }
         turn.outcome(broken).await

@@ -4,16 +4,16 @@ use super::change::Finish;
 use super::context::{Context, EventSink};
 use super::heart::Heart;
 use super::preflight::{HostNow, connect};
+use super::records::Records;
 use super::resume::Decisions;
 use super::steps::Step;
-use super::trouble::{self, Next};
+use super::trouble::Next;
 use crate::base::{Address, Diagnostic, Target};
 use crate::plan::{Applied, Node, Plan};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::NodeStatus;
 use crate::state::{Entry, Outcome, RunStatus, State};
-use crate::system::clock;
-use crate::transport::{Performed, TransportError, Upkeep, Writer};
+use crate::transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -45,7 +45,8 @@ pub(super) struct Shared {
     pub earlier: RunStatus,
     pub decisions: Decisions,
     pub heart: Arc<Heart>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
+    pub(super) records: Mutex<Records>,
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
     of_target: BTreeMap<Target, Vec<usize>>,
@@ -60,7 +61,7 @@ pub(super) struct Shared {
 }
 
 /// A poisoned lock means that another task panicked; what it guards are plain maps, which are whole between statements.
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -87,6 +88,7 @@ impl Shared {
             decisions: earlier.decisions,
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
+            records: Mutex::default(),
             hosts: Mutex::new(ready),
             ordered_to_end: AtomicBool::new(false),
             acted: Mutex::new(acted),
@@ -109,6 +111,11 @@ impl Shared {
     /// What is known of a host.
     pub fn host(&self, host: &str) -> HostNow {
         guard(&self.hosts).get(host).cloned().unwrap_or_default()
+    }
+
+    /// True where the target was reached and locked.
+    pub fn is_ready(&self, name: &str) -> bool {
+        guard(&self.hosts).contains_key(name)
     }
 
     /// The host is in another boot.
@@ -156,7 +163,7 @@ impl Shared {
         self.earlier_on_target(n).iter().any(|m| acted.contains(m))
     }
 
-    /// Journals how a step ended, takes it into the state, and has the host write it down as well.
+    /// Journals how a step ended, takes it into the state, and has the target write it down as well.
     pub async fn finish(&self, node: &Node, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
         let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
         self.journal.note(Entry::NodeFinished { node: node.id.clone(), outcome, applied: applied.clone(), removed: removed.clone() });
@@ -164,27 +171,13 @@ impl Shared {
             return None;
         }
         let target = node.target.clone()?;
-        let record = {
+        {
             let mut state = guard(&self.state);
             state.last_applied.resources.extend(applied);
             for address in &removed {
                 state.last_applied.resources.remove(address);
             }
-            state.next_record(&target.name, &self.run, &self.plan.digest, clock::now())
-        };
-        let written = match writer {
-            Some(writer) => writer.upkeep(&Upkeep::WriteRecord { json: record.to_json() }).await,
-            None => return None,
-        };
-        let reason = match written {
-            Ok(Performed::Ended { code: 0, .. }) => {
-                self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
-                return None;
-            }
-            Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),
-            Ok(Performed::Unknown { reason }) => reason,
-            Err(error) => error.to_string(),
-        };
-        Some(trouble::record_not_written(&target, &reason))
+        }
+        self.note_record(&target, writer?).await
     }
 }

@@ -226,6 +226,11 @@ impl Turn {
         (self.shared.sink)(Event::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
     }
 
+    /// What went wrong beside its steps.
+    pub fn add(&mut self, problems: Vec<Diagnostic>) {
+        self.problems.extend(problems);
+    }
+
     /// How the run ended; its end is journalled, and the state made of the journal.
     pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
         let outcomes: Vec<(String, Outcome)> =

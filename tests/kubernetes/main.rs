@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
+mod applyset;
 mod begun;
 mod cluster;
 mod figures;
@@ -145,6 +146,7 @@ fn objects_are_planned_and_applied() {
     objects::inventories_leave_each_other_alone(&plane);
     objects::a_namespace_comes_before_what_is_in_it(&plane);
     objects::what_never_changes_is_made_anew_when_allowed(&plane);
+    applyset::what_is_ours_is_a_set_that_kubectl_knows(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
 }

@@ -4,6 +4,7 @@
 //! the item of a set with this value, and an empty map the end of the path
 //! (kubernetes.io/docs/reference/using-api/server-side-apply, sigs.k8s.io/structured-merge-diff fieldpath/serialize-pe.go).
 
+use super::applyset;
 use super::paths::{Field, Step};
 use crate::base::Digest;
 use crate::resource::assessment::SET_BY;
@@ -88,8 +89,10 @@ pub fn keeper(cluster: &str) -> String {
 /// The manifest with our marks.
 pub fn marked(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
     mark(&mut manifest, "labels", MEMBERSHIP, part_of(cluster));
-    if adopts {
-        mark(&mut manifest, "annotations", ADOPTED, "true");
+    match adopts {
+        true => mark(&mut manifest, "annotations", ADOPTED, "true"),
+        // Whoever deletes the set deletes its members: what stood there before us is none.
+        false => mark(&mut manifest, "labels", applyset::PART_OF, &applyset::id(&keeper(cluster))),
     }
     manifest
 }
@@ -103,11 +106,16 @@ fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
     }
 }
 
-/// True where only our own mark is not there.
+/// True where only marks of our own are not there.
 pub fn is_mark(field: &Field) -> bool {
+    let is_ours = |label: &str| label == MEMBERSHIP || label == applyset::PART_OF;
     let names: Vec<&str> = field.path.iter().map(|step| if let Step::Field(name) = step { name } else { "" }).collect();
-    let alone = || field.wanted.as_ref().and_then(Value::as_object).is_some_and(|labels| labels.keys().eq([MEMBERSHIP]));
-    names == ["metadata", "labels", MEMBERSHIP] || (names == ["metadata", "labels"] && field.found.is_none() && alone())
+    let alone = || field.wanted.as_ref().and_then(Value::as_object).is_some_and(|labels| labels.keys().all(|label| is_ours(label)));
+    match names.as_slice() {
+        ["metadata", "labels", label] => is_ours(label),
+        ["metadata", "labels"] => field.found.is_none() && alone(),
+        _ => false,
+    }
 }
 
 fn is_held(fields: &Map<String, Value>, path: &[Step]) -> Option<Hold> {

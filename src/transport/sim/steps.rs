@@ -177,7 +177,7 @@ impl Host {
         match upkeep {
             Upkeep::ReadRecord => self.record.clone().map_or((1, String::new()), |json| (0, json)),
             Upkeep::WriteRecord { .. } | Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
-            Upkeep::WriteRecord { json } => {
+            Upkeep::WriteRecord { json, .. } => {
                 self.record = Some(json.clone());
                 (0, String::new())
             }

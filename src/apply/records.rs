@@ -1,0 +1,94 @@
+//! When targets write down what was applied to them. A host does so after each of its steps, of which it has few. A cluster may have ten
+//! thousand objects, and its record is written whole each time, as one Secret: it is written before the first step, with the kinds that are
+//! coming, now and then between, and at the end. What a crash leaves unwritten is in the journal, and is written when the run goes on.
+
+use super::shared::{Shared, guard};
+use super::trouble;
+use crate::base::{Diagnostic, Target, TargetKind};
+use crate::plan::NodeKind;
+use crate::state::Entry;
+use crate::system::clock::{self, Deadline};
+use crate::transport::{Performed, Upkeep, Writer};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Between two records of a cluster.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Of a wish for an object that is ours to make.
+const OBJECT: &str = "kubernetes_object";
+
+/// Clusters whose record is to be written at the end, with when it may be written next between.
+pub(super) type Records = BTreeMap<Target, Deadline>;
+
+impl Shared {
+    /// Clusters write down what is coming, before the first step of this part of the run.
+    pub(super) async fn begin_records(&self) {
+        for target in self.clusters() {
+            if let Ok(writer) = self.connect(&target.name).await {
+                // Whatever is in the way of it is in the way of the next one too, which tells.
+                let _ = self.write_record(&target, &writer, self.coming(&target)).await;
+            }
+            guard(&self.records).insert(target, Deadline::after(PAUSE));
+        }
+    }
+
+    /// After a step on this target.
+    pub(super) async fn note_record(&self, target: &Target, writer: &Writer) -> Option<Diagnostic> {
+        if let Some(next) = guard(&self.records).get_mut(target) {
+            if !next.left().is_zero() {
+                return None;
+            }
+            *next = Deadline::after(PAUSE);
+        }
+        let coming = if target.kind == TargetKind::Kube { self.coming(target) } else { Vec::new() };
+        self.write_record(target, writer, coming).await
+    }
+
+    /// Clusters write down what was done, while their lock is still ours.
+    pub(super) async fn end_records(&self) -> Vec<Diagnostic> {
+        let targets: Vec<Target> = guard(&self.records).keys().cloned().collect();
+        let mut problems = Vec::new();
+        for target in targets {
+            match self.connect(&target.name).await {
+                Ok(writer) => match self.heart.confirm(&target.name, &writer).await {
+                    Ok(()) => problems.extend(self.write_record(&target, &writer, Vec::new()).await),
+                    Err(lost) => problems.push(*lost),
+                },
+                Err(error) => problems.push(trouble::record_not_written(&target, &error.to_string())),
+            }
+        }
+        problems
+    }
+
+    /// Clusters that this run changes, and that are reached.
+    fn clusters(&self) -> Vec<Target> {
+        let changes = self.plan.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Change { .. }));
+        let mut targets: Vec<Target> =
+            changes.filter_map(|node| node.target.clone()).filter(|target| target.kind == TargetKind::Kube).collect();
+        targets.sort();
+        targets.dedup();
+        targets.retain(|target| self.is_ready(&target.name));
+        targets
+    }
+
+    fn coming(&self, target: &Target) -> Vec<String> {
+        let nodes = self.plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target));
+        let wishes = nodes.flat_map(|node| node.members()).map(|member| &member.wish);
+        let is_made = |wish: &&crate::resource::Wish| wish.kind == OBJECT && wish.body.get("adopt") != Some(&true.into());
+        wishes.filter(is_made).map(|wish| wish.address.within_target()).collect()
+    }
+
+    async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
+        let record = guard(&self.state).next_record(&target.name, &self.run, &self.plan.digest, clock::now());
+        let reason = match writer.upkeep(&Upkeep::WriteRecord { json: record.to_json(), coming }).await {
+            Ok(Performed::Ended { code: 0, .. }) => {
+                self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
+                return None;
+            }
+            Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),
+            Ok(Performed::Unknown { reason }) => reason,
+            Err(error) => error.to_string(),
+        };
+        Some(trouble::record_not_written(target, &reason))
+    }
+}
