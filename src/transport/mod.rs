@@ -197,7 +197,8 @@ pub trait HostLink: Send + Sync {
 
 /// Opens connections.
 pub trait Connector: Send + Sync {
-    /// A new connection; never a cached one, so that a change can be proven over a fresh path.
+    /// A new connection to a host; never a cached one, so that a change can be proven over a fresh path. Of an API server, what is known of
+    /// it and of us may be used again.
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
 }
 

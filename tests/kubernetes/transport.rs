@@ -331,8 +331,15 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
     };
     let says =
         format!(r#"printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"}}}}'"#);
-    let good = bent(plane, "plugin", |own| with_user(own, &plugin(&says)));
-    assert!(connector().connect(&access(&good)).await.is_ok());
+    let calls = plane.work().join("plugin.calls");
+    let good = bent(plane, "plugin", |own| with_user(own, &plugin(&format!("echo >>{}; {says}", calls.display()))));
+    let connector_of_a_run = connector();
+    let mut called = Vec::new();
+    for _ in 0..3 {
+        assert!(connector_of_a_run.connect(&access(&good)).await.is_ok());
+        called.push(std::fs::read_to_string(&calls).unwrap().lines().count());
+    }
+    assert!(called[0] > 0 && called == [called[0]; 3], "a run asks its plugin for its first connection: {called:?}");
 
     let wrong = bent(plane, "wrong", |own| with_user(own, "{token: not-the-token}"));
     let error = refused(&wrong).await;

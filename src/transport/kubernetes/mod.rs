@@ -24,25 +24,62 @@ use super::{BoxFuture, ClusterAccess, Connector, HostAccess, HostLink, Performed
 use crate::resource::kubernetes_object::access::NAMESPACE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
+use crate::system::clock::Deadline;
 use helm::Helm;
 use kinds::Kinds;
 use server::Server;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// As of a script that is fed to a host which cannot do what is asked.
 const NOT_HERE: i32 = 70;
 /// As of a script that could not write.
 const NOT_KEPT: i32 = 74;
 
-/// Opens connections to API servers.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct KubernetesConnector;
+/// How long a client is used for new connections too: files that are renewed under a run are read again after it.
+const KEPT_FOR: Duration = Duration::from_secs(300);
+
+/// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of a kubeconfig takes a second or two: what it gave is
+/// used again, as long as the server takes it. No step changes the way to the server, as one of a host may, so there is none to be proven afresh.
+#[derive(Default)]
+pub struct KubernetesConnector {
+    /// Of a spec's one cluster.
+    kept: Mutex<Option<Kept>>,
+}
+
+struct Kept {
+    access: HostAccess,
+    until: Deadline,
+    server: Arc<Server>,
+}
+
+impl KubernetesConnector {
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        // Poisoned, another task panicked; what it holds is whole between statements.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn server(&self, access: &HostAccess) -> Result<Arc<Server>, TransportError> {
+        let is_fit = |kept: &&Kept| kept.access == *access && !kept.until.left().is_zero();
+        let kept = self.kept().as_ref().filter(is_fit).map(|kept| kept.server.clone());
+        if let Some(server) = kept {
+            match server.greet().await {
+                // What we are known by may have been renewed since.
+                Err(TransportError::IdentityRefused { .. }) => (),
+                greeted => return greeted.map(|()| server),
+            }
+        }
+        let server = Arc::new(identity::open(access).await?);
+        server.greet().await?;
+        *self.kept() = Some(Kept { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
+        Ok(server)
+    }
+}
 
 impl Connector for KubernetesConnector {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
-            let server = identity::open(access).await?;
-            server.greet().await?;
+            let server = self.server(access).await?;
             Ok(Arc::new(KubernetesLink::new(server, access.cluster.clone().unwrap_or_default())) as Arc<dyn HostLink>)
         })
     }
@@ -50,7 +87,7 @@ impl Connector for KubernetesConnector {
 
 /// A connection to one API server. What it may do is what the roles of its identity allow.
 struct KubernetesLink {
-    server: Server,
+    server: Arc<Server>,
     kinds: Kinds,
     /// The name of the Lease and the Secret.
     keeps: String,
@@ -58,7 +95,7 @@ struct KubernetesLink {
 }
 
 impl KubernetesLink {
-    fn new(server: Server, access: ClusterAccess) -> Self {
+    fn new(server: Arc<Server>, access: ClusterAccess) -> Self {
         KubernetesLink { server, kinds: Kinds::default(), keeps: access.keeps.clone(), helm: Helm::new(access) }
     }
 

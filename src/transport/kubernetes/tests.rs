@@ -51,7 +51,7 @@ pub(super) fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send 
 fn over(client: kube::Client) -> KubernetesLink {
     let words = Words { identity: "the token".to_owned(), plugin: "p".to_owned(), redaction: Redaction::of(&BTreeMap::new()) };
     let access = crate::transport::ClusterAccess { keeps: "railwright".to_owned(), ..Default::default() };
-    KubernetesLink::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client), access)
+    KubernetesLink::new(Arc::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client)), access)
 }
 
 pub(super) fn says(status: u16, message: &str) -> Reply {
