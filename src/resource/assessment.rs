@@ -100,9 +100,21 @@ pub struct Assessment {
     pub residue: Vec<String>,
     /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).
     pub refusal: Option<String>,
+    /// What has to be there first and is not: a step before it brings it, or it cannot be carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Lacking>,
     /// What is waited for does not come by itself, in words (a container that cannot be made): waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Hopeless>,
+}
+
+/// What a wish is in or of, and is not there yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacking {
+    /// As a kind is asked whether it brings it: `namespace rdma`, `kind Rail.example.org`.
+    pub what: String,
+    /// What the target says of it.
+    pub said: String,
 }
 
 /// Why what is waited for does not come by itself.

@@ -84,6 +84,11 @@ pub trait Kind: Sync {
         false
     }
 
+    /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or may well do so.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        false
+    }
+
     /// True where the hosts' own steps wait for it: what proves them needs what it waits for.
     fn comes_before_hosts(&self, _wish: &Wish) -> bool {
         false

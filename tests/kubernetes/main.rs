@@ -13,6 +13,7 @@ mod meanwhile;
 mod objects;
 mod rbac;
 mod ready;
+mod refused;
 mod rig;
 mod transport;
 
@@ -147,6 +148,14 @@ fn objects_are_planned_and_applied() {
     objects::what_never_changes_is_made_anew_when_allowed(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn what_the_server_would_not_take_is_said_before() {
+    let Some(plane) = ControlPlane::start() else { return };
+    refused::a_new_object_that_is_refused_is_held(&plane);
+    refused::what_nothing_brings_is_held(&plane);
+    refused::what_may_not_be_previewed_says_so(&plane);
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl Kind for HelmRelease {
         vec![read(wish)]
     }
 
+    /// A chart may define kinds beside its objects, and make namespaces.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         match found(wish, answers) {

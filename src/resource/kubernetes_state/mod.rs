@@ -65,6 +65,11 @@ impl Kind for KubernetesState {
         asked(&wish.body).map(|asked| asked.read()).into_iter().collect()
     }
 
+    /// Whose objects are waited for brings their kinds and namespaces, or waits for their definitions.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         let (Some(asked), Some(ready)) = (asked(&wish.body), ready(&wish.body)) else { return assessment };
