@@ -16,6 +16,9 @@ pub struct Attribute {
     /// Who made it so, or how it was found out, in words, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What of the wish's own input is another than it was, where that is why it differs: the target is as it was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
     /// Time alone brings it about: it is waited for, and is no part of what a plan was made against.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
@@ -193,6 +196,13 @@ impl Assessment {
     pub fn only_waits(&self) -> bool {
         let mut open = self.attributes.values().filter(|a| !a.differences().is_empty()).peekable();
         self.known_after.is_none() && open.peek().is_some() && open.all(|a| a.settles)
+    }
+
+    /// What of the wish's own input is another than it was, where nothing else differs.
+    pub fn input(&self) -> Option<&str> {
+        let mut open = self.attributes.values().filter(|a| !a.settles && !a.differences().is_empty()).map(|a| a.input.as_deref());
+        let first = open.next()??;
+        open.all(|input| input.is_some()).then_some(first)
     }
 
     /// The digest of what was found: the precondition under which the actions were planned. What time alone changes is left out.

@@ -306,6 +306,7 @@ pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
+        Reason::InputChanged { input } => format!("input changed: {}, since we applied it; nobody changed the target", clean_line(input)),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
         Reason::OwedRestart => "owed restart: what is persisted is right and not running yet".to_owned(),
         Reason::NotReady => "not ready: it comes about by itself, and is waited for".to_owned(),
