@@ -5,7 +5,7 @@ mod look;
 mod settle;
 
 use self::look::again_seen;
-use self::settle::{Settled, left_waiting, not_ready};
+use self::settle::{Settled, left_waiting, not_gone, not_ready};
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
@@ -289,6 +289,7 @@ impl<'a> Step<'a> {
         }
         let rival = open.iter().find_map(|s| s.rival());
         let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
+            (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, &self.node.id, &self.shared.next),
             (true, _) => not_ready(&self.node.id, &what, &self.shared.next),
             (false, Some(rival)) => trouble::fought_over(&self.node.id, &what, rival, &self.shared.next),
             (false, None) => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),

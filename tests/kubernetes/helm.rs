@@ -118,7 +118,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     assert!(plan.contains("version (persisted) 0.1.0 -> 0.2.0"), "{plan}");
     assert!(plan.contains("input changed: the chart charts/rails, since we applied it; nobody changed the target"), "{plan}");
     let drift = story.told(2, &["drift", INV]);
-    assert!(drift.contains("Spec newer than applied") && !drift.contains("Changed outside"), "{drift}");
+    assert!(drift.contains("SPEC NEWER THAN APPLIED") && !drift.contains("CHANGED OUTSIDE"), "{drift}");
     assert!(drift.contains("the chart charts/rails is another one since"), "{drift}");
     story.apply();
     story.nothing();

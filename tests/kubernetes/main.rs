@@ -156,6 +156,7 @@ fn what_the_server_would_not_take_is_said_before() {
     refused::a_new_object_that_is_refused_is_held(&plane);
     refused::what_nothing_brings_is_held(&plane);
     refused::what_may_not_be_previewed_says_so(&plane);
+    refused::what_holds_a_removal_is_named(&plane);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! New objects that a real API server would not take, or cannot be asked about: a plan says so before anything is changed.
 
+use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
+use std::process::Command;
 
 const INV: &str = "inv";
 
@@ -72,6 +74,31 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
     cluster.wishes(&(operator.to_owned() + &strange.replace("AFTER", "after: [operator]\n    ")));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("may come with Deployment.apps default/operator"), "{plan}");
+}
+
+/// Its finalizer is named while it is waited for; whoever takes it away ends the wait.
+pub fn what_holds_a_removal_is_named(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.wishes(&config_map("held", "default", ""));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let finalizers = |list: &str| {
+        plane.kubectl(&["patch", "configmap", "held", "--type=merge", "-p", &format!("{{\"metadata\":{{\"finalizers\":{list}}}}}")]);
+    };
+    finalizers("[\"example.org/never\"]");
+    cluster.wishes("  []\n");
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "being deleted, held by its finalizer example.org/never (the controller of example.org takes it away)");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    let said = ended(run, 130);
+    assert!(said.contains("RW0634") && said.contains("example.org/never"), "{said}");
+    // It goes on where it was, and a plan waits for what goes already.
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("waits until ConfigMap.core default/held is gone, for 2 min at most"), "{plan}");
+    let mut run = begun(&cluster, &["resume", INV]);
+    until_said(&mut run, "held by its finalizer example.org/never");
+    finalizers("null");
+    ended(run, 0);
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
 }
 
 /// Whoever may only read is told what the plan could not find out.

@@ -7,6 +7,7 @@ use crate::apply::context::Event;
 use crate::apply::precondition::Seen;
 use crate::apply::trouble::Next;
 use crate::base::Diagnostic;
+use crate::base::quote;
 use crate::base::text::one_line;
 use crate::resource::Read;
 use crate::resource::kind::Trouble;
@@ -122,6 +123,28 @@ pub(super) fn not_ready(node: &str, what: &str, next: &Next) -> Diagnostic {
         .next(format!("mend what keeps it, then {}", next.resume()))
 }
 
+/// An object that was told to go is not gone.
+pub(super) fn not_gone(members: &[&Seen], node: &str, next: &Next) -> Diagnostic {
+    let what: Vec<String> = members.iter().map(|s| format!("{} is {}", s.address().words(), s.what_is_waited_for())).collect();
+    let mut problem = Diagnostic::error("RW0654", format!("what was deleted is not gone: {}", one_line(&what.join("; "), 900)))
+        .on(node)
+        .effect("a finalizer is taken away by its own controller, once that has cleaned up; what comes after this step was not begun")
+        .state("it was told to go, and goes by itself as soon as nothing holds it any more");
+    for address in members.iter().take(3).map(|s| s.address()) {
+        let [kind, namespace, name] = &address.path[..] else { continue };
+        let word = |text: &str| {
+            if text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) { text.to_owned() } else { quote::sh(text) }
+        };
+        let kind = word(kind.strip_suffix(".core").unwrap_or(kind));
+        let place = if namespace == "-" { String::new() } else { format!("-n {} ", word(namespace)) };
+        let name = word(name);
+        problem = problem
+            .next(format!("see whether the controller that is named runs (kubectl get pods -A), and what it says: kubectl {place}describe {kind} {name}"))
+            .next(format!("only where that controller is gone for good, and nothing is left for it to clean up: kubectl {place}patch {kind} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"));
+    }
+    problem.next(format!("then {}", next.resume()))
+}
+
 /// The run was stopped while it waited.
 pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
     Diagnostic::warning("RW0634", format!("the run was stopped while this was waited for: {}", one_line(what, 600)))
@@ -129,4 +152,47 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
         .effect("whether it comes about is not known yet, and nothing after this step was begun")
         .state("everything was applied as it is wished; the step only waits")
         .next(format!("{} looks again and goes on", next.resume()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::precondition::see;
+    use crate::base::Digest;
+    use crate::plan::{Found, Member, Reason};
+    use crate::resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn who_holds_what_is_deleted_is_named_with_how_to_look() {
+        let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
+        let wish = Wish::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
+        let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": ["example.org/never"],
+                           "labels": { "railwright.io/part-of": crate::resource::kubernetes_object::part_of("lab") } } });
+        let mut answers = Answers::default();
+        answers.insert(
+            kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),
+            Answer { status: AnswerStatus::Exit(0), out: live.to_string() },
+        );
+        let found = Found {
+            removal: true,
+            differences: Vec::new(),
+            fingerprint: Digest::of(&0),
+            before: json!({ "existed": false }),
+            residue: Vec::new(),
+            since: Vec::new(),
+        };
+        let member = Member { wish, reason: Reason::RemovedFromSpec, found: Arc::new(found) };
+        let seen = see(&member, None, &answers, false);
+        assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
+        let said = format!("{:?}", not_gone(&[&seen], "kube/prod/Rail.example.org/n/a", &Next { inventory: "inv".to_owned() }));
+        for words in [
+            "Rail.example.org n/a is being deleted, held by its finalizer example.org/never (the controller of example.org takes it away)",
+            "kubectl -n n describe Rail.example.org a",
+            "kubectl -n n patch Rail.example.org a --type=merge",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
 }

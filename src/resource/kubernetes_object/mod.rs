@@ -8,6 +8,7 @@
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
 pub mod access;
+pub mod finalizers;
 pub mod known_kinds;
 mod labels;
 pub(super) mod looks;
@@ -261,7 +262,8 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     let (ours, adopts) = (is_ours(object, &asked.cluster, asked.adopts), asked.adopts);
     assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        assessment.refusal = Some(format!("{} is being deleted; it is made anew once it is gone{}", asked.object, finalizers(object)));
+        let how = finalizers::told(object);
+        assessment.refusal = Some(format!("{} is {how}; a plan makes it anew once it is gone", asked.object));
         presence(assessment, Reading::is("present"), Reading::is("being deleted"));
         return;
     }
@@ -316,12 +318,6 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
 /// The release of Helm that made it (helm/helm: pkg/action/validate.go).
 fn release_of(object: &Value) -> Option<&str> {
     object.pointer("/metadata/annotations")?.get("meta.helm.sh/release-name")?.as_str()
-}
-
-fn finalizers(object: &Value) -> String {
-    let names: Vec<&str> =
-        object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    if names.is_empty() { String::new() } else { format!(" (it waits for {})", names.join(", ")) }
 }
 
 fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attribute {

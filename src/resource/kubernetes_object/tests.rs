@@ -133,7 +133,16 @@ fn only_what_we_made_is_removed() {
     let undo = |before: Value, live: (i32, &Value)| KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))));
     let ours = object(&json!({ "a": "1" }), MANAGER);
     let removed = undo(json!({ "existed": false }), (0, &ours));
-    assert!(matches!(&removed.actions[..], [Action::DeleteObject { uid, .. }] if uid == "u1"), "{removed:?}");
+    assert!(
+        matches!(&removed.actions[..], [Action::DeleteObject { uid, anew: false, .. }, Action::Await { .. }] if uid == "u1"),
+        "{removed:?}"
+    );
+    let mut going = ours.clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+    going["metadata"]["finalizers"] = json!(["example.org/never"]);
+    let waited = undo(json!({ "existed": false }), (0, &going));
+    assert!(waited.only_waits() && matches!(&waited.actions[..], [Action::Await { .. }]), "{waited:?}");
+    assert!(format!("{:?}", waited.attributes[OBJECT].found).contains("held by its finalizer example.org/never"), "{waited:?}");
     assert!(undo(json!({ "existed": true }), (0, &ours)).actions.is_empty());
     assert!(undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us"));
     let again = object(&json!({ "a": "1" }), "kubectl-create");
