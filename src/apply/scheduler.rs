@@ -13,7 +13,7 @@
 mod fate;
 mod start;
 
-use super::signal::{Command, History, Limits, Signal};
+use super::signal::{Command, GIVEN_UP, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
 use crate::base::{Target, TargetKind};
 use crate::state::{Outcome, Skip};
@@ -289,7 +289,7 @@ impl Scheduler {
         self.interrupted = true;
         for n in std::mem::take(&mut self.running) {
             let outcome = match self.steps[n].role {
-                Role::Work => Outcome::Unknown { reason: "given up while it ran".to_owned() },
+                Role::Work => Outcome::Unknown { reason: GIVEN_UP.to_owned() },
                 _ => Outcome::Skipped { because: Skip::Interrupted },
             };
             self.settle(n, outcome, commands);

@@ -42,6 +42,9 @@ pub enum Signal {
     Abandon,
 }
 
+/// Why the end of a step is not known that was running when nobody waited for it any more.
+pub const GIVEN_UP: &str = "given up while it ran";
+
 /// What the scheduler wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {

@@ -14,7 +14,7 @@ use super::shared::Shared;
 use super::signal::{Command, Signal};
 use super::steps::{Role, Step};
 use super::trouble;
-use super::uncordon::{stay_cordoned, uncordon};
+use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon};
 use super::watch::{Notice, Watch};
 use crate::base::{Diagnostic, Target};
 use crate::plan::NodeKind;
@@ -232,6 +232,7 @@ impl Turn {
         self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
         self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
+        self.problems.extend(may_be_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         let (waits, power_cycles) = self.waiting(&outcomes);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
