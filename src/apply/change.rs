@@ -10,7 +10,7 @@ use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
 use super::trouble;
-use crate::base::{Address, Diagnostic, Digest};
+use crate::base::{Address, Diagnostic, Digest, Target};
 use crate::plan::{Applied, Member, Node, NodeKind};
 use crate::resource::complaint::complaint;
 use crate::resource::kubernetes_object::request::MOVED;
@@ -34,12 +34,14 @@ pub struct Finish {
     pub applied: Vec<(Address, Applied)>,
     /// What is to be forgotten.
     pub removed: Vec<Address>,
+    /// Hosts for which it came about what was waited for, where it did not for all.
+    pub spares: Option<BTreeSet<Target>>,
 }
 
 impl Finish {
     /// An outcome with nothing more to it.
     pub fn of(outcome: Outcome) -> Self {
-        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new() }
+        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new(), spares: None }
     }
 
     /// An outcome that is told.
@@ -288,13 +290,15 @@ impl<'a> Step<'a> {
             return Err(self.unknown(format!("it could not be read again: {what}")));
         }
         let rival = open.iter().find_map(|s| s.rival());
+        let spares = self.spared(&open);
         let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
             (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, &self.node.id, &self.shared.next),
-            (true, _) => not_ready(&self.node.id, &what, &self.shared.next),
+            (true, _) => not_ready(&self.node.id, &what, spares.is_some(), &self.shared.next),
             (false, Some(rival)) => trouble::fought_over(&self.node.id, &what, rival, &self.shared.next),
             (false, None) => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
         };
-        Err(over(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem))
+        let finish = Finish::told(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem);
+        Err(Halt::Over(Box::new(Finish { spares, ..finish })))
     }
 
     /// Done: what is remembered of each member, and what is forgotten.

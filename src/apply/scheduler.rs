@@ -53,6 +53,8 @@ pub struct Scheduler {
     lost_in_run: BTreeSet<Target>,
     /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
     let_go: BTreeSet<(usize, usize)>,
+    /// Waits that came about for some hosts alone, with these: all other hosts are left out.
+    spared: BTreeMap<usize, BTreeSet<Target>>,
     /// Gates that an earlier part of the run has passed.
     passed_before: BTreeSet<usize>,
     /// Targets that are left alone, with the step that is the reason.
@@ -109,6 +111,7 @@ impl Scheduler {
             lost: BTreeSet::new(),
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
+            spared: BTreeMap::new(),
             passed_before,
             isolated: BTreeMap::new(),
             gaps: BTreeMap::new(),
@@ -131,6 +134,7 @@ impl Scheduler {
         match signal {
             Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
             Signal::Finished { step, outcome } => self.finished(step, outcome),
+            Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
             Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
             Signal::Close => self.close(),
             Signal::Expire => drop(self.stopped.get_or_insert(Skip::Deadline)),
@@ -315,7 +319,7 @@ impl Scheduler {
             }
         }
         let target = self.steps[n].target.clone();
-        if let (Some(target), true) = (&target, outcome.isolates()) {
+        if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n)) {
             self.isolated.entry(target.clone()).or_insert(n);
             let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == Progress::Ready);
             self.unblocked.extend(waiting.copied().collect::<Vec<_>>());

@@ -19,6 +19,13 @@ pub enum Signal {
         /// How.
         outcome: Outcome,
     },
+    /// What a step waited for came about for these hosts, and not for all: they go on, whatever becomes of the step.
+    Spare {
+        /// Its number.
+        step: usize,
+        /// The hosts.
+        hosts: BTreeSet<Target>,
+    },
     /// A gate was checked for these hosts.
     GateAnswered {
         /// Its number.

@@ -97,6 +97,9 @@ impl Turn {
         let signal = match done {
             Some(Done::Step(finish)) => {
                 self.problems.extend(finish.problems);
+                if let Some(hosts) = finish.spares {
+                    self.signal(Signal::Spare { step, hosts }).await;
+                }
                 (self.shared.sink)(Event::StepFinished { node, outcome: finish.outcome.clone() });
                 Signal::Finished { step, outcome: finish.outcome }
             }

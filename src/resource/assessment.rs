@@ -4,7 +4,7 @@ use super::{Action, Disruption, Plane, Planes, Reading, Wish};
 use crate::base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One attribute: what is wanted and what was found, per plane. A plane without a wish is not judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -106,6 +106,9 @@ pub struct Assessment {
     /// What has to be there first and is not: a step before it brings it, or it cannot be carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<Lacking>,
+    /// Nodes of a cluster that lack what is waited for, by name, where it is told node by node.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub lacking: BTreeSet<String>,
     /// What is waited for does not come by itself, in words (a container that cannot be made): waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Hopeless>,

@@ -331,7 +331,7 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
     signal(&run, "-INT");
     until_said(&mut run, "Ctrl-C again leaves at once");
     signal(&run, "-INT");
-    until_said(&mut run, "given up while it ran");
+    // Not for longer: the controllers end where they cannot renew their leases.
     store("-CONT");
     let said = ended(run, 130);
     assert!(said.contains("RW0652: n1 may be left cordoned") && said.contains("kubectl uncordon n1"), "{said}");
@@ -394,4 +394,15 @@ resources:
     ended(run, 0);
     assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
     assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
+
+    // A node that never comes to it holds its own host alone.
+    let spec = std::fs::read_to_string(room.machine.place.path().join("inv/cluster.yaml")).unwrap();
+    let second = "  - { name: n9, os: debian-12, ssh: { address: 127.0.0.1, port: 1 } }\n";
+    room.machine.place.write("inv/cluster.yaml", spec + second);
+    room.plane.nodes(&["n9"], &[]);
+    room.machine.place.write("inv/modules/brings/module.yaml", wait.replace("[n1]", "[n1, n9]").replace("within_s: 60", "within_s: 3"));
+    room.machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
+    let said = room.told(1, &["apply", "inv", "--yes"]);
+    assert!(said.contains("RW0633") && said.contains("n9: nothing of it") && said.contains("hosts whose nodes have it go on"), "{said}");
+    assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("more rails\n"));
 }

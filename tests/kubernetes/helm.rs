@@ -259,6 +259,28 @@ fn pending(story: &Story<'_>) {
     std::fs::remove_file(story.cluster.folder().join("inv/charts/rails/templates/hook.yaml")).unwrap();
 }
 
+/// Whoever may only read is told before the first change what Helm would be refused.
+pub fn what_helm_may_not_do_is_found_first(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    story.cluster.spec("reader", "secrets: { token: { env: RAILS_TOKEN } }\n");
+    story.wish("agent: { driver: compat }", "");
+    let refused = story.told(4, &["apply", INV, "--yes"]);
+    for said in [
+        "RW0646",
+        "- { apiGroups: [apps], resources: [daemonsets], verbs: [create] }",
+        "a Role in namespace default: - { apiGroups: [\"\"], resources: [secrets], verbs: [create, update, delete] }",
+        "- { apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [create] }",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
+    let roles = story.told(0, &["rbac", INV, "--role", "apply"]);
+    assert!(
+        roles.contains("the revisions that Helm keeps of the release default/rails") && roles.contains("resources: [secrets]"),
+        "{roles}"
+    );
+}
+
 pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {
     let story = Story::new(plane);
     let chart = story.cluster.folder().join("inv/charts/rails");

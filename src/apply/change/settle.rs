@@ -6,9 +6,9 @@ use super::{Halt, Step};
 use crate::apply::context::Event;
 use crate::apply::precondition::Seen;
 use crate::apply::trouble::Next;
-use crate::base::Diagnostic;
 use crate::base::quote;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
 use crate::resource::Read;
 use crate::resource::kind::Trouble;
 use crate::system::clock;
@@ -88,6 +88,15 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it is not told by nodes of hosts.
+    pub(super) fn spared(&self, open: &[&Seen<'a>]) -> Option<BTreeSet<Target>> {
+        let nodes = &self.shared.context.nodes;
+        let is_by_node = |s: &&Seen| !s.assessment.lacking.is_empty() && s.assessment.lacking.iter().all(|name| nodes.contains_key(name));
+        let lacks = |name: &String| open.iter().any(|s| s.assessment.lacking.contains(name));
+        let spared: BTreeSet<Target> = nodes.iter().filter(|(name, _)| !lacks(name)).map(|(_, host)| host.clone()).collect();
+        (open.iter().all(is_by_node) && !spared.is_empty()).then_some(spared)
+    }
+
     /// Why it does not come about, asked of the target.
     async fn trouble(&self, now: &[Seen<'a>]) -> Option<Trouble> {
         let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
@@ -115,12 +124,21 @@ fn is_hopeless((now, before): (&Seen<'_>, &Seen<'_>)) -> bool {
 }
 
 /// What is waited for did not come about.
-pub(super) fn not_ready(node: &str, what: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
+pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &Next) -> Diagnostic {
+    let effect = match others_go_on {
+        true => "what needs it would not run, so nothing is begun on the hosts of these nodes; hosts whose nodes have it go on",
+        false => "what needs it would not run, so nothing after this step was begun",
+    };
+    let problem = Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
         .on(node)
-        .effect("what needs it would not run, so nothing after this step was begun")
+        .effect(effect)
         .state("everything was applied as it is wished; the step only waits")
-        .next(format!("mend what keeps it, then {}", next.resume()))
+        .next(format!("mend what keeps it, then {}", next.resume()));
+    match others_go_on {
+        true => problem
+            .next(format!("or, where a node is not to have it, take its host out of what is waited for in the spec, then {}", next.plan())),
+        false => problem.next(format!("or leave the wait out, if what comes after it can do without: {} --exclude {node}", next.plan())),
+    }
 }
 
 /// An object that was told to go is not gone.

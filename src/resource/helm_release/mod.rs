@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod request;
+pub mod rights;
 
 use self::compare::Change;
 use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};

@@ -78,6 +78,9 @@ impl Kind for KubernetesState {
         let found = match listed(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
+                let is_ready =
+                    |name: &&str| matches!(states.get(*name).map(|one| ready.judge(one, &asked.kind_and_group())), Some(Readiness::Ready));
+                assessment.lacking = names.iter().filter(|name| !is_ready(name)).map(|name| (*name).to_owned()).collect();
                 let (found, hopeless) = found(&asked, &ready, &names, &states, &goal);
                 assessment.hopeless = hopeless;
                 found
