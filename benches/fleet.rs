@@ -248,6 +248,7 @@ fn run(hosts: usize) {
         connector: Arc::new(fleet.clone()),
         secrets: Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new())),
         hosts: names.iter().map(|name| (name.clone(), access(name))).collect(),
+        nodes: BTreeMap::new(),
         gatekeeper: Arc::new(Open),
         spec_digest: None,
         wished: None,

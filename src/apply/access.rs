@@ -7,8 +7,9 @@ use super::context::Context;
 use super::trouble::Next;
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, Target};
-use crate::plan::{Member, Node, NodeKind, Plan};
-use crate::resource::kubernetes_object::access::{Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
+use crate::plan::{Difference, Member, Node, NodeKind, Plan};
+use crate::resource::helm_release::rights;
+use crate::resource::kubernetes_object::access::{Level, Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
 use crate::resource::kubernetes_object::rule::{Rule, rules};
@@ -58,6 +59,8 @@ pub async fn look(
         (None, _) => Vec::new(),
     };
     rights.extend(emptied.flat_map(of_node).map(|(right, _)| right));
+    let releases = nodes.iter().flat_map(|node| node.members()).filter(|member| member.wish.kind == "helm_release");
+    rights.extend(releases.flat_map(|member| of_release(member, &kinds)));
     rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
     let (lacking, open) = asked(&rights, reader).await?;
     let lacking = rules(lacking.into_iter().map(|right| (right, String::new())));
@@ -85,6 +88,28 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
         }
     }
     out
+}
+
+/// What Helm does for a release: to its own records, and to the objects that the plan names. Whatever else it touches is not known here.
+fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
+    let records = rights::of_records(&member.wish, Level::Apply).into_iter().map(|(right, _)| right);
+    let of_change = |difference: &Difference| {
+        let object = rights::object(&difference.attribute)?;
+        let is_whole = !difference.attribute.contains(": ");
+        let verb = match (is_whole, &difference.wanted) {
+            (true, Reading::Absent) => Verb::Delete,
+            (true, _) => Verb::Create,
+            (false, _) => Verb::Patch,
+        };
+        // A create is a POST, whose path has no name.
+        let right = Right::on(&object, kinds.called(&object)?, verb)?;
+        Some([Right { verb: Verb::Get, ..right.clone() }, if verb == Verb::Create { right.of_all() } else { right }])
+    };
+    let differences = if member.removal { &[][..] } else { &member.differences[..] };
+    let is_new = differences.iter().any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);
+    let makes_namespace = is_new && member.wish.body.get("create_namespace").and_then(serde_json::Value::as_bool) == Some(true);
+    let namespace = Right { namespace: None, group: String::new(), resource: "namespaces".to_owned(), name: None, verb: Verb::Create };
+    records.chain(differences.iter().filter_map(of_change).flatten()).chain(makes_namespace.then_some(namespace)).collect()
 }
 
 /// The lock is taken and let go, the record written; what is there already is not made.

@@ -5,12 +5,12 @@ mod look;
 mod settle;
 
 use self::look::again_seen;
-use self::settle::{Settled, left_waiting, not_ready};
+use self::settle::{Settled, left_waiting, not_gone, not_ready};
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
 use super::trouble;
-use crate::base::{Address, Diagnostic, Digest};
+use crate::base::{Address, Diagnostic, Digest, Target};
 use crate::plan::{Applied, Member, Node, NodeKind};
 use crate::resource::complaint::complaint;
 use crate::resource::kubernetes_object::request::MOVED;
@@ -36,12 +36,14 @@ pub struct Finish {
     pub removed: Vec<Address>,
     /// Somebody switched the host off and on since this part of the run began.
     pub went_out: bool,
+    /// Hosts for which it came about what was waited for, where it did not for all.
+    pub spares: Option<BTreeSet<Target>>,
 }
 
 impl Finish {
     /// An outcome with nothing more to it.
     pub fn of(outcome: Outcome) -> Self {
-        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new(), went_out: false }
+        Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new(), went_out: false, spares: None }
     }
 
     /// An outcome that is told.
@@ -290,12 +292,15 @@ impl<'a> Step<'a> {
             return Err(self.unknown(format!("it could not be read again: {what}")));
         }
         let rival = open.iter().find_map(|s| s.rival());
+        let spares = self.spared(&open);
         let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
-            (true, _) => not_ready(&self.node.id, &what, &self.shared.next),
+            (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, &self.node.id, &self.shared.next),
+            (true, _) => not_ready(&self.node.id, &what, spares.is_some(), &self.shared.next),
             (false, Some(rival)) => trouble::fought_over(&self.node.id, &what, rival, &self.shared.next),
             (false, None) => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
         };
-        Err(over(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem))
+        let finish = Finish::told(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem);
+        Err(Halt::Over(Box::new(Finish { spares, ..finish })))
     }
 
     /// Done: what is remembered of each member, and what is forgotten.

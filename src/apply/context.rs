@@ -77,6 +77,8 @@ pub struct Context {
     pub secrets: Arc<Secrets>,
     /// How to reach each host, by its name in the spec.
     pub hosts: BTreeMap<String, HostAccess>,
+    /// Hosts by the names of their nodes in the cluster.
+    pub nodes: BTreeMap<String, Target>,
     /// Proves hosts.
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The spec's digest now; a plan that was made from another is refused. None where there is no spec to compare.

@@ -29,7 +29,8 @@ const TOLD: usize = 5;
 /// Empties the node of the drain with this number.
 pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
     let finish = match emptied(&mut step).await {
-        Ok(changed) => Finish::of(Outcome::Done { changed }),
+        Ok(Emptied { changed, gone: false }) => Finish::of(Outcome::Done { changed }),
+        Ok(Emptied { changed, gone: true }) => Finish::told(Outcome::Done { changed }, gone(step.node, &step.id)),
         Err(Halt::Journal(broken)) => return Err(broken),
         Err(Halt::Over(finish)) => *finish,
     };
@@ -37,10 +38,19 @@ pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError
     Ok(finish)
 }
 
-/// True when it was cordoned by us, or pods were ended.
-async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
+/// A node that is empty.
+struct Emptied {
+    /// It was cordoned by us, or pods were ended.
+    changed: bool,
+    /// Because it is no node any more.
+    gone: bool,
+}
+
+async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
     step.connect().await?;
-    let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else { return Ok(false) };
+    let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else {
+        return Ok(Emptied { changed: false, gone: true });
+    };
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     step.intend().await?;
     if now.schedulable {
@@ -48,7 +58,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
-        Ok(()) => Ok(true),
+        Ok(gone) => Ok(Emptied { changed: true, gone }),
         Err(stay) => {
             // What an earlier run cordoned it may have changed, and no gate has proven it.
             let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
@@ -76,7 +86,8 @@ enum Stay {
 /// What keeps pods, in words, by pod.
 type Kept = BTreeMap<String, String>;
 
-async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<(), Stay> {
+/// True where it is no node any more.
+async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<bool, Stay> {
     let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
     let mut said = String::new();
     loop {
@@ -88,7 +99,8 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<()
             }
             // Pods are put on it as fast as they are ended.
             Ok(Looked { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
-            Ok(Looked { open, .. }) if open.is_empty() => return Ok(()),
+            Ok(Looked { gone: true, .. }) => return Ok(true),
+            Ok(Looked { open, .. }) if open.is_empty() => return Ok(false),
             Ok(Looked { open, .. }) => {
                 if let Some(words) = must_stay(&open, policy) {
                     return Err(Stay::For(words));
@@ -114,6 +126,8 @@ struct Looked {
     open: Vec<PodNow>,
     /// Somebody took the cordon away.
     takes_pods: bool,
+    /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes pkg/controller/podgc).
+    gone: bool,
 }
 
 /// Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so. The node is read last, so that
@@ -125,7 +139,7 @@ async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
     if !now.as_ref().is_some_and(|now| now.ready) {
         open.retain(|pod| !pod.ends);
     }
-    Ok(Looked { open, takes_pods: now.is_some_and(|now| now.schedulable) })
+    Ok(Looked { open, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
 }
 
 /// Pods that nobody allowed us to end.
@@ -193,6 +207,14 @@ fn not_emptied(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
         .on(id)
         .effect("its host would be disturbed with these pods on it, so nothing was begun there")
         .next(format!("have the pods end or their budgets allow it, then {}; or change rollout.drain in the spec", next.resume()))
+}
+
+fn gone(node: &str, id: &str) -> Diagnostic {
+    Diagnostic::warning("RW0652", format!("{node} is no longer a node of the cluster, so there is nothing to empty"))
+        .on(id)
+        .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
+        .state("the run goes on with the host")
+        .next(format!("kubectl get node {node}; take the host out of the spec if it is to be no node any more"))
 }
 
 fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {

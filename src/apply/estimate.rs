@@ -208,6 +208,7 @@ mod tests {
             by_hand: false,
             on_node: None,
             is_out: false,
+            waits: false,
             canary: wave == 0,
             after: vec![],
             before: vec![],

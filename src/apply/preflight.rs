@@ -6,7 +6,7 @@ use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
 use super::trouble::{self, Locked, Next};
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, TargetKind, nodeset};
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::observe::crowd;
 use crate::plan::{NodeKind, Plan};
 use crate::resource::guard::Guard;
@@ -366,34 +366,19 @@ impl Preflight {
 
     /// Where no host of the plan can be reached, why: a run of it could do nothing but tell so once a step.
     pub fn nobody_there(&self) -> Vec<Diagnostic> {
-        let mut alike: BTreeMap<String, (&TransportError, Vec<&str>)> = BTreeMap::new();
+        let mut alike: BTreeMap<String, (&TransportError, Vec<&Target>)> = BTreeMap::new();
         for (target, unready) in &self.unready {
             let Unready::NotReached(error) = unready else { return Vec::new() };
-            alike.entry(error.trouble().alike).or_insert_with(|| (error, Vec::new())).1.push(&target.name);
+            alike.entry(error.trouble().alike).or_insert_with(|| (error, Vec::new())).1.push(target);
         }
         if alike.is_empty() || !self.ready.is_empty() {
             return Vec::new();
         }
-        nobody_there(self.unready.len(), alike)
+        trouble::nobody_there(self.unready.len(), &alike)
     }
 
     /// The same for the scheduler.
     pub fn reasons(&self) -> BTreeMap<Target, String> {
         self.unready.iter().map(|(target, unready)| (target.clone(), unready.reason())).collect()
     }
-}
-
-/// No host of a plan can be reached: one word about each sort of trouble, with the hosts that have it.
-fn nobody_there(count: usize, alike: BTreeMap<String, (&TransportError, Vec<&str>)>) -> Vec<Diagnostic> {
-    let state = "nothing was changed, and no run was begun";
-    let again = "then run the same command again";
-    let whole = Diagnostic::error("RW0632", format!("none of the {count} hosts of the plan can be reached"))
-        .effect("whatever the fabric carries goes on as it is: more likely than all of them the way to them is down")
-        .state(state)
-        .next(format!("check this machine's network, a jump host, a VPN; {again}"));
-    let causes = alike.into_iter().map(|(message, (error, hosts))| match hosts.as_slice() {
-        [_] => error.told(state, again),
-        all => Diagnostic { message, ..error.told(state, again) }.on(format!("host/{}", nodeset::fold(all))),
-    });
-    (count > 1).then_some(whole).into_iter().chain(causes).collect()
 }

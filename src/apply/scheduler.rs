@@ -13,7 +13,7 @@
 mod fate;
 mod start;
 
-use super::signal::{Command, History, Limits, Signal};
+use super::signal::{Command, GIVEN_UP, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
 use crate::base::{Target, TargetKind};
 use crate::state::{Outcome, Skip};
@@ -53,6 +53,8 @@ pub struct Scheduler {
     lost_in_run: BTreeSet<Target>,
     /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
     let_go: BTreeSet<(usize, usize)>,
+    /// Waits that came about for some hosts alone, with these: all other hosts are left out.
+    spared: BTreeMap<usize, BTreeSet<Target>>,
     /// Gates that an earlier part of the run has passed.
     passed_before: BTreeSet<usize>,
     /// Targets that are left alone, with the step that is the reason.
@@ -109,6 +111,7 @@ impl Scheduler {
             lost: BTreeSet::new(),
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
+            spared: BTreeMap::new(),
             passed_before,
             isolated: BTreeMap::new(),
             gaps: BTreeMap::new(),
@@ -133,6 +136,7 @@ impl Scheduler {
             Signal::Finished { step, outcome } => self.finished(step, outcome),
             // Nobody asked the budget: what fits in is asked of what we do ourselves.
             Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.entry(host.clone()).or_insert(Some(step)))),
+            Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
             Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
             Signal::Close => self.close(),
             Signal::Expire => drop(self.stopped.get_or_insert(Skip::Deadline)),
@@ -287,7 +291,7 @@ impl Scheduler {
         self.interrupted = true;
         for n in std::mem::take(&mut self.running) {
             let outcome = match self.steps[n].role {
-                Role::Work => Outcome::Unknown { reason: "given up while it ran".to_owned() },
+                Role::Work => Outcome::Unknown { reason: GIVEN_UP.to_owned() },
                 _ => Outcome::Skipped { because: Skip::Interrupted },
             };
             self.settle(n, outcome, commands);
@@ -313,7 +317,7 @@ impl Scheduler {
             }
         }
         let target = self.steps[n].target.clone();
-        if let (Some(target), true) = (&target, outcome.isolates()) {
+        if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n)) {
             self.isolated.entry(target.clone()).or_insert(n);
             let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == Progress::Ready);
             self.unblocked.extend(waiting.copied().collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use crate::state::{Outcome, Skip};
 use std::collections::BTreeMap;
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
-/// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back; a host `gate:a,b` makes a gate, `-` a barrier.
+/// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only waits; a host `gate:a,b` makes a gate, `-` a barrier.
 fn plan(lines: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in lines {
@@ -40,6 +40,7 @@ fn plan(lines: &[&str]) -> Vec<Step> {
                 _ => flags.contains('U').then_some(OnNode::GivesBack),
             },
             is_out: false,
+            waits: flags.contains('W'),
             canary: false,
             after,
             before: Vec::new(),

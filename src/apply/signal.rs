@@ -24,6 +24,13 @@ pub enum Signal {
         /// Its number.
         step: usize,
     },
+    /// What a step waited for came about for these hosts, and not for all: they go on, whatever becomes of the step.
+    Spare {
+        /// Its number.
+        step: usize,
+        /// The hosts.
+        hosts: BTreeSet<Target>,
+    },
     /// A gate was checked for these hosts.
     GateAnswered {
         /// Its number.
@@ -46,6 +53,9 @@ pub enum Signal {
     /// Second Ctrl-C: wait for nothing.
     Abandon,
 }
+
+/// Why the end of a step is not known that was running when nobody waited for it any more.
+pub const GIVEN_UP: &str = "given up while it ran";
 
 /// What the scheduler wants done.
 #[derive(Debug, Clone, PartialEq)]

@@ -47,6 +47,8 @@ pub struct Step {
     pub on_node: Option<OnNode>,
     /// An earlier run took its host out of service, and this step brings it back.
     pub is_out: bool,
+    /// It changes nothing, and waits for what comes about by itself.
+    pub waits: bool,
     /// A gate whose hosts go first, of all or of those that are switched off and on: none of them may be missing.
     pub canary: bool,
     /// Direct prerequisites.
@@ -149,6 +151,7 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
             NodeKind::Uncordon { .. } => Some(OnNode::GivesBack),
             _ => None,
         },
+        waits: matches!(&node.kind, NodeKind::Change { actions, .. } if !actions.is_empty() && actions.iter().all(|action| action.waits_s() > 0)),
         is_out: matches!(node.kind, NodeKind::Uncordon { left: true, .. }),
         canary: false,
         after,

@@ -17,7 +17,7 @@ use crate::transport::TransportError;
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]
 pub struct Next {
-    inventory: String,
+    pub(super) inventory: String,
 }
 
 impl Next {

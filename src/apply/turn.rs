@@ -14,7 +14,7 @@ use super::shared::Shared;
 use super::signal::{Command, Signal};
 use super::steps::{Role, Step};
 use super::trouble;
-use super::uncordon::{stay_cordoned, uncordon};
+use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon};
 use super::watch::{Notice, Watch};
 use crate::base::{Diagnostic, Target};
 use crate::plan::NodeKind;
@@ -97,6 +97,9 @@ impl Turn {
         let signal = match done {
             Some(Done::Step(finish)) => {
                 self.problems.extend(finish.problems);
+                if let Some(hosts) = finish.spares {
+                    self.signal(Signal::Spare { step, hosts }).await;
+                }
                 (self.shared.sink)(Event::StepFinished { node, outcome: finish.outcome.clone() });
                 if finish.went_out {
                     self.signal(Signal::WentOut { step }).await;
@@ -240,6 +243,7 @@ impl Turn {
         self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
         self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
+        self.problems.extend(may_be_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         let (waits, power_cycles) = self.waiting(&outcomes);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {

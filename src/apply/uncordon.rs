@@ -3,6 +3,7 @@
 
 use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep, over};
+use super::signal::GIVEN_UP;
 use super::trouble::Next;
 use crate::base::text::{duration, one_line};
 use crate::base::{Diagnostic, Target, nodeset};
@@ -34,9 +35,14 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     step.connect().await?;
     let limit_s = step.shared.plan.rollout.drain.as_ref().map_or(DRAIN_DEFAULT_S, |drain| drain.timeout_s);
     let end = clock::Deadline::after(Duration::from_secs(limit_s.into()));
-    let (mut said, mut good) = (String::new(), 0);
+    let (mut said, mut good, mut gone) = (String::new(), 0, 0);
     loop {
-        let words = match step.now().await {
+        let now = step.now().await;
+        gone = if matches!(now, Ok(None)) { gone + 1 } else { 0 };
+        if gone >= STEADY_LOOKS {
+            return Err(over(Outcome::Done { changed: false }, gone_from(step.node, &step.id)));
+        }
+        let words = match now {
             Err(reason) => {
                 let _ = step.connect().await;
                 Some(format!("the cluster does not say: {reason}"))
@@ -103,8 +109,42 @@ pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next
         Diagnostic::warning("RW0652", format!("{} {stay} cordoned", nodeset::fold(&names)))
             .effect("no pods are put there, because no gate has proven what was changed")
             .state("the mark railwright.io/cordoned says so on the node")
-            .next(format!("mend what went wrong, then {}; or kubectl uncordon NODE takes it as it is", next.resume()))
+            .next(format!("mend what went wrong, then {}; or as they are: {}", next.resume(), by_hand(&names)))
     })
+}
+
+/// Nodes whose step was given up in the middle: nobody looked whether they are cordoned.
+pub(super) fn may_be_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next: &Next) -> Option<Diagnostic> {
+    let given_up = |(step, (_, outcome)): (&Node, &(String, Outcome))| match (&step.kind, outcome) {
+        (NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. }, Outcome::Unknown { reason }) if reason == GIVEN_UP => {
+            Some(node.clone())
+        }
+        _ => None,
+    };
+    let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(given_up).collect();
+    (!names.is_empty()).then(|| {
+        Diagnostic::warning("RW0652", format!("{} may be left cordoned: the run was given up in the middle", nodeset::fold(&names)))
+            .effect("no pods are put on a node that is cordoned, and pods that were told to end are gone")
+            .state("nobody looked again; a node that this run cordoned bears the mark railwright.io/cordoned")
+            .next(format!("{} looks, goes on, and gives back what its gate proves", next.resume()))
+            .next(format!("or at once, as they are: {}", by_hand(&names)))
+    })
+}
+
+/// The command that gives nodes back by hand. One of many nodes is none that anybody types: it names the first.
+fn by_hand(names: &[String]) -> String {
+    const MOST: usize = 16;
+    let more = if names.len() > MOST { format!(" (and {} more)", names.len() - MOST) } else { String::new() };
+    format!("kubectl uncordon {}{more}", names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(" "))
+}
+
+/// Somebody took it out of the cluster: nothing of it is cordoned any more.
+fn gone_from(node: &str, id: &str) -> Diagnostic {
+    Diagnostic::warning("RW0652", format!("{node} is no longer a node of the cluster, so there is nothing to give back"))
+        .on(id)
+        .effect("where its kubelet registers anew, pods are put on it")
+        .state("its host is proven; our mark went with the node")
+        .next(format!("kubectl get node {node}, once its kubelet runs; and take the host out of the spec if it is to be no node any more"))
 }
 
 /// It is cordoned, and does not bear our mark.

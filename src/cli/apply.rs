@@ -6,7 +6,7 @@ use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Target};
 use crate::plan::{Node, Plan, Selection};
 use crate::report;
 use crate::report::document::{self, RunDocument};
@@ -110,6 +110,7 @@ pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Res
         connector: connector.clone(),
         secrets: prepared.secrets()?,
         hosts,
+        nodes: prepared.inventory.loaded.hosts.iter().map(|host| (host.node.clone(), Target::host(&host.name))).collect(),
         gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
         wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),

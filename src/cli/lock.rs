@@ -4,9 +4,10 @@ use super::pipeline::{self, Source};
 use super::{Exit, Failure};
 use crate::apply::Context;
 use crate::apply::locks::{self, Stolen};
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, TargetKind, nodeset};
 use crate::report;
 use crate::state::LocalLock;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The locks of a cluster: who has them, and taking them away from the dead
@@ -57,7 +58,7 @@ async fn list(inventory: &std::path::Path) -> Result<Exit, Failure> {
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
     let found = locks::list(&hosts, &context).await;
     let incomplete = found.values().any(|lock| matches!(lock, locks::HostLock::Unknown { .. }));
-    report::out::print(&report::locks::list(here.as_ref(), &found));
+    report::out::print(&report::locks::list(here.as_ref(), &shown(found, &context)));
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
@@ -73,13 +74,23 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
         Some(set) => wanted(set, &context)?,
     };
     let stolen = locks::steal(&hosts, reason, force, &context).await.map_err(Failure::refused)?;
-    report::out::print(&report::locks::stolen(&stolen, &inventory.display().to_string()));
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
-    Ok(match (any(|one| matches!(one, Stolen::Young(_))), any(|one| matches!(one, Stolen::Unknown { .. }))) {
+    let (young, unknown) = (any(|one| matches!(one, Stolen::Young(_))), any(|one| matches!(one, Stolen::Unknown { .. })));
+    report::out::print(&report::locks::stolen(&shown(stolen, &context), &inventory.display().to_string()));
+    Ok(match (young, unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
         (false, false) => Exit::Done,
     })
+}
+
+/// By the names that screens have: a host's own, a cluster's with what it is.
+fn shown<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T> {
+    let name = |name: String| match context.target(&name) {
+        cluster if cluster.kind == TargetKind::Kube => cluster.to_string(),
+        _ => name,
+    };
+    found.into_iter().map(|(of, one)| (name(of), one)).collect()
 }
 
 fn wanted(set: &str, context: &Context) -> Result<Vec<String>, Failure> {

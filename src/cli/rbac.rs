@@ -8,6 +8,7 @@ use crate::report::document::{self, RbacDocument};
 use crate::report::rbac::{Role, Subject};
 use crate::report::{self, out};
 use crate::resource::Wish;
+use crate::resource::helm_release::rights::of_records;
 use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, of_uncordon, uses};
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
@@ -94,10 +95,12 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
     let uses = of_inventory(&prepared)?;
     let kinds = kinds(&prepared, cluster, &uses).await?;
+    let releases = releases(&prepared)?;
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
     let spec = &prepared.inventory.loaded.spec;
     let one = |level: Level| {
         let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level));
+        let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
         let notes = notes(&prepared, level, &uses, &rules);
@@ -134,6 +137,15 @@ fn of_inventory(prepared: &Prepared) -> Result<Vec<Use>, Failure> {
     let gone = last.resources.iter().filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
     let gone = gone.flat_map(|(address, applied)| uses(&applied.wish(address), false));
     Ok(wished.iter().flat_map(|wish| uses(wish, true)).chain(gone).collect())
+}
+
+/// The releases of Helm that are wished, and those that were applied and are wished no longer.
+fn releases(prepared: &Prepared) -> Result<Vec<Wish>, Failure> {
+    let is_release = |kind: &str| kind == "helm_release";
+    let wished = prepared.desired.wishes.iter().filter(|wish| is_release(&wish.kind)).cloned();
+    let last = State::load(&prepared.folder)?.last_applied;
+    let gone = last.not_wished(&prepared.desired.wishes).filter(|(_, applied)| is_release(&applied.kind));
+    Ok(wished.chain(gone.map(|(address, applied)| applied.wish(address))).collect())
 }
 
 /// What the server calls the kinds; it is asked only about those that nothing here tells.
@@ -194,8 +206,8 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
     let releases = wishes.map(|wish| {
         let (name, namespace) = (wish.text("name").unwrap_or_default(), wish.text("namespace").unwrap_or_default());
         format!(
-            "the release {} of Helm needs more: get, list, create, update and delete on Secrets of its namespace {}, and all that its \
-             chart makes, which only Helm knows",
+            "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a run asks for what its plan names of it, and \
+             prints the rules that are missing. Its revisions are Secrets whose names no rule can hold: the role reads every Secret of namespace {}",
             one_line(name, 60),
             one_line(namespace, 60)
         )

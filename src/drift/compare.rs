@@ -7,7 +7,7 @@
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use crate::base::{Address, Target};
 use crate::plan::{LastApplied, UnknownFinding};
-use crate::resource::{Assessment, Attribute, Plane, Reading, Wish};
+use crate::resource::{Assessment, Attribute, Plane, Reading, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
@@ -48,7 +48,7 @@ pub fn findings(
             Ok(assessment) => {
                 report.resources += 1;
                 report.judged.push(wish.address.clone());
-                let applied = last_applied(&wish.address, assess, last);
+                let applied = last_applied(wish, assess, last);
                 report.findings.extend(of_resource(wish, &assessment, applied.as_ref()));
             }
         }
@@ -70,16 +70,20 @@ fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, 
     gone.cloned().collect()
 }
 
-fn last_applied(address: &Address, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
-    let applied = last.resources.get(address)?;
-    assess(&applied.wish(address)).ok()
+/// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
+fn last_applied(wish: &Wish, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
+    let applied = last.resources.get(&wish.address)?.wish(&wish.address);
+    let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
+    asks_alike.then(|| assess(&applied).ok()).flatten()
 }
 
 fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
     let mut out = Vec::new();
     for (name, attribute) in &assessment.attributes {
         for (plane, wanted, found) in attribute.differences() {
-            let last = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
+            let left = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
+            // As it was left is as it is, where only the wish's own input is another one.
+            let last = if attribute.input.is_some() { applied.map(|_| found.clone()) } else { left };
             out.push(DriftFinding {
                 address: wish.address.with_attribute(name),
                 attribute: name.clone(),
@@ -88,7 +92,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
                 wanted: wanted.clone(),
                 last_applied: last,
                 found: found.clone(),
-                by: attribute.by.clone(),
+                by: attribute.by.clone().or_else(|| attribute.input.as_ref().map(|input| format!("{input} is another one since"))),
                 places: wish.places.clone(),
                 seen: None,
                 accepted: None,
@@ -109,6 +113,7 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
     }
     match last {
         _ if attribute.settles => DriftReason::NotReady,
+        _ if attribute.input.is_some() => DriftReason::SpecNewer,
         None => DriftReason::SpecNewer,
         Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
         Some(_) if plane != Plane::Running && met(Plane::Running) => DriftReason::WillBeLostAtReboot,
@@ -184,6 +189,24 @@ mod tests {
         assert_eq!(one(&applied(4200), is(4200), is(1500), None, false), [(Plane::Running, ChangedOutside), (Plane::Persisted, SpecNewer)]);
         assert_eq!(one(&LastApplied::default(), is(9000), is(1500), None, false), [(Plane::Running, SpecNewer)]);
         assert_eq!(one(&same, is(9000), Reading::Unknown("time-out".into()), None, false), [(Plane::Running, Unknown)]);
+    }
+
+    #[test]
+    fn another_question_or_chart_is_no_drift() {
+        let wish =
+            |probe: &str| Wish::of(Address::host("n1", "command", "a"), "command", json!({ "name": "a", "read": { "probe": probe } }));
+        let reason = |asked_then: &str, input: Option<String>| {
+            let before = wish(asked_then);
+            let last =
+                LastApplied { resources: [(before.address.clone(), Applied::of(&before, Value::Null, false, "r1", String::new()))].into() };
+            let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no")) };
+            let assess =
+                |_: &Wish| Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() });
+            findings(&Occasion::default(), &[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
+        };
+        assert_eq!(reason("now", None), DriftReason::ChangedOutside);
+        assert_eq!(reason("then", None), DriftReason::SpecNewer);
+        assert_eq!(reason("now", Some("the chart x".to_owned())), DriftReason::SpecNewer);
     }
 
     #[test]

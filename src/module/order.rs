@@ -119,9 +119,9 @@ pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
 pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
     let wishes: Vec<&mut Wish> = wishes.filter(|wish| wish.kind == "kubernetes_object").collect();
     let brings: BTreeMap<String, Address> =
-        wishes.iter().filter_map(|wish| Some((kubernetes_object::brings(wish)?, wish.address.clone()))).collect();
+        wishes.iter().filter_map(|wish| Some((kubernetes_object::place::brings(wish)?, wish.address.clone()))).collect();
     for wish in wishes {
-        for first in kubernetes_object::is_in(wish).iter().filter_map(|needed| brings.get(needed)) {
+        for first in kubernetes_object::place::is_in(wish).iter().filter_map(|needed| brings.get(needed)) {
             if *first != wish.address && !wish.after.contains(first) {
                 wish.after.push(first.clone());
             }

@@ -125,6 +125,9 @@ fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Re
         return Reason::KnownAfter { step };
     }
     let planes: BTreeSet<Plane> = assessment.attributes.values().flat_map(|a| a.differences()).map(|(plane, ..)| plane).collect();
+    if let (Some(input), true) = (assessment.input(), applied.is_some_and(|applied| applied.digest == wish.digest())) {
+        return Reason::InputChanged { input: input.to_owned() };
+    }
     match applied {
         None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
         _ if assessment.only_unknown() => Reason::Unknown,

@@ -9,6 +9,7 @@
 //! `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
+mod brought;
 pub mod by_hand;
 pub mod cluster_first;
 pub mod content;

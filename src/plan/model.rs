@@ -24,6 +24,11 @@ pub enum Reason {
         /// Where.
         places: Vec<Place>,
     },
+    /// The spec says the same as when it was applied, and what it goes by (a chart) is another one since.
+    InputChanged {
+        /// What, in words.
+        input: String,
+    },
     /// The target was changed by somebody else since we applied it.
     Drifted,
     /// Persisted as wished, but not in effect yet.

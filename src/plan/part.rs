@@ -9,7 +9,7 @@ use super::judge::{Item, Status, judge};
 use super::make::{node_graph, sorted};
 use super::model::{Dropped, Member, Node, NodeKind, Reason, UnknownFinding};
 use super::order::item_graph;
-use super::{Applied, Inputs, LastApplied, owed, select};
+use super::{Applied, Inputs, LastApplied, brought, owed, select};
 use crate::base::{Address, Diagnostic, Target};
 use crate::graph::Cycle;
 use crate::resource::{Answers, Disruption, Wish};
@@ -260,6 +260,7 @@ pub(super) fn plan(inputs: &Inputs, group: &Group, named: &mut select::Named) ->
     let graph = item_graph(&items, inputs.kinds);
     graph.order().map_err(|cycle| vec![ring(&items, &cycle)])?;
     let kept = named.select(&items, &graph);
+    brought::judge(&mut items, &graph, &kept, inputs.kinds);
     let owed = owed::owe(&mut items, &graph, &kept);
     hold_above_limit(&mut items, inputs.rollout.max_disruption);
     let guards = Guards::mark(&mut items, inputs.observation, &inputs.rollout);

@@ -2,7 +2,7 @@
 
 use super::yaml::{self, Comments};
 use crate::base::text::one_line;
-use crate::resource::kubernetes_object::access::{Level, NAMESPACE};
+use crate::resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
 use crate::resource::kubernetes_object::rule::Rule;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -162,7 +162,7 @@ fn policy(name: &str, subject: &Subject) -> [Value; 2] {
         "failurePolicy": "Fail",
         "matchConditions": [{ "name": title, "expression": who }],
         "matchConstraints": { "resourceRules": [all(&["*"])], "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])] },
-        "validations": [{ "expression": "has(request.dryRun) && request.dryRun", "message": "this identity previews: it may ask for dry runs alone" }],
+        "validations": [{ "expression": "has(request.dryRun) && request.dryRun", "message": PREVIEWS_ALONE }],
     });
     let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
     let document = |kind: &str, spec: Value| json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec });

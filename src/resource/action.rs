@@ -170,7 +170,13 @@ pub enum Action {
     /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`.
     ApplyObject { object: ObjectName, manifest: Value },
     /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
-    DeleteObject { object: ObjectName, uid: String },
+    DeleteObject {
+        object: ObjectName,
+        uid: String,
+        /// Another one is made in its place: it has to be gone before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        anew: bool,
+    },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
     /// its readers' pods have to bear.
     EditConfigMap {

@@ -4,7 +4,7 @@ use super::{Action, Disruption, Plane, Planes, Reading, Wish};
 use crate::base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One attribute: what is wanted and what was found, per plane. A plane without a wish is not judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub struct Attribute {
     /// Who made it so, or how it was found out, in words, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What of the wish's own input is another than it was, where that is why it differs: the target is as it was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
     /// Time alone brings it about: it is waited for, and is no part of what a plan was made against.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
@@ -100,9 +103,24 @@ pub struct Assessment {
     pub residue: Vec<String>,
     /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).
     pub refusal: Option<String>,
+    /// What has to be there first and is not: a step before it brings it, or it cannot be carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Lacking>,
+    /// Nodes of a cluster that lack what is waited for, by name, where it is told node by node.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub lacking: BTreeSet<String>,
     /// What is waited for does not come by itself, in words (a container that cannot be made): waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Hopeless>,
+}
+
+/// What a wish is in or of, and is not there yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacking {
+    /// As a kind is asked whether it brings it: `namespace rdma`, `kind Rail.example.org`.
+    pub what: String,
+    /// What the target says of it.
+    pub said: String,
 }
 
 /// Why what is waited for does not come by itself.
@@ -181,6 +199,13 @@ impl Assessment {
     pub fn only_waits(&self) -> bool {
         let mut open = self.attributes.values().filter(|a| !a.differences().is_empty()).peekable();
         self.known_after.is_none() && open.peek().is_some() && open.all(|a| a.settles)
+    }
+
+    /// What of the wish's own input is another than it was, where nothing else differs.
+    pub fn input(&self) -> Option<&str> {
+        let mut open = self.attributes.values().filter(|a| !a.settles && !a.differences().is_empty()).map(|a| a.input.as_deref());
+        let first = open.next()??;
+        open.all(|input| input.is_some()).then_some(first)
     }
 
     /// The digest of what was found: the precondition under which the actions were planned. What time alone changes is left out.

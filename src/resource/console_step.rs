@@ -46,6 +46,11 @@ impl Kind for ConsoleStep {
         read(wish).into_iter().collect()
     }
 
+    /// What is done by hand is an add-on as a rule, with kinds and a namespace of its own.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         let found = found(wish, answers);

@@ -78,9 +78,20 @@ pub trait Kind: Sync {
         applied.digest() == wish.digest()
     }
 
+    /// False where the wish brings its own question (a probe) and asks another than what was applied last: what is found then says
+    /// nothing of what was left behind.
+    fn asks_alike(&self, _applied: &Wish, _wish: &Wish) -> bool {
+        true
+    }
+
     /// True where a text of the body, by its JSON pointer, may name a secret: where the kind brings it to the host without
     /// showing it in a process list or a file that others can read, and compares it by its seal or not at all.
     fn may_hold_secret(&self, _pointer: &str) -> bool {
+        false
+    }
+
+    /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or may well do so.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
         false
     }
 

@@ -63,7 +63,7 @@ pub mod wish;
 
 pub use action::Action;
 pub use answers::{Answer, AnswerStatus, Answers};
-pub use assessment::{Assessment, Attribute, Hopeless};
+pub use assessment::{Assessment, Attribute, Hopeless, Lacking};
 pub use host::HostFacts;
 pub use kind::{BodyError, Kind, kind_named, kinds};
 pub use observation::{Observation, TargetObservation, Trouble};

@@ -82,6 +82,7 @@ impl Room {
             connector: secrets.carried_by(Arc::new(fleet.clone())),
             secrets,
             hosts: names.iter().map(|name| (name.clone(), access(name))).collect(),
+            nodes: BTreeMap::new(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
             wished: None,

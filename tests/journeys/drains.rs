@@ -173,6 +173,8 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     what_others_do_to_the_node_meanwhile_is_heard(&room);
     a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(&room);
     a_run_that_is_killed_goes_on_with_an_empty_node(&room);
+    a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(&room);
+    a_node_that_goes_away_is_not_waited_for(&room);
     what_somebody_else_cordoned_stays_cordoned(&room);
     a_host_waits_for_what_its_cluster_brings(&room);
 }
@@ -317,6 +319,52 @@ fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
     assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
 }
 
+fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room) {
+    pods_that_stay(room);
+    room.wish("given-up", true);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    until_said(&mut run, "needs 2 healthy pods");
+    // The store answers nobody, so that the first one cannot end it.
+    let store = std::fs::read_to_string(room.plane.work().join("etcd.pid")).unwrap();
+    let store = |signal: &str| assert!(std::process::Command::new("kill").args([signal, store.trim()]).status().unwrap().success());
+    store("-STOP");
+    signal(&run, "-INT");
+    until_said(&mut run, "Ctrl-C again leaves at once");
+    signal(&run, "-INT");
+    // Not for longer: the controllers end where they cannot renew their leases.
+    store("-CONT");
+    let said = ended(run, 130);
+    assert!(said.contains("RW0652: n1 may be left cordoned") && said.contains("kubectl uncordon n1"), "{said}");
+    assert_eq!(room.stands(), (false, true));
+    room.plane.kubectl(&["uncordon", "n2"]);
+    room.plane.apply(&budget(1));
+    room.told(0, &["resume", "inv"]);
+    assert_eq!(room.stands(), (true, false));
+}
+
+fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
+    room.wish("gone", false);
+    let run = room.begun(&["apply", "inv", "--yes"]);
+    room.until_begun();
+    room.plane.kubectl(&["delete", "node", "n1"]);
+    room.machine.host.sh("touch /etc/go");
+    let said = ended(run, 0);
+    assert!(said.contains("RW0652: n1 is no longer a node of the cluster, so there is nothing to give back"), "{said}");
+    room.plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
+    room.plane.kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
+
+    pods_that_stay(room);
+    room.wish("going", true);
+    let mut run = room.begun(&["apply", "inv", "--yes"]);
+    until_said(&mut run, "needs 2 healthy pods");
+    room.plane.kubectl(&["delete", "node", "n1"]);
+    let said = ended(run, 0);
+    assert!(said.contains("RW0652: n1 is no longer a node of the cluster, so there is nothing to empty"), "{said}");
+    room.plane.kubectl(&["uncordon", "n2"]);
+    room.plane.apply(&budget(1));
+    room.plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
+}
+
 fn what_somebody_else_cordoned_stays_cordoned(room: &Room) {
     room.plane.kubectl(&["cordon", "n1"]);
     room.wish("eighth", true);
@@ -346,4 +394,15 @@ resources:
     ended(run, 0);
     assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("rails\n"));
     assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
+
+    // A node that never comes to it holds its own host alone.
+    let spec = std::fs::read_to_string(room.machine.place.path().join("inv/cluster.yaml")).unwrap();
+    let second = "  - { name: n9, os: debian-12, ssh: { address: 127.0.0.1, port: 1 } }\n";
+    room.machine.place.write("inv/cluster.yaml", spec + second);
+    room.plane.nodes(&["n9"], &[]);
+    room.machine.place.write("inv/modules/brings/module.yaml", wait.replace("[n1]", "[n1, n9]").replace("within_s: 60", "within_s: 3"));
+    room.machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
+    let said = room.told(1, &["apply", "inv", "--yes"]);
+    assert!(said.contains("RW0633") && said.contains("n9: nothing of it") && said.contains("hosts whose nodes have it go on"), "{said}");
+    assert_eq!(room.machine.file("/etc/note.conf").as_deref(), Some("more rails\n"));
 }

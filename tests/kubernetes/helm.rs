@@ -116,6 +116,10 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     story.cluster.file("inv/charts/rails/Chart.yaml", &chart.replace("0.1.0", "0.2.0"));
     let plan = story.plan(0);
     assert!(plan.contains("version (persisted) 0.1.0 -> 0.2.0"), "{plan}");
+    assert!(plan.contains("input changed: the chart charts/rails, since we applied it; nobody changed the target"), "{plan}");
+    let drift = story.told(2, &["drift", INV]);
+    assert!(drift.contains("SPEC NEWER THAN APPLIED") && !drift.contains("CHANGED OUTSIDE"), "{drift}");
+    assert!(drift.contains("the chart charts/rails is another one since"), "{drift}");
     story.apply();
     story.nothing();
     plane.apply("apiVersion: example.org/v1\nkind: RailDevice\nmetadata: {name: gpu01}\n");
@@ -253,6 +257,28 @@ fn pending(story: &Story<'_>) {
     helm.kill().unwrap();
     helm.wait().unwrap();
     std::fs::remove_file(story.cluster.folder().join("inv/charts/rails/templates/hook.yaml")).unwrap();
+}
+
+/// Whoever may only read is told before the first change what Helm would be refused.
+pub fn what_helm_may_not_do_is_found_first(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    story.cluster.spec("reader", "secrets: { token: { env: RAILS_TOKEN } }\n");
+    story.wish("agent: { driver: compat }", "");
+    let refused = story.told(4, &["apply", INV, "--yes"]);
+    for said in [
+        "RW0646",
+        "- { apiGroups: [apps], resources: [daemonsets], verbs: [create] }",
+        "a Role in namespace default: - { apiGroups: [\"\"], resources: [secrets], verbs: [create, update, delete] }",
+        "- { apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [create] }",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
+    let roles = story.told(0, &["rbac", INV, "--role", "apply"]);
+    assert!(
+        roles.contains("the revisions that Helm keeps of the release default/rails") && roles.contains("resources: [secrets]"),
+        "{roles}"
+    );
 }
 
 pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {

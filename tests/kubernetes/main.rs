@@ -14,6 +14,7 @@ mod meanwhile;
 mod objects;
 mod rbac;
 mod ready;
+mod refused;
 mod rig;
 mod transport;
 
@@ -152,6 +153,15 @@ fn objects_are_planned_and_applied() {
 }
 
 #[test]
+fn what_the_server_would_not_take_is_said_before() {
+    let Some(plane) = ControlPlane::start() else { return };
+    refused::a_new_object_that_is_refused_is_held(&plane);
+    refused::what_nothing_brings_is_held(&plane);
+    refused::what_may_not_be_previewed_says_so(&plane);
+    refused::what_holds_a_removal_is_named(&plane);
+}
+
+#[test]
 fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
     let Some(plane) = ControlPlane::start() else { return };
     figures::a_plan_asks_once_for_each_object(&plane);
@@ -165,6 +175,7 @@ fn what_comes_about_by_itself_is_waited_for() {
     ready::a_wait_that_was_left_is_gone_on_with(&plane);
     ready::what_does_not_heal_ends_the_wait(&plane);
     ready::what_others_make_is_expected_by_name(&plane);
+    ready::a_kind_is_waited_for_in_its_version(&plane);
     ready::what_an_operator_warns_of_is_told(&plane);
     ready::what_is_of_before_a_change_says_nothing(&plane);
     ready::what_is_gone_is_not_waited_for(&plane);
@@ -219,6 +230,7 @@ fn helm_releases_are_planned_and_applied() {
     helm::a_secret_is_brought_and_never_shown(&plane);
     helm::what_a_chart_makes_of_a_secret_or_of_chance(&plane);
     helm::what_cannot_be_done_is_said_before(&plane);
+    helm::what_helm_may_not_do_is_found_first(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm::an_object_of_an_operator_comes_after_it_and_goes_before_it(&plane);
     helm::a_chart_is_fetched_from_its_repository(&plane);

@@ -218,6 +218,7 @@ fn previews(plane: &ControlPlane, cluster: &Cluster) {
         refused.contains("ValidatingAdmissionPolicy 'railwright-train-preview'") && refused.contains("nothing was changed"),
         "{refused}"
     );
+    assert!(refused.contains("give the role `apply` to an identity of its own: railwright rbac"), "{refused}");
     plane.kubectl(&["-n", "kube-system", "delete", "rolebinding", "more"]);
     assert_eq!(text_of(plane), "one");
 }

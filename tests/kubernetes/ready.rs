@@ -162,6 +162,24 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     plane.kubectl(&["delete", "crd", "erdmadevices.network.alibabacloud.com"]);
 }
 
+/// Three projects define the kind of an MPIJob, each with a version of its own: that some definition of the name is there is not enough.
+pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "schema": schema });
+    define(plane, "kubeflow.org", "MPIJob", "Namespaced", &version("v1", true));
+    let spec = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
+    cluster.file("inv/cluster.yaml", &(spec + "modules: { mpi-operator: { enabled: true, within_s: 60 } }\n"));
+    let mut run = begun(&cluster, &["apply", INV, "--yes"]);
+    until_said(&mut run, "waits: 0 of 1; mpijobs.kubeflow.org: served.v2beta1 is not there yet, and is to be true");
+    let more = json!([{ "op": "add", "path": "/spec/versions/-", "value": version("v2beta1", false) }]).to_string();
+    plane.kubectl(&["patch", "crd", "mpijobs.kubeflow.org", "--type=json", "-p", &more]);
+    until_said(&mut run, "waits: 0 of 1 there");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    plane.kubectl(&["delete", "crd", "mpijobs.kubeflow.org"]);
+}
+
 /// A kind of objects with one version.
 fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
     let singular = kind.to_lowercase();

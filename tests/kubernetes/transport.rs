@@ -114,7 +114,7 @@ async fn apply(link: &dyn HostLink, object: &ObjectName, rest: Value) -> (i32, S
 }
 
 async fn delete(link: &dyn HostLink, object: &ObjectName, uid: &str) -> (i32, String) {
-    performed(link.perform(&Action::DeleteObject { object: object.clone(), uid: uid.to_owned() }, "t").await)
+    performed(link.perform(&Action::DeleteObject { object: object.clone(), uid: uid.to_owned(), anew: true }, "t").await)
 }
 
 async fn keep(link: &dyn HostLink, upkeep: Upkeep) -> (i32, String) {

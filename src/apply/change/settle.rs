@@ -6,8 +6,9 @@ use super::{Halt, Step};
 use crate::apply::context::Event;
 use crate::apply::precondition::Seen;
 use crate::apply::trouble::Next;
-use crate::base::Diagnostic;
+use crate::base::quote;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
 use crate::resource::Read;
 use crate::resource::kind::Trouble;
 use crate::system::clock;
@@ -87,6 +88,15 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it is not told by nodes of hosts.
+    pub(super) fn spared(&self, open: &[&Seen<'a>]) -> Option<BTreeSet<Target>> {
+        let nodes = &self.shared.context.nodes;
+        let is_by_node = |s: &&Seen| !s.assessment.lacking.is_empty() && s.assessment.lacking.iter().all(|name| nodes.contains_key(name));
+        let lacks = |name: &String| open.iter().any(|s| s.assessment.lacking.contains(name));
+        let spared: BTreeSet<Target> = nodes.iter().filter(|(name, _)| !lacks(name)).map(|(_, host)| host.clone()).collect();
+        (open.iter().all(is_by_node) && !spared.is_empty()).then_some(spared)
+    }
+
     /// Why it does not come about, asked of the target.
     async fn trouble(&self, now: &[Seen<'a>]) -> Option<Trouble> {
         let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
@@ -114,12 +124,43 @@ fn is_hopeless((now, before): (&Seen<'_>, &Seen<'_>)) -> bool {
 }
 
 /// What is waited for did not come about.
-pub(super) fn not_ready(node: &str, what: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
+pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &Next) -> Diagnostic {
+    let effect = match others_go_on {
+        true => "what needs it would not run, so nothing is begun on the hosts of these nodes; hosts whose nodes have it go on",
+        false => "what needs it would not run, so nothing after this step was begun",
+    };
+    let problem = Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
         .on(node)
-        .effect("what needs it would not run, so nothing after this step was begun")
+        .effect(effect)
         .state("everything was applied as it is wished; the step only waits")
-        .next(format!("mend what keeps it, then {}", next.resume()))
+        .next(format!("mend what keeps it, then {}", next.resume()));
+    match others_go_on {
+        true => problem
+            .next(format!("or, where a node is not to have it, take its host out of what is waited for in the spec, then {}", next.plan())),
+        false => problem.next(format!("or leave the wait out, if what comes after it can do without: {} --exclude {node}", next.plan())),
+    }
+}
+
+/// An object that was told to go is not gone.
+pub(super) fn not_gone(members: &[&Seen], node: &str, next: &Next) -> Diagnostic {
+    let what: Vec<String> = members.iter().map(|s| format!("{} is {}", s.address().words(), s.what_is_waited_for())).collect();
+    let mut problem = Diagnostic::error("RW0654", format!("what was deleted is not gone: {}", one_line(&what.join("; "), 900)))
+        .on(node)
+        .effect("a finalizer is taken away by its own controller, once that has cleaned up; what comes after this step was not begun")
+        .state("it was told to go, and goes by itself as soon as nothing holds it any more");
+    for address in members.iter().take(3).map(|s| s.address()) {
+        let [kind, namespace, name] = &address.path[..] else { continue };
+        let word = |text: &str| {
+            if text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) { text.to_owned() } else { quote::sh(text) }
+        };
+        let kind = word(kind.strip_suffix(".core").unwrap_or(kind));
+        let place = if namespace == "-" { String::new() } else { format!("-n {} ", word(namespace)) };
+        let name = word(name);
+        problem = problem
+            .next(format!("see whether the controller that is named runs (kubectl get pods -A), and what it says: kubectl {place}describe {kind} {name}"))
+            .next(format!("only where that controller is gone for good, and nothing is left for it to clean up: kubectl {place}patch {kind} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"));
+    }
+    problem.next(format!("then {}", next.resume()))
 }
 
 /// The run was stopped while it waited.
@@ -129,4 +170,47 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
         .effect("whether it comes about is not known yet, and nothing after this step was begun")
         .state("everything was applied as it is wished; the step only waits")
         .next(format!("{} looks again and goes on", next.resume()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::precondition::see;
+    use crate::base::Digest;
+    use crate::plan::{Found, Member, Reason};
+    use crate::resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn who_holds_what_is_deleted_is_named_with_how_to_look() {
+        let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
+        let wish = Wish::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
+        let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": ["example.org/never"],
+                           "labels": { "railwright.io/part-of": crate::resource::kubernetes_object::part_of("lab") } } });
+        let mut answers = Answers::default();
+        answers.insert(
+            kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),
+            Answer { status: AnswerStatus::Exit(0), out: live.to_string() },
+        );
+        let found = Found {
+            removal: true,
+            differences: Vec::new(),
+            fingerprint: Digest::of(&0),
+            before: json!({ "existed": false }),
+            residue: Vec::new(),
+            since: Vec::new(),
+        };
+        let member = Member { wish, reason: Reason::RemovedFromSpec, found: Arc::new(found) };
+        let seen = see(&member, None, &answers, false);
+        assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
+        let said = format!("{:?}", not_gone(&[&seen], "kube/prod/Rail.example.org/n/a", &Next { inventory: "inv".to_owned() }));
+        for words in [
+            "Rail.example.org n/a is being deleted, held by its finalizer example.org/never (the controller of example.org takes it away)",
+            "kubectl -n n describe Rail.example.org a",
+            "kubectl -n n patch Rail.example.org a --type=merge",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
 }

@@ -12,11 +12,25 @@ impl Scheduler {
         if let Some(cause) = target.and_then(|target| self.isolated.get(target)) {
             return Some(Outcome::Skipped { because: Skip::Target { node: self.steps[*cause].id.clone() } });
         }
+        if let Some(wait) = self.steps[n].host().and_then(|host| self.leaves_out(host)) {
+            return Some(self.consequence(wait));
+        }
         let missing = self.steps[n].after.iter().find_map(|before| match &self.progress[*before] {
-            Progress::Over(outcome) if !outcome.is_done() => Some(*before),
+            Progress::Over(outcome) if !outcome.is_done() && !self.passes(n, *before) => Some(*before),
             _ => target.and_then(|target| self.gaps.get(before)?.get(target).copied()),
         });
         missing.map(|missing| self.consequence(missing)).or_else(|| self.unproven(n))
+    }
+
+    /// A wait that came about for others and not for this host.
+    fn leaves_out(&self, host: &Target) -> Option<usize> {
+        self.spared.iter().find(|(_, spared)| !spared.contains(host)).map(|(wait, _)| *wait)
+    }
+
+    /// Whether a step goes on after a wait that came about for some hosts alone: on those, and where it only waits, too.
+    fn passes(&self, n: usize, wait: usize) -> bool {
+        let step = &self.steps[n];
+        self.spared.contains_key(&wait) && (step.host().is_some() || (step.waits && step.target == self.steps[wait].target))
     }
 
     /// A gate that was passed without a node's host, because that waits for somebody, has not proven it: the node is not given back.
@@ -70,6 +84,10 @@ impl Scheduler {
         }
         if waits && lost.is_none() {
             return Some(self.passed(n));
+        }
+        // Where nothing was begun, because its node lacks what others have, there is nothing to prove.
+        if lost.is_none() && !self.steps[n].canary && hosts.iter().all(|host| self.leaves_out(host).is_some()) {
+            return Some(Outcome::Done { changed: false });
         }
         let is_missing = |before: &&usize| matches!(&self.progress[**before], Progress::Over(outcome) if !outcome.is_done());
         let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;

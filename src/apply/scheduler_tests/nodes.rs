@@ -2,6 +2,7 @@
 
 use super::Driven;
 use crate::apply::signal::Signal;
+use crate::base::Target;
 use crate::state::{Outcome, Skip};
 
 const DRAINED: [&str; 7] = [
@@ -69,4 +70,45 @@ fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
     let run = Driven::new(&["hand a 0 - h", "gate gate:a 0 hand", "back-a a 0 gate U"], 1);
     assert_eq!(run.asked(), "end");
     assert!(matches!(run.outcome("back-a"), Outcome::Held { .. }), "{:?}", run.outcome("back-a"));
+}
+
+/// Two waits on the cluster, one after the other, then four hosts, each with a gate.
+const WAITS: [&str; 10] = [
+    "devices k 0 - W",
+    "gives k 0 devices W",
+    "a a 0 gives",
+    "gate0 gate:a 0 a,gives",
+    "b b 1 gate0",
+    "gate1 gate:b 1 b",
+    "c c 2 gate1",
+    "gate2 gate:c 2 c",
+    "other k 3 gate2",
+    "needs k 3 gives",
+];
+
+#[test]
+fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
+    let spare = |run: &mut Driven, id: &str, hosts: &[&str]| {
+        let step = run.scheduler.steps().iter().position(|step| step.id == id).unwrap();
+        run.send(Signal::Spare { step, hosts: hosts.iter().map(|host| Target::host(*host)).collect() });
+    };
+    let mut run = Driven::new(&WAITS, 1);
+    spare(&mut run, "devices", &["a", "c"]);
+    assert_eq!(run.fail("devices").asked(), "gives", "what only waits goes on");
+    spare(&mut run, "gives", &["a", "c"]);
+    assert_eq!(run.fail("gives").asked(), "a");
+    assert_eq!(run.done("a").asked(), "gate0(a)");
+    assert_eq!(run.answer("gate0", &["a"], true).asked(), "c", "b has nothing to be proven, and keeps nobody waiting");
+    let because = |node: &str| Outcome::Skipped { because: Skip::Dependency { node: node.to_owned() } };
+    assert_eq!((run.outcome("b"), run.outcome("gate1")), (because("devices"), Outcome::Done { changed: false }));
+    assert_eq!(run.done("c").asked(), "gate2(c)");
+    assert_eq!(run.answer("gate2", &["c"], true).asked(), "other");
+    assert_eq!((run.outcome("needs"), run.done("other").asked()), (because("gives"), "end".to_owned()));
+    // Without the canary nothing is proven.
+    let mut run = Driven::new(&WAITS, 1);
+    run.done("devices");
+    spare(&mut run, "gives", &["b", "c"]);
+    assert_eq!(run.fail("gives").asked(), "end");
+    let mut run = Driven::new(&WAITS, 1);
+    assert_eq!(run.fail("devices").asked(), "end", "a wait that came about for nobody");
 }

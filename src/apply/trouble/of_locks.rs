@@ -3,6 +3,7 @@
 use super::{Next, not_begun};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target, TargetKind};
+use crate::resource::kubernetes_object::access::PREVIEWS_ALONE;
 use crate::state::Holder;
 use crate::transport::HostAccess;
 
@@ -109,6 +110,7 @@ pub fn steal_not_recorded(reason: &str) -> Diagnostic {
 pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
     let word = word(&of.target);
     let next = match &of.lease {
+        Some(_) if reason.contains(PREVIEWS_ALONE) => return held_to_previews(of, reason),
         Some(lease) => format!("see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` has the rules)"),
         None => "see that /var/lib/railwright on the host is writable for root, with space left".to_owned(),
     };
@@ -117,6 +119,17 @@ pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
         .effect(format!("without it two runs could work on the {word} at once"))
         .state(nothing_changed(&of.target))
         .next(format!("{next}; then run the same command again"))
+}
+
+/// The identity of a run is the one that `rbac` holds to previews.
+fn held_to_previews(of: &Locked, reason: &str) -> Diagnostic {
+    Diagnostic::error("RW0609", format!("the cluster's lock cannot be taken: {}", one_line(reason, 400)))
+        .on(of.target.to_string())
+        .effect("the policy of `railwright rbac --role preview` refuses this identity whatever is no dry run, whatever its roles allow")
+        .state(nothing_changed(&of.target))
+        .next("give the role `apply` to an identity of its own: railwright rbac INVENTORY --role apply --user NAME (or --group, --service-account)")
+        .next("and let apply use it (kubernetes.kubeconfig or kubernetes.context in the spec, or KUBECONFIG); then run the same command again")
+        .next("only where one identity is to do both: kubectl delete the ValidatingAdmissionPolicyBinding of the policy that is named")
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use super::Next;
 use crate::base::text::{self, counted, one_line};
-use crate::base::{Diagnostic, Target, TargetKind};
+use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::plan::RolloutPolicy;
 use crate::resource::Disruption;
 use crate::spec::window::{self, Standing};
 use crate::state::fenced::ROBBED;
+use crate::transport::TransportError;
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 fn not_begun(steps: usize) -> String {
     format!("{} {} not begun", counted(steps, "step"), if steps == 1 { "was" } else { "were" })
@@ -100,4 +102,50 @@ pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
             false => "make space or mend the disk that holds the state folder",
         })
         .next(next.resume())
+}
+
+/// Nothing of a plan can be reached: one word about each sort of trouble, with the hosts and clusters that have it.
+pub fn nobody_there(count: usize, alike: &BTreeMap<String, (&TransportError, Vec<&Target>)>) -> Vec<Diagnostic> {
+    let state = "nothing was changed, and no run was begun";
+    let again = "then run the same command again";
+    let is_host = |target: &&Target| target.kind == TargetKind::Host;
+    let what = if alike.values().flat_map(|(_, targets)| targets).all(is_host) { "hosts" } else { "targets" };
+    let whole = Diagnostic::error("RW0632", format!("none of the {count} {what} of the plan can be reached"))
+        .effect("whatever the fabric carries goes on as it is: more likely than all of them the way to them is down")
+        .state(state)
+        .next(format!("check this machine's network, a jump host, a VPN; {again}"));
+    let causes = alike.iter().map(|(message, (error, targets))| match targets.as_slice() {
+        [_] => error.told(state, again),
+        all => Diagnostic { message: message.clone(), ..error.told(state, again) }.on(named(all)),
+    });
+    (count > 1).then_some(whole).into_iter().chain(causes).collect()
+}
+
+/// `host/gpu[1-3], kube/prod`.
+fn named(targets: &[&Target]) -> String {
+    let (hosts, others): (Vec<&Target>, Vec<&Target>) = targets.iter().partition(|target| target.kind == TargetKind::Host);
+    let names: Vec<&str> = hosts.iter().map(|host| &*host.name).collect();
+    let hosts = (!names.is_empty()).then(|| format!("host/{}", nodeset::fold(&names)));
+    hosts.into_iter().chain(others.iter().map(ToString::to_string)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_reached_is_named_as_what_it_is() {
+        let error = TransportError::Local { reason: "no way".to_owned() };
+        let (one, two, cluster) = (Target::host("gpu1"), Target::host("gpu2"), Target::kube("prod"));
+        let told = |targets: Vec<&Target>| {
+            let count = targets.len();
+            let all = nobody_there(count, &BTreeMap::from([("no way".to_owned(), (&error, targets))]));
+            all.into_iter().map(|one| (one.message, one.subject.unwrap_or_default())).collect::<Vec<_>>()
+        };
+        let whole = |words: &str| (words.to_owned(), String::new());
+        let alike = |on: &str| ("no way".to_owned(), on.to_owned());
+        assert_eq!(told(vec![&one, &two]), [whole("none of the 2 hosts of the plan can be reached"), alike("host/gpu[1-2]")]);
+        let both = told(vec![&one, &two, &cluster]);
+        assert_eq!(both, [whole("none of the 3 targets of the plan can be reached"), alike("host/gpu[1-2], kube/prod")]);
+    }
 }

@@ -27,6 +27,8 @@ fn every_change_says_why() {
         .applied("host/n1/a/spec", json!({"value": "0"}))
         .wish("host/n1/a/drift", Some("0"), json!({"value": "1"}), &[])
         .applied("host/n1/a/drift", json!({"value": "1"}))
+        .wish("host/n1/a/input", Some("0"), json!({"value": "1", "input": "the chart x"}), &[])
+        .applied("host/n1/a/input", json!({"value": "1", "input": "the chart x"}))
         .wish("host/n1/a/met", Some("1"), json!({"value": "1"}), &[])
         .applied("host/n1/a/gone", json!({"value": "1"}))
         .plan();
@@ -34,6 +36,7 @@ fn every_change_says_why() {
     assert_eq!(reason(&plan, "host/n1/a/takeover"), Reason::Takeover);
     assert_eq!(reason(&plan, "host/n1/a/spec"), Reason::SpecChanged { places: vec![] });
     assert_eq!(reason(&plan, "host/n1/a/drift"), Reason::Drifted);
+    assert_eq!(reason(&plan, "host/n1/a/input"), Reason::InputChanged { input: "the chart x".to_owned() });
     assert_eq!(reason(&plan, "host/n1/a/gone"), Reason::RemovedFromSpec);
     assert_eq!(plan.unchanged[&Target::host("n1")], 1);
 }

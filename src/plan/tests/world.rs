@@ -39,7 +39,8 @@ impl Kind for MadeUp {
             Err(reason) => Reading::Unknown(reason),
         };
         let wanted = Reading::is(wish.text("value").unwrap_or_default());
-        let attribute = Attribute::in_plane(Plane::Running, wanted.clone(), found.clone());
+        let input = wish.text("input").map(str::to_owned);
+        let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, wanted.clone(), found.clone()) };
         let flag = |name: &str| wish.body.get(name).and_then(Value::as_bool).unwrap_or(false);
         Assessment {
             actions: if wanted == found {

@@ -174,6 +174,7 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
     let mut out = format!(" {} {WHO} {}\n", symbol(member), called(&shown(member)));
     if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
         out.push_str(&new_values(&members));
+        out.push_str(&not_previewed(member));
     } else if member.reason == Reason::NotReady {
         let found = member.differences.iter().map(|difference| value::reading(&difference.found, value::WIDE));
         out.push_str(&wrapped("now      ", &found.collect::<Vec<_>>().join("; ")));
@@ -211,6 +212,12 @@ fn object_fields(wish: &Wish, most: usize) -> String {
     let more = fields.len().saturating_sub(most);
     let rest = if more > 0 { wrapped("", &format!("... {more} more: railwright show PLAN {called}")) } else { String::new() };
     fields.iter().take(most).map(line).collect::<String>() + &rest
+}
+
+/// What nobody could ask the server before is said of a new object, too.
+fn not_previewed(member: &Member) -> String {
+    let by = member.differences.iter().filter(|_| member.wish.kind == "kubernetes_object").find_map(|difference| difference.by.as_ref());
+    by.map(|by| wrapped("preview  ", by)).unwrap_or_default()
 }
 
 /// What is new needs no arrows: the values alone, in one wrapped line.
@@ -299,6 +306,7 @@ pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
+        Reason::InputChanged { input } => format!("input changed: {}, since we applied it; nobody changed the target", clean_line(input)),
         Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
         Reason::OwedRestart => "owed restart: what is persisted is right and not running yet".to_owned(),
         Reason::NotReady => "not ready: it comes about by itself, and is waited for".to_owned(),
@@ -358,6 +366,7 @@ pub fn in_full(node: &Node) -> String {
     }
     for member in node.members().iter().filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New) {
         out.push_str(&object_fields(&member.wish, usize::MAX));
+        out.push_str(&not_previewed(member));
     }
     for member in node.members().iter().filter(|member| member.wish.kind == "command") {
         out.push_str(&command_in_full(&member.wish));

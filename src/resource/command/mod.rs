@@ -117,6 +117,10 @@ fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
 }
 
 impl Kind for Command {
+    fn asks_alike(&self, applied: &Wish, wish: &Wish) -> bool {
+        probe(applied) == probe(wish)
+    }
+
     fn name(&self) -> &'static str {
         "command"
     }

@@ -28,6 +28,9 @@ pub struct Change {
     /// True where Helm's own patch leaves what somebody set.
     #[serde(default)]
     pub stays: bool,
+    /// True where the release itself would be another one than it was installed with, whatever became of its objects.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rendered: bool,
 }
 
 /// One object of a release, with what the cluster says of it.
@@ -88,19 +91,20 @@ fn named(objects: &[Value]) -> BTreeMap<String, &Value> {
 /// Objects that a release renders to, against those that it was installed with.
 pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
     let (wanted, installed) = (named(wanted), named(installed));
+    let new = || Change { rendered: true, ..Change::default() };
     let mut out = Vec::new();
     for (name, object) in &wanted {
         match installed.get(name) {
-            None => out.push(Change { name: name.clone(), wanted: Some("made".into()), ..Change::default() }),
+            None => out.push(Change { name: name.clone(), wanted: Some("made".into()), ..new() }),
             Some(before) => {
                 let fields = smallest(paths::differences(object, before, false));
-                out.extend(fields.iter().map(|field| changed(name, object, field)));
+                out.extend(fields.iter().map(|field| Change { rendered: true, ..changed(name, object, field) }));
             }
         }
     }
     for (name, object) in installed.iter().filter(|(name, object)| !wanted.contains_key(*name) && !is_kept(object)) {
         let interrupts = has_pods(object).then(|| format!("pods of {name} end"));
-        out.push(Change { name: name.clone(), found: Some("present".into()), interrupts, ..Change::default() });
+        out.push(Change { name: name.clone(), found: Some("present".into()), interrupts, ..new() });
     }
     out
 }
@@ -168,7 +172,7 @@ pub fn values(wanted: &Value, installed: &Value, hidden: &[String]) -> Vec<Chang
         let is_secret =
             hidden.iter().any(is_near) || [&field.wanted, &field.found].into_iter().flatten().any(names_secret) || says_secret(&pointer);
         let (wanted, found) = if is_secret { hide(&field) } else { (field.wanted, field.found) };
-        Change { name: format!("values.{}", field.shown), wanted, found, ..Change::default() }
+        Change { name: format!("values.{}", field.shown), wanted, found, rendered: true, ..Change::default() }
     };
     paths::differences(&or_empty(wanted), &or_empty(installed), false).into_iter().map(change).collect()
 }

@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod request;
+pub mod rights;
 
 use self::compare::Change;
 use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};
@@ -68,6 +69,11 @@ impl Kind for HelmRelease {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         vec![read(wish)]
+    }
+
+    /// A chart may define kinds beside its objects, and make namespaces.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        true
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
@@ -228,11 +234,17 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
         }
     }
     let foreign = installed.filter(|installed| installed.description != DESCRIPTION);
+    let is_left = installed.is_some_and(|installed| installed.ours && foreign.is_none());
+    let input = |name: &str| is_left.then(|| if name.starts_with("values.") { "a value of the release".to_owned() } else { chart(wish) });
+    for name in ["chart", "version"] {
+        assessment.attributes.entry(name.to_owned()).and_modify(|attribute| attribute.input = input(name));
+    }
     let maker = foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, i.updated, one_line(&i.description, 60)));
     for change in changes.iter().filter(|change| installed.is_some() || !change.name.starts_with("values.")) {
         let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
         let by = change.by.clone().or_else(|| maker.clone());
-        let attribute = Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&change.wanted), reading(&change.found)) };
+        let input = input(&change.name).filter(|_| change.rendered);
+        let attribute = Attribute { by, input, ..Attribute::in_plane(Plane::Persisted, reading(&change.wanted), reading(&change.found)) };
         assessment.attributes.insert(change.name.clone(), attribute);
         if let Some(interrupts) = &change.interrupts {
             assessment.disruption = assessment.disruption.max(Disruption::Restart);
@@ -247,6 +259,11 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
             push(&mut assessment.interrupts, format!("a change of {path} is no plain edit ({}): {}", word.word(), advice(word)));
         }
     }
+}
+
+/// The chart, by its name in the wish.
+fn chart(wish: &Wish) -> String {
+    format!("the chart {}", one_line(wish.text("chart").unwrap_or_default(), 200))
 }
 
 fn push(all: &mut Vec<String>, one: String) {

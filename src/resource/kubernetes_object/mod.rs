@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod applyset;
+pub mod finalizers;
 pub mod known_kinds;
 mod labels;
 pub(super) mod looks;
@@ -16,6 +17,8 @@ pub mod manifest;
 pub mod nodes;
 pub mod ownership;
 pub mod paths;
+pub mod place;
+mod preview;
 pub mod readiness;
 mod replace;
 pub mod request;
@@ -28,10 +31,11 @@ use self::access::Verb;
 use self::looks::{Live, looked_at};
 use self::ownership::{Holder, holders, is_mark, is_ours, marked};
 use self::paths::Field;
+use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
-use self::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use self::request::{KubernetesRead, NO_KIND, ObjectName};
 use super::kind::Trouble;
-use super::{Action, Answer, AnswerStatus, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Lacking, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
 use crate::base::text::one_line;
 use serde_json::{Value, json};
@@ -99,6 +103,10 @@ impl Kind for KubernetesObject {
         verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
 
+    fn may_bring(&self, wish: &Wish, needed: &str) -> bool {
+        place::may_bring(wish, needed)
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         let Some(asked) = asked(wish) else { return assessment };
@@ -133,25 +141,6 @@ pub fn fields(wish: &Wish) -> Vec<(String, Value)> {
     let said = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
     let all = manifest::manifest(&wish.body).map(|manifest| paths::leaves(&manifest)).unwrap_or_default();
     all.into_iter().filter(|(path, _)| !said.contains(&path.as_str())).collect()
-}
-
-/// What others can only be in once this object is there: a namespace, a kind.
-pub fn brings(wish: &Wish) -> Option<String> {
-    let manifest = manifest::manifest(&wish.body).ok()?;
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    match manifest::object(&manifest)?.kind_and_group().as_str() {
-        "Namespace.core" => Some(format!("namespace {}", text("/metadata/name")?)),
-        "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!("kind {}.{}", text("/spec/names/kind")?, text("/spec/group")?)),
-        _ => None,
-    }
-}
-
-/// What has to be there before this object, in the same words.
-pub fn is_in(wish: &Wish) -> Vec<String> {
-    let object = manifest::manifest(&wish.body).ok().and_then(|manifest| manifest::object(&manifest));
-    let Some(object) = object else { return Vec::new() };
-    let namespace = object.namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
-    namespace.into_iter().chain([format!("kind {}", object.kind_and_group())]).collect()
 }
 
 /// A wish as questions.
@@ -232,33 +221,6 @@ fn live(asked: &Asked, answers: &Answers) -> Live {
     looked_at(&asked.live(), answers)
 }
 
-/// What the server made of the dry run.
-enum Preview {
-    Is(Value),
-    Refused(String),
-    /// It may not be asked for; the fields of the wish are compared instead.
-    NotAllowed,
-    /// Nothing can be said before another step: the kind or the namespace is not there yet.
-    NotYet,
-    Unknown(String),
-}
-
-fn preview(asked: &Asked, answers: &Answers) -> Preview {
-    if let Some(Answer { status: AnswerStatus::Denied, .. }) = answers.get(&asked.preview()) {
-        return Preview::NotAllowed;
-    }
-    match answers.output(&asked.preview()) {
-        Ok((0, out)) => {
-            serde_json::from_str(out).map_or_else(|_| Preview::Unknown("the server's answer is no object".to_owned()), Preview::Is)
-        }
-        Ok((REFUSED, out)) => Preview::Refused(one_line(out, 400)),
-        Ok((NO_KIND, _)) => Preview::NotYet,
-        Ok((NOT_SAID, out)) => Preview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
-        Ok((_, out)) => Preview::Unknown(one_line(out, 200)),
-        Err(reason) => Preview::Unknown(reason),
-    }
-}
-
 fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
     assessment.attributes.insert(OBJECT.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
 }
@@ -268,9 +230,27 @@ fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     asked.readiness(None, assessment);
     assessment.before = json!({ "existed": asked.adopts });
     assessment.actions = asked.apply_and_wait();
-    if let Preview::Refused(message) = preview(asked, answers) {
-        assessment.refusal = Some(refused(&asked.object, &message));
-        assessment.actions.clear();
+    let not_previewed = match preview::of(asked, answers) {
+        Preview::Is(_) => return,
+        Preview::Refused(message) => Err(refused(&asked.object, &message)),
+        Preview::Unknown(reason) if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) => Ok(reason),
+        Preview::Unknown(reason) => Err(format!(
+            "whether the API server takes {} is not known: {reason}; mend what keeps it from answering a dry run, then plan again",
+            asked.object
+        )),
+        Preview::NotAllowed(reason) => Ok(reason),
+        Preview::NotYet(said) => {
+            let no_kind = matches!(answers.output(&asked.live()), Ok((NO_KIND, _)));
+            assessment.lacks = Some(Lacking { what: place::of(&asked.object, no_kind), said });
+            return;
+        }
+    };
+    match not_previewed {
+        Ok(why) => assessment.attributes.values_mut().for_each(|attribute| attribute.by = Some(format!("not previewed: {why}"))),
+        Err(refusal) => {
+            assessment.refusal = Some(refusal);
+            assessment.actions.clear();
+        }
     }
 }
 
@@ -283,15 +263,16 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     let (ours, adopts) = (is_ours(object, &asked.cluster, asked.adopts), asked.adopts);
     assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        assessment.refusal = Some(format!("{} is being deleted; it is made anew once it is gone{}", asked.object, finalizers(object)));
+        let how = finalizers::told(object);
+        assessment.refusal = Some(format!("{} is {how}; a plan makes it anew once it is gone", asked.object));
         presence(assessment, Reading::is("present"), Reading::is("being deleted"));
         return;
     }
     let found = manifest::without_servers_part(object);
     let mut anew = None;
-    let (fields, note) = match preview(asked, answers) {
+    let (fields, note) = match preview::of(asked, answers) {
         Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
-        Preview::NotAllowed | Preview::NotYet => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
+        Preview::NotAllowed(_) | Preview::NotYet(_) => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
         Preview::Refused(message) => {
             let fields = paths::differences(&asked.manifest, &found, true);
             match replace::is_immutable(&message) {
@@ -338,12 +319,6 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
 /// The release of Helm that made it (helm/helm: pkg/action/validate.go).
 fn release_of(object: &Value) -> Option<&str> {
     object.pointer("/metadata/annotations")?.get("meta.helm.sh/release-name")?.as_str()
-}
-
-fn finalizers(object: &Value) -> String {
-    let names: Vec<&str> =
-        object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    if names.is_empty() { String::new() } else { format!(" (it waits for {})", names.join(", ")) }
 }
 
 fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attribute {

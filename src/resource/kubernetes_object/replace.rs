@@ -46,5 +46,6 @@ pub fn replace(asked: &Asked, uid: &str, assessment: &mut Assessment) {
     let pods = if WITH_PODS.contains(&object.kind_and_group().as_str()) { ", and its pods with it" } else { "" };
     assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: a field changes that never changes")];
     assessment.disruption = Disruption::Restart;
-    assessment.actions = std::iter::once(Action::DeleteObject { object, uid: uid.to_owned() }).chain(asked.apply_and_wait()).collect();
+    assessment.actions =
+        std::iter::once(Action::DeleteObject { object, uid: uid.to_owned(), anew: true }).chain(asked.apply_and_wait()).collect();
 }

@@ -66,7 +66,8 @@ pub enum KubernetesRead {
     Nodes,
     /// The pods of the node of this name, a list of `nodes::PodNow`. Exit 0, `NOT_SAID`.
     PodsOn(String),
-    /// Objects of a kind by name, each with `metadata.generation` and `status` alone. Exit 0; `NO_KIND`, `NOT_SAID`.
+    /// Objects of a kind by name, each with `metadata.generation` and `status` alone; a definition also with `served`, the versions of
+    /// its kind (`{"v1": true}`). Exit 0; `NO_KIND`, `NOT_SAID`.
     States {
         /// Group and version.
         api_version: String,

@@ -1,8 +1,9 @@
 //! What the kind makes of an API server's answers.
 
-use super::request::ABSENT;
+use super::request::{ABSENT, NOT_SAID, REFUSED};
 use super::*;
 use crate::base::{Address, Target};
+use crate::resource::{Answer, AnswerStatus};
 use proptest::prelude::*;
 
 fn body(data: &Value, adopt: bool) -> Value {
@@ -63,6 +64,13 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
     assert_eq!(new.before, json!({ "existed": false }));
     let before_its_kind = assess(&wish, (NO_KIND, &json!("")), (NO_KIND, &json!("no such kind")));
     assert_eq!(before_its_kind.actions.len(), 1);
+    assert_eq!(before_its_kind.lacks.unwrap().what, "kind ConfigMap.core");
+    let before_its_namespace = assess(&wish, (ABSENT, &json!("")), (NO_KIND, &json!("namespaces \"kube-system\" not found")));
+    assert_eq!(before_its_namespace.lacks.unwrap().what, "namespace kube-system");
+    let silent = assess(&wish, (ABSENT, &json!("")), (NOT_SAID, &json!("failed calling webhook \"a.b\": connection refused")));
+    assert!(silent.actions.is_empty() && silent.refusal.unwrap().contains("failed calling webhook"));
+    let never_previewed = assess(&wish, (ABSENT, &json!("")), (NOT_SAID, &json!("admission webhook \"a\" does not support dry run")));
+    assert!(never_previewed.actions.len() == 1 && never_previewed.attributes[OBJECT].by.as_ref().unwrap().starts_with("not previewed: "));
     let refused = assess(&wish, (ABSENT, &json!("")), (REFUSED, &json!("data: Too long")));
     assert!(refused.actions.is_empty() && refused.refusal.unwrap().contains("Too long"));
     let blind = assess(&wish, (NOT_SAID, &json!("etcd is away")), (NOT_SAID, &json!("etcd is away")));
@@ -125,7 +133,16 @@ fn only_what_we_made_is_removed() {
     let undo = |before: Value, live: (i32, &Value)| KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))));
     let ours = object(&json!({ "a": "1" }), MANAGER);
     let removed = undo(json!({ "existed": false }), (0, &ours));
-    assert!(matches!(&removed.actions[..], [Action::DeleteObject { uid, .. }] if uid == "u1"), "{removed:?}");
+    assert!(
+        matches!(&removed.actions[..], [Action::DeleteObject { uid, anew: false, .. }, Action::Await { .. }] if uid == "u1"),
+        "{removed:?}"
+    );
+    let mut going = ours.clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+    going["metadata"]["finalizers"] = json!(["example.org/never"]);
+    let waited = undo(json!({ "existed": false }), (0, &going));
+    assert!(waited.only_waits() && matches!(&waited.actions[..], [Action::Await { .. }]), "{waited:?}");
+    assert!(format!("{:?}", waited.attributes[OBJECT].found).contains("held by its finalizer example.org/never"), "{waited:?}");
     assert!(undo(json!({ "existed": true }), (0, &ours)).actions.is_empty());
     assert!(undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us"));
     let again = object(&json!({ "a": "1" }), "kubectl-create");

@@ -2,9 +2,12 @@
 
 use super::ownership::{is_adopted, is_ours};
 use super::request::NO_KIND;
-use super::{Asked, Live, NEVER_REMOVED, WITH_PODS, asked, live, presence};
-use crate::resource::{Action, Answers, Assessment, Disruption, Reading, Wish};
+use super::{Asked, Live, NEVER_REMOVED, OBJECT, WITH_PODS, asked, finalizers, live, presence};
+use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::Value;
+
+/// How long an object that was told to go may take: it is held until its finalizers are taken away.
+const GONE_WITHIN_S: u32 = 120;
 
 /// An object may be there under a version of its kind that is no longer served.
 fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
@@ -44,12 +47,20 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         assessment.residue.push(format!("{} stays: {why}", asked.object));
         return assessment;
     }
+    let gone = Action::Await { until: format!("{} is gone", asked.object), within_s: GONE_WITHIN_S };
+    if object.pointer("/metadata/deletionTimestamp").is_some() {
+        let found = Reading::is(finalizers::told(&object));
+        let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, found).that_settles();
+        assessment.attributes.insert(OBJECT.to_owned(), attribute);
+        assessment.actions = vec![gone];
+        return assessment;
+    }
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     presence(&mut assessment, Reading::Absent, Reading::is("present"));
     if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("pods of {} end", asked.object)];
     }
-    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid }];
+    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid, anew: false }, gone];
     assessment
 }

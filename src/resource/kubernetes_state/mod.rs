@@ -65,6 +65,11 @@ impl Kind for KubernetesState {
         asked(&wish.body).map(|asked| asked.read()).into_iter().collect()
     }
 
+    /// Whose objects are waited for brings their kinds and namespaces, or waits for their definitions.
+    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         let (Some(asked), Some(ready)) = (asked(&wish.body), ready(&wish.body)) else { return assessment };
@@ -73,6 +78,9 @@ impl Kind for KubernetesState {
         let found = match listed(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
+                let is_ready =
+                    |name: &&str| matches!(states.get(*name).map(|one| ready.judge(one, &asked.kind_and_group())), Some(Readiness::Ready));
+                assessment.lacking = names.iter().filter(|name| !is_ready(name)).map(|name| (*name).to_owned()).collect();
                 let (found, hopeless) = found(&asked, &ready, &names, &states, &goal);
                 assessment.hopeless = hopeless;
                 found

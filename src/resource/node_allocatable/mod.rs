@@ -4,6 +4,7 @@
 
 use super::fields::Fields;
 use super::kubernetes_object::looks::{folded, listed};
+use super::kubernetes_object::manifest;
 use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
@@ -15,6 +16,9 @@ use std::collections::BTreeMap;
 
 /// The kind.
 pub struct NodeAllocatable;
+
+/// Amounts are compared as numbers with a fraction are: whole up to here.
+const MOST: u64 = 1 << 53;
 
 /// The attribute.
 const GIVES: &str = "allocatable";
@@ -36,12 +40,10 @@ impl Kind for NodeAllocatable {
         let mut fields = Fields::of(body, &["resource", "nodes", "amount", "amounts", "times", "within_s", "before_hosts"]);
         if let Some(resource) = fields.text("resource", true).filter(|resource| !is_resource(resource)) {
             let message = format!("`{}` is no extended resource", one_line(resource, 80));
-            fields.error("/resource", message, Some("a domain, `/` and a name: rdma/rdma_shared_device_a".to_owned()));
+            let help = "a domain in small letters other than kubernetes.io, `/`, and a name of at most 63: rdma/rdma_shared_device_a";
+            fields.error("/resource", message, Some(help.to_owned()));
         }
-        if amounts(body).is_none_or(|amounts| amounts.is_empty() || amounts.values().any(|amount| amount == 0)) {
-            let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } }";
-            fields.error("", "which nodes give how much is not said", Some(help.to_owned()));
-        }
+        check_amounts(body, &mut fields);
         fields.number("times", 1..=1_000_000);
         fields.number("within_s", 1..=86_400);
         fields.flag("before_hosts");
@@ -60,7 +62,11 @@ impl Kind for NodeAllocatable {
         let goal = goal(&wanted);
         let found = match listed(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
             Err(reason) => Reading::Unknown(reason),
-            Ok(nodes) => found(resource, &wanted, &nodes, &goal),
+            Ok(nodes) => {
+                let lacking = wanted.iter().filter(|(name, amount)| lacks(resource, amount, nodes.get(*name)).is_some());
+                assessment.lacking = lacking.map(|(name, _)| name.clone()).collect();
+                found(resource, &wanted, &nodes, &goal)
+            }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
             let within_s = wish.body.get("within_s").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
@@ -81,6 +87,44 @@ impl Kind for NodeAllocatable {
     }
 }
 
+/// Which nodes give how much, each wrong one at its place.
+fn check_amounts(body: &Value, fields: &mut Fields) {
+    let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
+    let amount = |fields: &mut Fields, pointer: &str, amount: &Value| {
+        if amount.as_u64().is_none_or(|amount| amount == 0) {
+            let message = format!("{} is no amount of devices", one_line(&amount.to_string(), 40));
+            fields.error(pointer, message, Some("a whole number of at least 1, without quotes and units: 1000".to_owned()));
+        } else if amount.as_u64().is_some_and(|amount| amount.saturating_mul(times) > MOST) {
+            fields.error(pointer, format!("{amount} is more than any node gives"), Some(format!("at most {MOST}, `times` included")));
+        }
+    };
+    let node = |fields: &mut Fields, pointer: &str, name: Option<&str>| {
+        if !name.is_some_and(manifest::is_subdomain) {
+            let message = format!("the API server knows no node named `{}`", one_line(name.unwrap_or("(no text)"), 80));
+            fields.error(pointer, message, Some("small letters, digits, `-` and `.`: as kubectl get nodes prints it".to_owned()));
+        }
+    };
+    match (fields.get("amounts"), fields.get("nodes"), fields.get("amount")) {
+        (Some(Value::Object(amounts)), None, None) if !amounts.is_empty() => {
+            for (name, value) in amounts {
+                let pointer = format!("/amounts/{}", name.replace('~', "~0").replace('/', "~1"));
+                node(fields, &pointer, Some(name));
+                amount(fields, &pointer, value);
+            }
+        }
+        (None, Some(Value::Array(nodes)), Some(each)) if !nodes.is_empty() => {
+            for (index, name) in nodes.iter().enumerate() {
+                node(fields, &format!("/nodes/{index}"), name.as_str());
+            }
+            amount(fields, "/amount", each);
+        }
+        _ => {
+            let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } }";
+            fields.error("", "which nodes give how much is not said", Some(help.to_owned()));
+        }
+    }
+}
+
 /// How much each node has to give: `nodes` with one `amount`, or `amounts` by node, each so many `times`.
 fn amounts(body: &Value) -> Option<Map<String, Value>> {
     let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
@@ -98,14 +142,15 @@ fn said(body: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// As the API server takes one (kubernetes/kubernetes pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName): a qualified name.
+/// As the API server takes one (kubernetes/kubernetes pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName): a qualified name,
+/// none of Kubernetes' own, and one of which a quota can be made.
 fn is_resource(name: &str) -> bool {
     let Some((domain, name)) = name.split_once('/') else { return false };
+    let is_foreign = !domain.ends_with("kubernetes.io") && !domain.starts_with("requests.");
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let ends = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    (1..=253).contains(&domain.len())
-        && (1..=63).contains(&name.len())
-        && [domain, name].iter().all(|part| part.chars().all(plain) && ends(part))
+    let is_domain = manifest::is_subdomain(domain) && domain.len() + "requests.".len() <= 253;
+    is_domain && is_foreign && (1..=63).contains(&name.len()) && name.chars().all(plain) && ends(name)
 }
 
 /// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
@@ -202,6 +247,7 @@ mod tests {
         let assessment = assessed(wanted.clone(), &some);
         assert_eq!(assessment.actions, [Action::Await { until: "4 nodes give 63 of rdma/a".to_owned(), within_s: WITHIN_S }]);
         assert!(assessment.only_waits());
+        assert_eq!(assessment.lacking.iter().map(String::as_str).collect::<Vec<_>>(), ["gpu2", "gpu3", "gpu4"]);
         let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
         assert_eq!(told(wanted, &none), "0 of 4 nodes give it");
         let body = json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
@@ -225,7 +271,29 @@ mod tests {
         let errors = |resource: &str| NodeAllocatable.check(&json!({ "resource": resource, "nodes": ["a"], "amount": 1 })).len();
         assert_eq!([errors("rdma/rdma_a"), errors("aliyun/erdma"), errors("nvidia.com/gpu-h800")], [0, 0, 0]);
         assert_eq!([errors("cpu"), errors("a/b/c"), errors("a/-b"), errors("rdma/")], [1, 1, 1, 1]);
-        assert_eq!(NodeAllocatable.check(&json!({ "resource": "a/b", "nodes": [], "amount": 1 })).len(), 1);
-        assert_eq!(NodeAllocatable.check(&json!({ "resource": "a/b", "amounts": { "a": -1 }, "within_s": 0 })).len(), 2);
+        assert_eq!([errors("RDMA/a"), errors("a_b/c"), errors("node.kubernetes.io/a"), errors("requests.nvidia.com/gpu")], [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn amounts_and_nodes_that_are_none_are_found_at_their_places() {
+        let found = |body: Value| -> Vec<String> {
+            let mut body = body;
+            body["resource"] = json!("a/b");
+            NodeAllocatable.check(&body).into_iter().map(|error| error.pointer).collect()
+        };
+        assert_eq!(found(json!({ "nodes": ["a.b-1"], "amount": 1 })), [""; 0]);
+        assert_eq!(found(json!({ "nodes": [], "amount": 1 })), [""]);
+        assert_eq!(found(json!({ "amounts": {} })), [""]);
+        assert_eq!(found(json!({ "amounts": { "a": 1 }, "amount": 1 })), [""]);
+        assert_eq!(
+            found(json!({ "amounts": { "a": -1, "b": 2, "c": "1k", "d": 0, "e": 1.5 }, "within_s": 0 })),
+            ["/amounts/a", "/amounts/c", "/amounts/d", "/amounts/e", "/within_s"]
+        );
+        assert_eq!(
+            found(json!({ "nodes": ["gpu_1", "gpu-2", "GPU-3", 4], "amount": "8" })),
+            ["/nodes/0", "/nodes/2", "/nodes/3", "/amount"]
+        );
+        assert_eq!(found(json!({ "amounts": { "a/b": 1 } })), ["/amounts/a~1b"]);
+        assert_eq!(found(json!({ "nodes": ["a"], "amount": 1u64 << 40, "times": 1_000_000 })), ["/amount"]);
     }
 }

@@ -105,13 +105,19 @@ pub fn kubernetes_nodes(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) 
                 error("RW0138", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "use `{name}` and `{index}`");
             return checker.find(&path, "not known", finding);
         }
-        if pattern.is_some() && !is_subdomain(&host.node) {
-            let fix = "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253";
+        // Who has no cluster may call hosts as they like.
+        let counts = pattern.is_some() || spec.kubernetes.is_some();
+        if counts && !is_subdomain(&host.node) {
+            let fix = match pattern {
+                Some(_) => "small letters, digits, `-` and `.`, a letter or digit at both ends of each part, at most 253",
+                None => {
+                    "say with kubernetes_node what the node is called (kubectl get nodes): the host's name is taken where it says nothing"
+                }
+            };
             let finding = error("RW0138", format!("`{}` cannot be the name of a node", shown(&host.node)), effect, fix);
             return checker.find(&path, "the API server takes no such name", finding);
         }
-        // Who has no cluster may call hosts as they like.
-        let Some(other) = seen.insert(&host.node, host).filter(|_| pattern.is_some() || spec.kubernetes.is_some()) else { continue };
+        let Some(other) = seen.insert(&host.node, host).filter(|_| counts) else { continue };
         if other.name != host.name {
             let what = format!("`{}` and `{}` would both be the node `{}`", shown(&other.name), shown(&host.name), shown(&host.node));
             let fix = match pattern {

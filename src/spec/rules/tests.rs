@@ -288,6 +288,9 @@ fn kubernetes() {
     check("kubernetes: {}\nnodes: [{ name: N1 }, { name: n1 }]", &[("RW0138", "n1")]);
     check("kubernetes: {}\nnodes: [{ name: N1 }, { name: n2, kubernetes_node: n1 }]", &[("RW0138", "n1")]);
     check("nodes: [{ name: N1 }, { name: n1 }]", &[]);
+    check("kubernetes: {}\nnodes: [{ name: gpu_1 }]", &[("RW0138", "gpu_1")]);
+    check("kubernetes: {}\nnodes: [{ name: gpu_1, kubernetes_node: gpu-1 }]", &[]);
+    check("nodes: [{ name: gpu_1 }]", &[]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::read::{APPLY, apply_path, no_kind};
 use super::server::{Call, Reply};
 use super::{KubernetesLink, NOT_HERE, ended};
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object::finalizers;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::resource::{Action, AnswerStatus};
 use crate::system::clock::{self, Deadline};
@@ -33,7 +34,7 @@ impl KubernetesLink {
         let limit = Duration::from_secs(action.limit_s().into());
         let done = match action {
             Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
-            Action::DeleteObject { object, uid } => self.delete(object, uid, limit).await,
+            Action::DeleteObject { object, uid, anew } => self.delete(object, uid, anew.then_some(limit)).await,
             Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
             Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
@@ -74,9 +75,9 @@ impl KubernetesLink {
         }
     }
 
-    /// Deletes the object of this UID, and waits until it is gone: its dependants go first.
-    async fn delete(&self, object: &ObjectName, uid: &str, limit: Duration) -> Result<Performed, Stop> {
-        let deadline = Deadline::after(limit);
+    /// Deletes the object of this UID, its dependants first, and waits until it is gone where another one takes its place. Else whoever
+    /// asked for it looks until it is gone.
+    async fn delete(&self, object: &ObjectName, uid: &str, limit: Option<Duration>) -> Result<Performed, Stop> {
         // Where the kind is gone, so are its objects.
         let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
         let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
@@ -93,16 +94,18 @@ impl KubernetesLink {
             }
             _ => return Err(refused(object, &resource, &reply)),
         }
+        let Some(limit) = limit else { return Ok(ended(0, &reply.warnings.join("\n"), "")) };
+        let deadline = Deadline::after(limit);
         loop {
             let now = self.server.ask(&Call::get(path.clone())).await;
             // That it goes was taken; whether it is gone is read again in any case.
             let Ok(now) = now else { return Ok(ended(0, &reply.warnings.join("\n"), "")) };
-            let meta = now.json().and_then(|now| now.get("metadata").cloned()).unwrap_or_default();
-            if now.status != 200 || meta.get("uid").and_then(Value::as_str) != Some(uid) {
+            let found = now.json().unwrap_or_default();
+            if now.status != 200 || found.pointer("/metadata/uid").and_then(Value::as_str) != Some(uid) {
                 return Ok(ended(0, &reply.warnings.join("\n"), ""));
             }
             if deadline.left().is_zero() {
-                return Err(failed(&held(object, &meta, limit)));
+                return Err(failed(&held(object, &found, limit)));
             }
             clock::pause(LOOK).await;
         }
@@ -149,8 +152,6 @@ pub(super) fn refused(object: &ObjectName, resource: &Resource, reply: &Reply) -
     }
 }
 
-fn held(object: &ObjectName, meta: &Value, limit: Duration) -> String {
-    let finalizers = meta.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let finalizers = finalizers.collect::<Vec<_>>().join(", ");
-    format!("{object} is still being deleted after {} s, held by its finalizers: {finalizers}", limit.as_secs())
+fn held(object: &ObjectName, found: &Value, limit: Duration) -> String {
+    format!("after {} s {object} is still {}", limit.as_secs(), finalizers::told(found))
 }

@@ -11,7 +11,8 @@ use crate::system::{clock, environment, terminal};
 use crate::transport::{ClusterAccess, HostAccess, TransportError};
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A plugin may wait for somebody who logs in with a browser.
@@ -43,19 +44,24 @@ pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
     // Files are read and plugins waited for in a thread of its own, which does not hold up the end of the program either.
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
+    let waits_for = Arc::new(Mutex::new("what the kubeconfig names".to_owned()));
+    let stage = waits_for.clone();
     std::thread::spawn(move || {
         let _inside = runtime.enter();
-        let _ = sender.send(prepare(name, &cluster, timeout));
+        let _ = sender.send(prepare(name, &cluster, timeout, &stage));
     });
     match clock::within(PLUGIN_LIMIT, receiver).await {
         Some(Ok(Ok(server))) => Ok(server),
         Some(Ok(Err(reason))) => Err(local(reason)),
         Some(Err(_)) => Err(local("the kubeconfig could not be read".to_owned())),
-        None => Err(local(format!("the exec plugin of the kubeconfig did not end within {} s", PLUGIN_LIMIT.as_secs()))),
+        None => {
+            let what = waits_for.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Err(local(format!("{what} was waited for in vain for {} s", PLUGIN_LIMIT.as_secs())))
+        }
     }
 }
 
-fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration) -> Result<Server, String> {
+fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<Server, String> {
     let Chosen { mut config, place } = choose(cluster)?;
     config.connect_timeout = Some(timeout);
     // Tries are counted where it is known what is asked.
@@ -70,13 +76,17 @@ fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration) -> Result<S
     let https = config.cluster_url.scheme_str() != Some("http");
     let address = format!("{host}:{}", config.cluster_url.port_u16().unwrap_or(if https { 443 } else { 80 }));
     let words = words(&config.auth_info, &place);
+    if config.auth_info.exec.is_some() {
+        let what = format!("the end of the exec plugin {} of {place} (run it by hand: it may ask for a login, or hang)", words.plugin);
+        *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
     let client = ClientBuilder::try_from(config).map_err(|error| unusable(&error, &words, &place))?.build();
     Ok(Server::new(name, address, words, client))
 }
 
 fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let Some((read, file)) = kubeconfig(cluster) else { return within_cluster(cluster) };
-    let kubeconfig = read.map_err(|error| misread(&error, &file))?;
+    let kubeconfig = read?;
     let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
     let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
@@ -118,7 +128,10 @@ fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
     let stated = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let pem = match (stated(&cluster.certificate_authority_data), stated(&cluster.certificate_authority)) {
         (Some(data), _) => base64::decode(&data).ok_or("it is no base64")?,
-        (None, Some(path)) => std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?,
+        (None, Some(path)) => {
+            is_readable(Path::new(&path))?;
+            std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?
+        }
         (None, None) => return Ok(None),
     };
     let pem = String::from_utf8_lossy(&pem);
@@ -128,15 +141,35 @@ fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
 }
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
-fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, KubeconfigError>, String)> {
+fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
+    let of_file = |path: &Path| {
+        let file = path.display().to_string();
+        let read = is_readable(path).and_then(|()| Kubeconfig::read_from(path).map_err(|error| misread(&error, &file)));
+        (read, file)
+    };
     if let Some(path) = &cluster.kubeconfig {
-        return Some((Kubeconfig::read_from(path), path.clone()));
+        return Some(of_file(Path::new(path)));
     }
     if let Some(paths) = environment::variable("KUBECONFIG") {
-        return Some((Kubeconfig::read(), paths));
+        let all = std::env::split_paths(&paths).filter(|path| path.exists()).try_for_each(|path| is_readable(&path));
+        return Some((all.and_then(|()| Kubeconfig::read().map_err(|error| misread(&error, &paths))), paths));
     }
     let usual = environment::home()?.join(".kube/config");
-    usual.exists().then(|| (Kubeconfig::read_from(&usual), usual.display().to_string()))
+    usual.exists().then(|| of_file(&usual))
+}
+
+/// The longest file that is taken for a kubeconfig or a certificate.
+const LONGEST_BYTES: u64 = 16 << 20;
+
+/// What is no file may give nothing for ever, or never end. That it is not there is said by whoever reads it.
+fn is_readable(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(format!("{} is no file", path.display())),
+        Ok(found) if found.len() > LONGEST_BYTES => {
+            Err(format!("{} has {} MiB, which no kubeconfig or certificate has", path.display(), found.len() >> 20))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// As a pod of the cluster itself.
@@ -198,4 +231,58 @@ fn words(auth: &AuthInfo, place: &str) -> Words {
 
 fn file_name(path: &str) -> String {
     PathBuf::from(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn said(kubeconfig: &Path) -> String {
+        let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
+        let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
+        open(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_ends_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::File::create(&huge).unwrap().set_len(64 << 20).unwrap();
+        for (path, wanted) in [
+            (pipe.as_path(), "is no file"),
+            (Path::new("/dev/zero"), "/dev/zero is no file"),
+            (folder.path(), "is no file"),
+            (&huge, "huge has 64 MiB, which no kubeconfig or certificate has"),
+        ] {
+            let said = said(path).await;
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+
+    /// The clock of this test jumps to the limit as soon as nothing else happens.
+    #[tokio::test]
+    async fn a_plugin_that_hangs_is_named_with_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, begun) = (folder.path().join("config"), folder.path().join("begun"));
+        let exec = format!(
+            "{{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/sh, args: [-c, \"touch {}; sleep 5\"]}}",
+            begun.display()
+        );
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:1\"}}}}]\nusers: [{{name: u, user: {{exec: {exec}}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let jumps = async {
+            while !begun.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            tokio::time::pause();
+            std::future::pending::<String>().await
+        };
+        let said = tokio::select! { said = said(&config) => said, said = jumps => said };
+        for words in ["the exec plugin sh of ", "config (context c)", "run it by hand", "for 180 s"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
 }

@@ -18,12 +18,20 @@ const PAGES: usize = 200;
 /// Pods and warnings that are told.
 const TOLD: usize = 20;
 
-/// Every object of a kind by name, with its generation and its status.
+/// Every object of a kind by name, with its generation and its status; of a definition also which versions of its kind are served,
+/// which its status does not say.
 pub async fn states(server: &Server, name: &ObjectName, kind: &Resource) -> Result<Answer, Trouble> {
     listed(server, name, kind, |object| {
         let generation = object.pointer("/metadata/generation").cloned().unwrap_or_default();
         let going = object.pointer("/metadata/deletionTimestamp").cloned();
-        json!({ "metadata": { "generation": generation, "deletionTimestamp": going }, "status": object.get("status").cloned().unwrap_or_default() })
+        let status = object.get("status").cloned().unwrap_or_default();
+        let mut state = json!({ "metadata": { "generation": generation, "deletionTimestamp": going }, "status": status });
+        if name.kind == "CustomResourceDefinition" {
+            let versions = object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+            let served = versions.filter_map(|one| Some((one.get("name")?.as_str()?.to_owned(), one.get("served")?.clone())));
+            state["served"] = Value::Object(served.collect());
+        }
+        state
     })
     .await
 }

@@ -234,7 +234,7 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
             }
         }
     };
-    let delete = Action::DeleteObject { object: daemon_set(), uid: "u1".to_owned() };
+    let delete = Action::DeleteObject { object: daemon_set(), uid: "u1".to_owned(), anew: true };
     let (gone, asked) = link(server);
     assert_eq!(told(gone.perform(&delete, "t").await.unwrap()).0, 0);
     let (_, _, options) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::DELETE).unwrap().clone();
@@ -250,7 +250,7 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
         _ => (200, Vec::new(), json!({ "metadata": { "uid": "u1", "finalizers": ["x.y/z"] } }).to_string()),
     });
     let (code, _, stderr) = told(stays.perform(&delete, "t").await.unwrap());
-    assert!(code == 1 && stderr.contains("held by its finalizers: x.y/z"), "{stderr}");
+    assert!(code == 1 && stderr.contains("held by its finalizer x.y/z (the controller of x.y takes it away)"), "{stderr}");
 }
 
 /// A server whose answers never come, or break off.
@@ -343,7 +343,7 @@ async fn hostile_answers_end_in_a_status() {
                 let (code, stdout, _) = told(link.upkeep(&upkeep).await.unwrap());
                 assert!(code != 75 || stdout.lines().count() == 1, "{stdout}");
             }
-            let delete = Action::DeleteObject { object: daemon_set(), uid: "u".to_owned() };
+            let delete = Action::DeleteObject { object: daemon_set(), uid: "u".to_owned(), anew: true };
             for action in [apply(), delete] {
                 link.perform(&action, "t").await.unwrap();
             }

@@ -27,6 +27,9 @@ const UNPOLICED: [&str; 4] = [
     "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io",
 ];
 
+/// What the admission policy that holds an identity to previews says of everything else; `rbac` prints it, and a run knows it again.
+pub const PREVIEWS_ALONE: &str = "this identity previews: it may ask for dry runs alone";
+
 /// A verb of the API; in the order in which a rule names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,39 @@
+//! What the server made of the dry run of a wish.
+
+use super::Asked;
+use super::request::{NO_KIND, NOT_SAID, REFUSED};
+use crate::base::text::one_line;
+use crate::resource::{Answer, AnswerStatus, Answers};
+use serde_json::Value;
+
+/// What a server says of a webhook that would change something even in a dry run: it takes the object, and cannot be asked before
+/// (kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go).
+pub const NO_DRY_RUN: &str = "does not support dry run";
+
+/// What the server made of the dry run.
+pub enum Preview {
+    Is(Value),
+    Refused(String),
+    /// It may not be asked for, in words; the fields of the wish are compared instead.
+    NotAllowed(String),
+    /// Nothing can be said before another step: the kind or the namespace is not there yet, in the server's words.
+    NotYet(String),
+    Unknown(String),
+}
+
+/// The answer to it.
+pub fn of(asked: &Asked, answers: &Answers) -> Preview {
+    match answers.output(&asked.preview()) {
+        Err(reason) if matches!(answers.get(&asked.preview()), Some(Answer { status: AnswerStatus::Denied, .. })) => {
+            Preview::NotAllowed(reason)
+        }
+        Ok((0, out)) => {
+            serde_json::from_str(out).map_or_else(|_| Preview::Unknown("the server's answer is no object".to_owned()), Preview::Is)
+        }
+        Ok((REFUSED, out)) => Preview::Refused(one_line(out, 400)),
+        Ok((NO_KIND, out)) => Preview::NotYet(one_line(out, 200)),
+        Ok((NOT_SAID, out)) => Preview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
+        Ok((_, out)) => Preview::Unknown(one_line(out, 200)),
+        Err(reason) => Preview::Unknown(reason),
+    }
+}
