@@ -9,7 +9,7 @@
 
 pub mod access;
 pub mod known_kinds;
-mod labels;
+pub mod labels;
 pub(super) mod looks;
 pub mod manifest;
 pub mod nodes;
