@@ -10,6 +10,7 @@ mod helm;
 mod json;
 mod large;
 mod meanwhile;
+mod nic;
 mod node_fields;
 mod objects;
 mod rbac;
@@ -219,6 +220,13 @@ fn labels_and_taints_of_nodes_are_set() {
     node_fields::a_taint_that_others_set_meanwhile_is_kept(&plane);
     node_fields::what_cannot_be_set_is_said_before(&plane);
     node_fields::a_module_of_ones_own_wishes_for_them_too(&plane);
+}
+
+#[test]
+fn groups_of_nodes_have_nic_settings_of_their_own() {
+    let Some(plane) = ControlPlane::start() else { return };
+    nic::a_template_waits_for_both_operators_and_counts_as_a_reboot(&plane);
+    nic::policies_of_groups_are_waited_for_each(&plane);
 }
 
 #[test]

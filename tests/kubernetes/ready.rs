@@ -163,7 +163,7 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
 }
 
 /// A kind of objects with one version.
-fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
+pub fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
     let singular = kind.to_lowercase();
     let names = json!({ "plural": format!("{singular}s"), "singular": singular, "kind": kind });
     let spec = json!({ "group": group, "scope": scope, "names": names, "versions": [version] });

@@ -8,6 +8,7 @@
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
 pub mod access;
+mod disturbs;
 pub mod known_kinds;
 pub mod labels;
 pub(super) mod looks;
@@ -105,6 +106,9 @@ impl Kind for KubernetesObject {
             Live::Is(object) => compare(&asked, &object, answers, &mut assessment),
             Live::Absent => create(&asked, answers, &mut assessment),
             Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+        }
+        if assessment.actions.iter().any(|action| matches!(action, Action::ApplyObject { .. })) {
+            disturbs::add(&wish.body, &mut assessment);
         }
         assessment
     }

@@ -95,7 +95,15 @@ impl NodeField {
         patch
     }
 
-    /// How a value of it is told: a label's as it is, a taint as kubectl writes one.
+    /// A value of it by itself.
+    pub fn value(&self, value: &str) -> String {
+        match self {
+            NodeField::Taint { .. } if value.is_empty() => "without a value".to_owned(),
+            _ => value.to_owned(),
+        }
+    }
+
+    /// The same in a sentence: a taint as kubectl writes one.
     pub fn shown(&self, value: &str) -> String {
         match self {
             NodeField::Label { .. } => value.to_owned(),

@@ -146,7 +146,7 @@ fn short(names: &str) -> String {
 fn told(field: &NodeField, cases: &Cases) -> Assessment {
     let mut assessment = Assessment::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
-    let value = |value: &Option<String>| value.as_ref().map_or(Reading::Absent, |value| Reading::is(field.shown(value)));
+    let value = |value: &Option<String>| value.as_ref().map_or(Reading::Absent, |value| Reading::is(field.value(value)));
     let mut attributes = BTreeMap::new();
     let mut put = |name: String, wanted: Reading, found: Reading, by: Option<String>| {
         attributes.insert(name, Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) });

@@ -383,6 +383,14 @@ fn owners() {
     let (found, text) = problems(&operator(", rdma_stack: { flavour: doca }", network));
     let places: Vec<&str> = found[0].labels.iter().map(|label| &text[label.span.start..]).collect();
     assert!(places[1].starts_with("ofed_driver") || places[1].starts_with("{ version"), "{places:?}");
+    let mtus = |fabric: &str, agent: &str| {
+        format!(
+            "fabric: {{ kind: erdma{fabric} }}\nkubernetes: {{ platform: ack-managed, erdma: {{ {agent} }} }}\nnodes: [{{ name: n1, nics: {{ model: eRDMA, netdev: eth1 }} }}]"
+        )
+    };
+    check(&mtus(", mtu: 1500", "jumbo_mtu: 8500"), &[("RW0146", "8500")]);
+    check(&mtus(", mtu: 8500", "jumbo_mtu: 8500"), &[]);
+    check(&mtus("", "jumbo_mtu: 8500"), &[]);
     let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
     check(both, &[("RW0146", "rdma")]);
 }
