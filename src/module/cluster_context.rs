@@ -4,7 +4,7 @@ use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
 use crate::resource::node_field::Effect;
 use crate::solve::Answers;
-use crate::spec::model::{Fabric, FabricKind, Kubernetes};
+use crate::spec::model::{Fabric, FabricKind, Kubernetes, NodeGroup};
 use crate::spec::{Host, Loaded, pools};
 use crate::template::shape::Shape;
 use schemars::JsonSchema;
@@ -129,10 +129,29 @@ fn node_taints(loaded: &Loaded) -> Vec<NodeTaintNames> {
     all.into_iter().map(|((key, effect), values)| NodeTaintNames { key: key.clone(), effect, values }).collect()
 }
 
-/// The path in the spec of a path of names for the cluster.
-pub fn spec_path(path: &[String]) -> String {
+/// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose elements are meant.
+pub fn spec_path(loaded: &Loaded, path: &[String], item: Option<usize>) -> String {
+    let groups = || loaded.spec.nodes.iter().enumerate();
     match path.first().map(String::as_str) {
-        Some("hosts" | "node_labels" | "node_taints" | "erdma_nodes" | "erdma_devices" | "node_gpus") => "nodes".to_owned(),
+        // The first group that has it stands for all.
+        Some("node_labels") => {
+            let key = item.and_then(|item| node_labels(loaded).into_iter().nth(item)).map(|label| label.key);
+            let of = |(index, group): (usize, &NodeGroup)| {
+                let key = key.as_ref().filter(|key| group.kubernetes_labels.contains_key(*key))?;
+                Some(format!("nodes[{index}].kubernetes_labels[\"{key}\"]"))
+            };
+            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
+        }
+        Some("node_taints") => {
+            let taint = item.and_then(|item| node_taints(loaded).into_iter().nth(item)).map(|taint| (taint.key, taint.effect));
+            let of = |(index, group): (usize, &NodeGroup)| {
+                let (key, effect) = taint.as_ref()?;
+                let at = group.kubernetes_taints.iter().position(|taint| (&taint.key, taint.effect) == (key, *effect))?;
+                Some(format!("nodes[{index}].kubernetes_taints[{at}]"))
+            };
+            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
+        }
+        Some("hosts" | "erdma_nodes" | "erdma_devices" | "node_gpus") => "nodes".to_owned(),
         Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
         _ => path.join("."),
     }

@@ -41,7 +41,13 @@ pub fn a_template_waits_for_both_operators_and_counts_as_a_reboot(plane: &Contro
     let get = ["-n", "nvidia-network-operator", "get", "nicconfigurationtemplates", "-o", "name"];
     assert_eq!(plane.kubectl(&get), "", "nothing is asked of an operator that would not do it");
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
-    define(plane, "maintenance.nvidia.com", "NodeMaintenance", "Namespaced", &json!({ "name": "v1alpha1", "served": true, "storage": true, "schema": schema }));
+    define(
+        plane,
+        "maintenance.nvidia.com",
+        "NodeMaintenance",
+        "Namespaced",
+        &json!({ "name": "v1alpha1", "served": true, "storage": true, "schema": schema }),
+    );
     ended(run, 0);
     assert_eq!(plane.kubectl(&get), "nicconfigurationtemplate.configuration.net.nvidia.com/gpu\n");
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
@@ -55,8 +61,9 @@ pub fn a_template_waits_for_both_operators_and_counts_as_a_reboot(plane: &Contro
 
 pub fn policies_of_groups_are_waited_for_each(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
+    plane.nodes(&["gpu1"], &[]);
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "network-operator", "namespace": "nvidia-network-operator" },
-        "spec": { "replicas": 0, "selector": { "matchLabels": { "app": "o" } }, "template": { "metadata": { "labels": { "app": "o" } },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "o" } }, "template": { "metadata": { "labels": { "app": "o" } },
         "spec": { "containers": [{ "name": "o", "image": "example.invalid/o:1" }] } } } });
     plane.apply(&deployment.to_string());
     let policies = "[{ name: gpu, node_selector: { pool: gpu }, ofed_driver: { version: a } }, { name: store, node_selector: { pool: store }, sriov_device_plugin: { config: '{}' } }]";
@@ -67,7 +74,7 @@ pub fn policies_of_groups_are_waited_for_each(plane: &ControlPlane) {
         plane.kubectl(&["patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
     };
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "waits: status.state is not there");
+    until_said(&mut run, "waits: status.state is not there yet");
     said("nicclusterpolicy", "nic-cluster-policy", 1);
     for name in ["gpu", "store"] {
         plane.kubectl(&["wait", "nicnodepolicy", name, "--for=create", "--timeout=60s"]);

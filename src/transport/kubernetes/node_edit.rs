@@ -107,7 +107,10 @@ mod tests {
         (200, Vec::new(), json!({ "metadata": { "resourceVersion": "7", "labels": labels } }).to_string())
     }
 
-    async fn done(action: Action, answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static) -> (Performed, Vec<String>, String) {
+    async fn done(
+        action: Action,
+        answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
+    ) -> (Performed, Vec<String>, String) {
         let (link, asked) = link(move |method, path, _| answer(method, path));
         (link.perform(&action, "t").await.unwrap(), asked.lines(), asked.last_body())
     }
