@@ -76,7 +76,7 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
     let looks = |member: &Member| uses(&member.wish, !member.removal).into_iter().filter_map(|one| Some((one.looks()?, one.object)));
     let mut out: Vec<(ObjectName, Verb)> = node.members().iter().flat_map(looks).map(|(verb, object)| (object, verb)).collect();
     let NodeKind::Change { members, actions, announced, .. } = &node.kind else { return out };
-    out.extend(actions.iter().filter_map(of_action).map(|(object, verb)| (object.clone(), verb)));
+    out.extend(actions.iter().flat_map(of_action));
     let patched: BTreeSet<ObjectName> = out.iter().filter(|(_, verb)| *verb == Verb::Patch).map(|(object, _)| object.clone()).collect();
     for member in members.iter() {
         let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");

@@ -177,7 +177,9 @@ impl<'a> Step<'a> {
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
                 Acted::All => return self.confirm(&seen, begun, &actions).await,
-                Acted::Failed { code: MOVED, stderr, .. } if matches!(actions.first(), Some(Action::EditConfigMap { .. })) => {
+                Acted::Failed { code: MOVED, stderr, .. }
+                    if matches!(actions.first(), Some(Action::EditConfigMap { .. } | Action::EditNodes { .. })) =>
+                {
                     return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
                 }
                 Acted::Failed { word, code, stdout, stderr } => {

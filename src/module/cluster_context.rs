@@ -2,8 +2,9 @@
 
 use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
+use crate::resource::node_field::Effect;
 use crate::solve::Answers;
-use crate::spec::model::{Fabric, FabricKind, Kubernetes};
+use crate::spec::model::{Fabric, FabricKind, Kubernetes, NodeGroup};
 use crate::spec::{Host, Loaded, pools};
 use crate::template::shape::Shape;
 use schemars::JsonSchema;
@@ -29,6 +30,10 @@ pub struct ClusterNames {
     pub erdma_devices: BTreeMap<String, usize>,
     /// How many GPUs each node has, where the spec says so.
     pub node_gpus: BTreeMap<String, u32>,
+    /// Labels of nodes.
+    pub node_labels: Vec<NodeLabelNames>,
+    /// Taints of nodes.
+    pub node_taints: Vec<NodeTaintNames>,
     /// The hosts.
     pub hosts: Vec<HostNames>,
     /// Each secret of the spec, as a mark that is filled in on the way to the cluster.
@@ -44,6 +49,26 @@ pub struct PoolNames {
     pub netdevs: Vec<String>,
     /// The nodes that have such rails.
     pub nodes: Vec<String>,
+}
+
+/// A label of nodes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NodeLabelNames {
+    /// Its key.
+    pub key: String,
+    /// Its value by node.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A taint of nodes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NodeTaintNames {
+    /// Its key.
+    pub key: String,
+    /// Its effect.
+    pub effect: Effect,
+    /// Its value by node, which may be empty.
+    pub values: BTreeMap<String, String>,
 }
 
 /// The shape of `ClusterNames`.
@@ -66,6 +91,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNa
         erdma_nodes: erdma().map(|host| host.node.clone()).collect(),
         erdma_devices: erdma().map(|host| (host.node.clone(), host.netdevs.len())).collect(),
         node_gpus: loaded.hosts.iter().filter_map(|host| Some((host.node.clone(), loaded.group_of(host).gpu.as_ref()?.count))).collect(),
+        node_labels: node_labels(loaded),
+        node_taints: node_taints(loaded),
         hosts: loaded.hosts.iter().map(|host| host_names(loaded, catalog, answers, host)).collect(),
         secrets: secret_marks(loaded),
     }
@@ -82,9 +109,48 @@ fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
     resources.map(pool).collect()
 }
 
-/// The path in the spec of a path of names for the cluster.
-pub fn spec_path(path: &[String]) -> String {
+fn node_labels(loaded: &Loaded) -> Vec<NodeLabelNames> {
+    let mut all: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
+    for host in &loaded.hosts {
+        for (key, value) in &loaded.group_of(host).kubernetes_labels {
+            all.entry(key).or_default().insert(host.node.clone(), value.clone());
+        }
+    }
+    all.into_iter().map(|(key, values)| NodeLabelNames { key: key.clone(), values }).collect()
+}
+
+fn node_taints(loaded: &Loaded) -> Vec<NodeTaintNames> {
+    let mut all: BTreeMap<(&String, Effect), BTreeMap<String, String>> = BTreeMap::new();
+    for host in &loaded.hosts {
+        for taint in &loaded.group_of(host).kubernetes_taints {
+            all.entry((&taint.key, taint.effect)).or_default().insert(host.node.clone(), taint.value.clone());
+        }
+    }
+    all.into_iter().map(|((key, effect), values)| NodeTaintNames { key: key.clone(), effect, values }).collect()
+}
+
+/// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose elements are meant.
+pub fn spec_path(loaded: &Loaded, path: &[String], item: Option<usize>) -> String {
+    let groups = || loaded.spec.nodes.iter().enumerate();
     match path.first().map(String::as_str) {
+        // The first group that has it stands for all.
+        Some("node_labels") => {
+            let key = item.and_then(|item| node_labels(loaded).into_iter().nth(item)).map(|label| label.key);
+            let of = |(index, group): (usize, &NodeGroup)| {
+                let key = key.as_ref().filter(|key| group.kubernetes_labels.contains_key(*key))?;
+                Some(format!("nodes[{index}].kubernetes_labels[\"{key}\"]"))
+            };
+            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
+        }
+        Some("node_taints") => {
+            let taint = item.and_then(|item| node_taints(loaded).into_iter().nth(item)).map(|taint| (taint.key, taint.effect));
+            let of = |(index, group): (usize, &NodeGroup)| {
+                let (key, effect) = taint.as_ref()?;
+                let at = group.kubernetes_taints.iter().position(|taint| (&taint.key, taint.effect) == (key, *effect))?;
+                Some(format!("nodes[{index}].kubernetes_taints[{at}]"))
+            };
+            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
+        }
         Some("hosts" | "erdma_nodes" | "erdma_devices" | "node_gpus") => "nodes".to_owned(),
         Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
         _ => path.join("."),

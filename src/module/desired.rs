@@ -9,7 +9,7 @@ use super::findings::Findings;
 use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
-use super::{cluster_context, parameters, secrets, share};
+use super::{cluster_context, nic_owners, parameters, secrets, share};
 use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
@@ -117,6 +117,10 @@ pub fn desired(
         of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)));
     }
     let errors = found.into_diagnostics();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let errors = nic_owners::check(loaded, catalog, &out.wishes);
     if !errors.is_empty() {
         return Err(errors);
     }

@@ -13,6 +13,7 @@ mod desired;
 mod findings;
 mod manifest;
 mod merge;
+mod nic_owners;
 mod order;
 mod parameters;
 mod secrets;

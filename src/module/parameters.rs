@@ -39,16 +39,16 @@ pub fn resolve(
 }
 
 /// The path of the spec that a parameter is taken from on this host.
-fn spec_path(module: &Module, name: &str, on: Subject) -> Option<String> {
+fn spec_path(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Option<String> {
     let from: Vec<String> = module.parameters[name].from.as_ref()?.split('.').map(str::to_owned).collect();
-    Some(on.spec_path(&from, None))
+    Some(on.spec_path(loaded, &from, None))
 }
 
 fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded, on: Subject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let error = Diagnostic::error("RW0213", format!("`{name}` of module `{}` must be {}", module.name, parameter.kind.words()));
     let said = crate::base::text::one_line(&format!("this is {value}"), 60);
-    let path = if overridden { Some(override_path(&module.name, name)) } else { spec_path(module, name, on) };
+    let path = if overridden { Some(override_path(&module.name, name)) } else { spec_path(module, name, loaded, on) };
     match path.and_then(|path| loaded.label(&path, &said)) {
         Some(label) => error.labelled(label),
         None => error.next(said),
@@ -58,7 +58,7 @@ fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, load
 fn missing(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let mut error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
-    if let Some(path) = spec_path(module, name, on) {
+    if let Some(path) = spec_path(module, name, loaded, on) {
         let key = path.rsplit('.').next().unwrap_or_default().to_owned();
         let above = path.rfind(['.', '[']).map(|at| &path[..at]);
         let label = above.and_then(|above| loaded.label_around(above, &format!("`{key}` is not set here")));

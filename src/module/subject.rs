@@ -3,7 +3,7 @@
 use super::{cluster_context, context};
 use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Kind, kind_named};
-use crate::spec::Host;
+use crate::spec::{Host, Loaded};
 use serde_json::Value;
 
 /// One host, or the Kubernetes cluster by its name.
@@ -46,10 +46,10 @@ impl Subject<'_> {
     }
 
     /// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
-    pub fn spec_path(&self, path: &[String], item: Option<usize>) -> String {
+    pub fn spec_path(&self, loaded: &Loaded, path: &[String], item: Option<usize>) -> String {
         match self {
             Subject::Host(host) => context::spec_path(host, path, item),
-            Subject::Cluster(_) => cluster_context::spec_path(path),
+            Subject::Cluster(_) => cluster_context::spec_path(loaded, path, item),
         }
     }
 

@@ -163,7 +163,8 @@ fn judge_removal(
         Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),
         None => Status::Change(Reason::RemovedFromSpec),
     };
-    let since = if assessment.actions.is_empty() { Vec::new() } else { changed_since(kind, &wish, answers) };
+    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
+    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
     Some(Item { wish, removal: true, assessment, status, since })
 }
 

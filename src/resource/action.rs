@@ -7,6 +7,8 @@ use super::json_in_configmap::edit::Edit;
 use super::json_in_configmap::mark::Mark;
 use super::kernel_module_build::source::{Builder, ModuleSource};
 use super::kubernetes_object::request::ObjectName;
+use super::node_field::NodeField;
+use super::node_field::edit::NodeEdit;
 use super::pci_setting::script::PciWrite;
 use crate::base::secret;
 use serde::{Deserialize, Serialize};
@@ -188,6 +190,8 @@ pub enum Action {
     },
     /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew.
     MarkPodTemplate { object: ObjectName, mark: Mark },
+    /// Sets or takes one label or taint of nodes, and nothing else of them, if it is as each edit says.
+    EditNodes { field: NodeField, edits: Vec<NodeEdit> },
     /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
     UpgradeRelease { release: Box<Release> },
     /// Uninstalls a release of Helm.
@@ -271,7 +275,7 @@ impl Action {
             Action::BuildModule { .. } => 2700,
             Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader | Action::UpdateInitialRamDisks => 600,
-            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => 600,
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } | Action::EditNodes { .. } => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
             _ => 120,
         }
@@ -310,7 +314,9 @@ impl Action {
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
             Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
-            Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } | Action::EditNodes { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()

@@ -176,7 +176,8 @@ impl Assessment {
 
     /// True when nothing of it is there: all judged planes are absent.
     pub fn is_absent(&self) -> bool {
-        let mut judged = self.judged().peekable();
+        // What does not apply is neither there nor away.
+        let mut judged = self.judged().filter(|(_, found)| !matches!(found, Some(Reading::NotApplicable(_)))).peekable();
         judged.peek().is_some() && judged.all(|(_, found)| matches!(found, Some(Reading::Absent)))
     }
 

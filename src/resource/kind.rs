@@ -58,6 +58,11 @@ pub trait Kind: Sync {
     /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment;
 
+    /// True where taking back leaves what somebody changed since as it is.
+    fn undo_keeps_changes(&self) -> bool {
+        false
+    }
+
     /// Safe to run again after a crash in the middle.
     fn convergent(&self) -> bool {
         true
@@ -148,6 +153,8 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::link_qos::LinkQos,
         &super::netdev_name::NetdevName,
         &super::node_allocatable::NodeAllocatable,
+        &super::node_field::LABEL,
+        &super::node_field::TAINT,
         &super::package::Package,
         &super::package_repository::PackageRepository,
         &super::pci_setting::PciSetting,

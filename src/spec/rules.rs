@@ -12,6 +12,7 @@ mod hardware;
 mod kubernetes;
 mod management;
 mod naming;
+mod node_fields;
 mod nodes;
 mod operation;
 mod owners;
@@ -37,6 +38,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     }
     supply::check(&mut checker, spec);
     kubernetes::check(&mut checker, spec);
+    node_fields::check(&mut checker, spec);
     platform::check(&mut checker, spec);
     operation::check(&mut checker, spec);
     if complete {

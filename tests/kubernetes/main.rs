@@ -11,6 +11,8 @@ mod helm;
 mod json;
 mod large;
 mod meanwhile;
+mod nic;
+mod node_fields;
 mod objects;
 mod rbac;
 mod ready;
@@ -220,6 +222,24 @@ fn json_of_others_is_edited() {
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);
+}
+
+#[test]
+fn labels_and_taints_of_nodes_are_set() {
+    let Some(plane) = ControlPlane::start() else { return };
+    node_fields::a_label_is_set_drifts_is_mended_and_goes(&plane);
+    node_fields::a_label_of_others_is_a_conflict_until_it_is_adopted(&plane);
+    node_fields::a_taint_stands_beside_those_of_others(&plane);
+    node_fields::a_taint_that_others_set_meanwhile_is_kept(&plane);
+    node_fields::what_cannot_be_set_is_said_before(&plane);
+    node_fields::a_module_of_ones_own_wishes_for_them_too(&plane);
+}
+
+#[test]
+fn groups_of_nodes_have_nic_settings_of_their_own() {
+    let Some(plane) = ControlPlane::start() else { return };
+    nic::a_template_waits_for_both_operators_and_counts_as_a_reboot(&plane);
+    nic::policies_of_groups_are_waited_for_each(&plane);
 }
 
 #[test]

@@ -181,7 +181,7 @@ pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
 }
 
 /// A kind of objects with one version.
-fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
+pub fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, version: &Value) {
     let singular = kind.to_lowercase();
     let names = json!({ "plural": format!("{singular}s"), "singular": singular, "kind": kind });
     let spec = json!({ "group": group, "scope": scope, "names": names, "versions": [version] });

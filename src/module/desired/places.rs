@@ -42,13 +42,13 @@ impl OfSubject<'_> {
     /// The path in the spec that a name of a template is about: of a parameter its override, else what it is taken from.
     fn path_of(&self, module: &Module, one: &Use, turn: Option<usize>) -> Option<String> {
         let Some((name, parameter)) = one.path.first().and_then(|first| module.parameters.get_key_value(first)) else {
-            return Some(self.on.spec_path(&one.path, turn));
+            return Some(self.on.spec_path(self.loaded, &one.path, turn));
         };
         let overridden = parameters::override_path(&module.name, name);
         if self.loaded.place(&overridden).is_some() {
             return Some(overridden);
         }
         let from = parameter.from.as_ref()?.split('.').map(str::to_owned).collect::<Vec<_>>();
-        Some(self.on.spec_path(&from, turn))
+        Some(self.on.spec_path(self.loaded, &from, turn))
     }
 }

@@ -9,14 +9,16 @@ const LABELS: [&str; 4] =
     ["/metadata/labels", "/spec/selector/matchLabels", "/spec/template/metadata/labels", "/spec/template/spec/nodeSelector"];
 const ANNOTATIONS: [&str; 2] = ["/metadata/annotations", "/spec/template/metadata/annotations"];
 const NAME_LIMIT: usize = 63;
-const KEY_HELP: &str =
+/// What a key is.
+pub const KEY_HELP: &str =
     "letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63; before it a DNS name and `/`, or nothing";
-const VALUE_HELP: &str =
+/// What the value of a label is.
+pub const VALUE_HELP: &str =
     "letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63, or nothing; numbers and `true` in quotes";
 
 /// All that the server would refuse.
 pub fn problems(manifest: &Value) -> Vec<Problem> {
-    let labels = LABELS.into_iter().flat_map(|at| of(manifest, at, "label", is_value));
+    let labels = LABELS.into_iter().flat_map(|at| of(manifest, at, "label", |value| value.as_str().is_some_and(is_value)));
     let annotations = ANNOTATIONS.into_iter().flat_map(|at| of(manifest, at, "annotation", Value::is_string));
     labels.chain(annotations).collect()
 }
@@ -37,13 +39,15 @@ fn of(manifest: &Value, at: &'static str, what: &str, is_right: fn(&Value) -> bo
     out
 }
 
-fn is_key(key: &str) -> bool {
+/// True for the key of a label, an annotation or a taint.
+pub fn is_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(is_subdomain) && is_plain(name)
 }
 
-fn is_value(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.is_empty() || is_plain(text))
+/// True for the value of a label or a taint.
+pub fn is_value(text: &str) -> bool {
+    text.is_empty() || is_plain(text)
 }
 
 fn is_plain(text: &str) -> bool {

@@ -59,10 +59,14 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 
 /// All that is wrong with a body.
 pub fn check(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "known_after", "cluster"]);
+    let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "disturbs", "known_after", "cluster"]);
     fields.flag("adopt");
     fields.flag("replace");
     fields.resource("known_after");
+    if body.get("disturbs").is_some() && super::disturbs::of(body).is_none() {
+        let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, drain or reboot";
+        fields.error("/disturbs", "what an apply disturbs is not said", Some(help.to_owned()));
+    }
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
     match manifest(body) {
         Err(message) => fields.error("", message, None),
@@ -136,6 +140,8 @@ fn is_name(manifest: &Value, name: &str) -> bool {
     }
     match text("kind") {
         "Namespace" => is_label(name),
+        // Names of DaemonSets and values of labels are made of it (Mellanox/network-operator-docs, "Naming Requirements").
+        "NicNodePolicy" => is_subdomain(name) && name.len() <= 30,
         "Service" => is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
         _ => is_subdomain(name),
     }
@@ -205,6 +211,8 @@ mod tests {
             assert_eq!(errors.iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest/metadata/name"], "{kind} {name}");
         }
         assert_eq!(named("v1", "ConfigMap", &"a".repeat(254)).len(), 1);
+        let policy = |length: usize| named("mellanox.com/v1alpha1", "NicNodePolicy", &"a".repeat(length)).len();
+        assert_eq!((policy(30), policy(31)), (0, 1));
     }
 
     #[test]

@@ -10,8 +10,9 @@
 pub mod access;
 pub mod applyset;
 pub mod finalizers;
+mod disturbs;
 pub mod known_kinds;
-mod labels;
+pub mod labels;
 pub(super) mod looks;
 pub mod manifest;
 pub mod nodes;
@@ -114,6 +115,9 @@ impl Kind for KubernetesObject {
             Live::Is(object) => compare(&asked, &object, answers, &mut assessment),
             Live::Absent => create(&asked, answers, &mut assessment),
             Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+        }
+        if assessment.actions.iter().any(|action| matches!(action, Action::ApplyObject { .. })) {
+            disturbs::add(&wish.body, &mut assessment);
         }
         assessment
     }

@@ -1,6 +1,7 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
 use super::access::Right;
+use crate::resource::node_field::NodeField;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +65,8 @@ pub enum KubernetesRead {
     /// What every node is good for, a `nodes::NodeNow` by name: `{"gpu-001": {"ready": true, "schedulable": true, "gives":
     /// {"rdma/a": "63"}}}`, of what it gives only extended resources. Exit 0, `NOT_SAID`.
     Nodes,
+    /// What every node says of a label or a taint, a `node_field::field::FieldNow` by name. Exit 0, `NOT_SAID`.
+    NodeField(NodeField),
     /// The pods of the node of this name, a list of `nodes::PodNow`. Exit 0, `NOT_SAID`.
     PodsOn(String),
     /// Objects of a kind by name, each with `metadata.generation` and `status` alone; a definition also with `served`, the versions of
@@ -109,7 +112,8 @@ impl KubernetesRead {
         match self {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
-            KubernetesRead::Nodes | KubernetesRead::PodsOn(_) | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
+            KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => None,
+            KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
         }
     }
 
@@ -128,6 +132,8 @@ impl KubernetesRead {
                 format!("kubernetes_access:{} {group}/{resource}/{}/{name}", verb.word(), place(namespace))
             }
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
+            KubernetesRead::NodeField(NodeField::Label { key }) => format!("kubernetes_node_label:{key}"),
+            KubernetesRead::NodeField(NodeField::Taint { key, effect }) => format!("kubernetes_node_taint:{key}:{}", effect.word()),
             KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
             KubernetesRead::States { api_version, kind, namespace } => {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))

@@ -240,3 +240,28 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     allowed["manifest"] = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
     assert_eq!(KubernetesObject.check(&allowed)[0].pointer, "/replace");
 }
+
+/// An operator that reboots nodes for its object says so nowhere: its module does.
+#[test]
+fn what_a_controller_does_to_nodes_is_told_where_something_changes() {
+    let mut disturbing = body(&json!({ "a": "1" }), false);
+    disturbing["disturbs"] = json!({ "as": "reboot", "says": "nodes are rebooted" });
+    assert_eq!(KubernetesObject.check(&disturbing), []);
+    let wish = wish(disturbing.clone());
+    let made = object(&json!({ "a": "1" }), MANAGER);
+    let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
+    assert_eq!((new.disruption, new.interrupts), (Disruption::Reboot, vec!["nodes are rebooted".to_owned()]));
+    assert_eq!(assess(&wish, (0, &object(&json!({ "a": "2" }), MANAGER)), (0, &made)).disruption, Disruption::Reboot);
+    assert_eq!(assess(&wish, (0, &made), (0, &made)).disruption, Disruption::None, "as wished");
+    assert_eq!(KubernetesObject.undo(&wish, &Value::Null, &answers(&wish, (0, &made), (0, &made))).disruption, Disruption::None);
+    for wrong in [
+        json!("reboot"),
+        json!({ "as": "reboot" }),
+        json!({ "as": "power_cycle", "says": "x" }),
+        json!({ "as": "none", "says": "x" }),
+        json!({ "as": "drain", "says": " " }),
+    ] {
+        disturbing["disturbs"] = wrong;
+        assert_eq!(KubernetesObject.check(&disturbing).iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/disturbs"]);
+    }
+}

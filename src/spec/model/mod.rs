@@ -14,8 +14,8 @@ pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, Ku
 pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
 pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
-    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, Naming, NicFirmware, Nics, NodeGroup, PcieAcs, RdmaFlavour,
-    RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,
+    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup, PcieAcs,
+    RdmaFlavour, RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,
 };
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 

@@ -1,5 +1,6 @@
 //! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs. Field docs become the JSON Schema's descriptions.
 
+use crate::resource::node_field::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,9 +86,28 @@ pub struct NodeGroup {
     /// in small letters, as kubelets make them, unless said. `{name}` is the host's name, `{index}` its place in the cluster from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_node: Option<String>,
+    /// Labels of the nodes of these hosts in the Kubernetes cluster, such as `railwright.io/rdma: "true"`; others stay as they are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kubernetes_labels: BTreeMap<String, String>,
+    /// Taints of the nodes of these hosts, such as `{ key: nvidia.com/gpu, effect: NoSchedule }`; others stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kubernetes_taints: Vec<KubernetesTaint>,
     /// Failure domains and anything else to select by: `rack: r1`, `leaf: leaf1`.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A taint of a node: pods that do not tolerate it stay away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesTaint {
+    /// Its key.
+    pub key: String,
+    /// Its value; none unless said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// What it does to pods that do not tolerate it.
+    pub effect: Effect,
 }
 
 /// IOMMU mode.

@@ -70,6 +70,16 @@ fn erdma_controller(checker: &mut Checker<'_>, spec: &Spec) {
         let finding = finding.next(format!("to keep its `route_metric` checked: `modules: {{ {OF_HOSTS}: {{ enabled: false }} }}`"));
         checker.find_with(&format!("nodes[{index}].erdma"), "loaded by us", ("kubernetes.erdma", "installed by the agent"), finding);
     }
+    let mtus = kubernetes.erdma.as_ref().and_then(|erdma| erdma.jumbo_mtu).zip(spec.fabric.mtu).filter(|(agents, ours)| agents != ours);
+    if mtus.is_some() && spec.nodes.iter().any(|group| group.nics.is_some()) {
+        let finding = error(
+            CODE,
+            "the MTU of the eRDMA NICs has two owners",
+            "the agent sets its own on each NIC that has jumbo frames on, and we set the fabric's on all: each takes away what the other set",
+            "give both the same value, or leave one of them out",
+        );
+        checker.find_with("kubernetes.erdma.jumbo_mtu", "set by the agent", ("fabric.mtu", "set by us"), finding);
+    }
     if kubernetes.rdma.is_some() && spec.fabric.kind == FabricKind::Erdma {
         let finding = error(
             CODE,

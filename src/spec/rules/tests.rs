@@ -314,6 +314,33 @@ fn pools_of_rdma_devices() {
 }
 
 #[test]
+fn labels_and_taints_of_nodes() {
+    let spec = |group: &str| format!("kubernetes: {{}}\nnodes: [{{ name: n1, {group} }}]");
+    let long = "a".repeat(64);
+    let too_long = format!("kubernetes_labels: {{ a: {long} }}");
+    for (group, expected) in [
+        ("kubernetes_labels: { railwright.io/rdma: \"true\", plain: '' }", &[][..]),
+        ("kubernetes_labels: { a b: x }", &[("RW0147", "x")]),
+        ("kubernetes_labels: { Rails.io/a: x }", &[("RW0147", "x")]),
+        ("kubernetes_labels: { a: -x }", &[("RW0147", "-x")]),
+        ("kubernetes_labels: { a: true, b: 1 }", &[]),
+        (&too_long, &[("RW0147", &long)]),
+        (
+            "kubernetes_taints: [{ key: nvidia.com/gpu, effect: NoSchedule }, { key: nvidia.com/gpu, value: present, effect: NoExecute }]",
+            &[],
+        ),
+        ("kubernetes_taints: [{ key: a/b/c, value: x, effect: NoSchedule }]", &[("RW0147", "a/b/c")]),
+        ("kubernetes_taints: [{ key: a, value: x., effect: NoSchedule }]", &[("RW0147", "x.")]),
+        ("kubernetes_taints: [{ key: a, effect: NoRun }]", &[("RW0108", "NoRun")]),
+        ("kubernetes_taints: [{ key: a }]", &[("RW0107", "{")]),
+        ("kubernetes_taints: [{ key: a, effect: NoExecute }, { key: a, value: x, effect: NoExecute }]", &[("RW0147", "{")]),
+    ] {
+        check(&spec(group), expected);
+    }
+    check("nodes: [{ name: n1, kubernetes_labels: { a: x } }]", &[("RW0147", "kubernetes_labels")]);
+}
+
+#[test]
 fn platforms() {
     check("kubernetes: { platform: acs }\njobs: { acs: { model: GU8TF, gpus: 8 } }", &[]);
     check("kubernetes: { platform: acs }\nnodes: [{ name: n1 }]", &[("RW0145", "nodes")]);
@@ -359,6 +386,14 @@ fn owners() {
     let (found, text) = problems(&operator(", rdma_stack: { flavour: doca }", network));
     let places: Vec<&str> = found[0].labels.iter().map(|label| &text[label.span.start..]).collect();
     assert!(places[1].starts_with("ofed_driver") || places[1].starts_with("{ version"), "{places:?}");
+    let mtus = |fabric: &str, agent: &str| {
+        format!(
+            "fabric: {{ kind: erdma{fabric} }}\nkubernetes: {{ platform: ack-managed, erdma: {{ {agent} }} }}\nnodes: [{{ name: n1, nics: {{ model: eRDMA, netdev: eth1 }} }}]"
+        )
+    };
+    check(&mtus(", mtu: 1500", "jumbo_mtu: 8500"), &[("RW0146", "8500")]);
+    check(&mtus(", mtu: 8500", "jumbo_mtu: 8500"), &[]);
+    check(&mtus("", "jumbo_mtu: 8500"), &[]);
     let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
     check(both, &[("RW0146", "rdma")]);
 }

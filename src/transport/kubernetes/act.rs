@@ -37,6 +37,7 @@ impl KubernetesLink {
             Action::DeleteObject { object, uid, anew } => self.delete(object, uid, anew.then_some(limit)).await,
             Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
             Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
+            Action::EditNodes { field, edits } => self.edit_nodes(field, edits).await,
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
             Action::UncordonNode { node } => self.uncordon(node).await,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await,

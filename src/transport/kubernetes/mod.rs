@@ -11,6 +11,7 @@ mod identity;
 mod kinds;
 mod lists;
 mod lock;
+mod node_edit;
 mod nodes;
 mod proxy;
 mod read;

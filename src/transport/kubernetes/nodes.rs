@@ -6,12 +6,12 @@ use super::answer::exit;
 use super::edit::merge;
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
-use super::lists::{listed, pages, text};
+use super::lists::{pages, text};
 use super::server::{Call, Server};
 use super::{KubernetesLink, ended};
-use crate::resource::Answer;
 use crate::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
-use crate::resource::kubernetes_object::request::{NOT_NOW, ObjectName};
+use crate::resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
+use crate::resource::{Answer, Read, node_field};
 use crate::system::clock;
 use crate::transport::Performed;
 use http::Method;
@@ -20,9 +20,8 @@ use serde_json::{Value, json};
 /// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints).
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-fn node(name: &str) -> (ObjectName, Resource) {
-    let object = ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: name.to_owned() };
-    (object, Resource { plural: "nodes".to_owned(), namespaced: false })
+pub(super) fn node(name: &str) -> (ObjectName, Resource) {
+    (node_field::node(name), Resource { plural: "nodes".to_owned(), namespaced: false })
 }
 
 fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
@@ -31,10 +30,34 @@ fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
     (object, Resource { plural: "pods".to_owned(), namespaced: true })
 }
 
-/// Every node by name.
-pub async fn nodes(server: &Server) -> Result<Answer, Trouble> {
+/// True for a question that the list of all nodes answers.
+pub fn is_of_all(read: &Read) -> bool {
+    matches!(read, Read::Kubernetes(KubernetesRead::Nodes | KubernetesRead::NodeField(_)))
+}
+
+/// The answers to these questions about all nodes, each by the nodes' names: however many they are, the nodes are listed once.
+pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Trouble> {
+    if reads.is_empty() {
+        return Ok(Vec::new());
+    }
     let (name, kind) = node("");
-    listed(server, &name, &kind, |node| serde_json::to_value(NodeNow::of(node)).unwrap_or_default()).await
+    let of = |read: &Read, node: &Value| match read {
+        Read::Kubernetes(KubernetesRead::NodeField(field)) => serde_json::to_value(field.of(node)),
+        _ => serde_json::to_value(NodeNow::of(node)),
+    };
+    let all = |node: &Value| {
+        let said: Vec<Value> = reads.iter().map(|read| of(read, node).unwrap_or_default()).collect();
+        Some((text(node, "/metadata/name").to_owned(), said))
+    };
+    let nodes = match pages(server, &name, &kind, "", all).await? {
+        Ok(nodes) => nodes,
+        Err(answer) => return Ok(vec![answer; reads.len()]),
+    };
+    let mut answers = vec![serde_json::Map::new(); reads.len()];
+    for (name, said) in nodes {
+        answers.iter_mut().zip(said).for_each(|(answer, value)| drop(answer.insert(name.clone(), value)));
+    }
+    Ok(answers.into_iter().map(|answer| exit(0, Value::Object(answer).to_string())).collect())
 }
 
 /// The pods of a node.
@@ -121,8 +144,7 @@ impl KubernetesLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::request::KubernetesRead;
-    use crate::resource::{Action, Read};
+    use crate::resource::Action;
     use crate::transport::HostLink as _;
     use crate::transport::kubernetes::tests::{Reply, link, says};
 

@@ -12,6 +12,7 @@ use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Answer, AnswerStatus, Answers, Read};
 use crate::transport::{TransportError, upkeep};
+use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use http::Method;
 use std::collections::BTreeMap;
@@ -28,11 +29,17 @@ impl KubernetesLink {
         let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
         let groups = self.kinds.of(&self.server, objects.iter()).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
-        let asked: Vec<_> = reads.iter().map(|read| self.answer(read, &groups)).collect();
-        let answered: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let (of_nodes, others): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| nodes::is_of_all(read));
+        let asked: Vec<_> = others.iter().map(|read| self.answer(read, &groups)).collect();
+        let (nodes, answered): (_, Vec<_>) =
+            join(nodes::of_all(&self.server, &of_nodes), stream::iter(asked).buffered(AT_ONCE).collect()).await;
+        let nodes: Vec<Result<Answer, Trouble>> = match nodes {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(trouble) => vec![Err(trouble); of_nodes.len()],
+        };
         let mut answers = Answers::default();
         let (mut first, mut told) = (None, false);
-        for (read, answer) in reads.iter().zip(answered) {
+        for (read, answer) in others.into_iter().zip(answered).chain(of_nodes.into_iter().zip(nodes)) {
             told |= answer.is_ok() && asks_server(read);
             let answer = answer.unwrap_or_else(|trouble| {
                 let status = if matches!(trouble, Trouble::TimedOut { .. }) { AnswerStatus::TimedOut } else { AnswerStatus::CutOff };
@@ -51,7 +58,6 @@ impl KubernetesLink {
         match read {
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
-            Read::Kubernetes(KubernetesRead::Nodes) => nodes::nodes(&self.server).await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => {
                 lists::troubles(&self.server, object, selector.as_deref()).await

@@ -7,6 +7,8 @@ use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::json_in_configmap::mark::Mark;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
 use railwright::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright::resource::node_field::edit::{Change, NodeEdit};
+use railwright::resource::node_field::{Effect, NodeField};
 use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
 use serde_json::{Value, json};
@@ -166,6 +168,8 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             "kubernetes_state",
             json!({ "api_version": "a.b/v1", "kind": "C", "names": ["a"], "ready": { "each": [{ "list": "status.a", "field": "b", "equals": "c" }] } }),
         ),
+        ("node_label", json!({ "label": "a", "value": "b", "nodes": ["n1"] })),
+        ("node_taint", json!({ "key": "a", "effect": "NoExecute", "nodes": ["n1"] })),
         ("node_allocatable", json!({ "resource": "rdma/a", "nodes": ["n1"], "amount": 63 })),
         (
             "json_in_configmap",
@@ -241,6 +245,10 @@ fn actions(text: &str) -> Vec<Action> {
         Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: own() }] },
         Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
         Action::EditConfigMap { object: object(text), key: own(), edits: Vec::new(), mark: Some(Mark { name: own(), value: Some(own()) }) },
+        Action::EditNodes {
+            field: NodeField::Label { key: own() },
+            edits: vec![NodeEdit { nodes: vec![own()], change: Change { old: Some(own()), new: Some(own()), mark: None } }],
+        },
         Action::MarkPodTemplate { object: object(text), mark: Mark { name: own(), value: None } },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
@@ -286,6 +294,7 @@ fn reads(text: &str) -> Vec<Read> {
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },
         Read::Kubernetes(KubernetesRead::Object(object(text))),
+        Read::Kubernetes(KubernetesRead::NodeField(NodeField::Taint { key: own(), effect: Effect::NoExecute })),
         Read::Kubernetes(KubernetesRead::PodsOn(text.to_owned())),
     ]
 }

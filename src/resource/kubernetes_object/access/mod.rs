@@ -8,6 +8,7 @@
 use super::known_kinds::Called;
 use super::request::{KubernetesRead, ObjectName};
 use super::{keeper, manifest};
+use crate::resource::node_field::node;
 use crate::resource::{Action, Read, Wish, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,8 @@ impl Level {
 /// How an object is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum How {
+    /// A part of it is changed, and it is read for that alone.
+    Edited,
     /// Only while a run waits: it says what keeps it.
     Told,
     /// It is read.
@@ -168,7 +171,12 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
     let now = if wished { kind.changes(wish, false) } else { Vec::new() };
     let changes: Vec<(ObjectName, Verb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
     let module = wish.module.split('/').next().unwrap_or_default();
-    let because = |object: &ObjectName| match wished {
+    for (object, _) in &changes {
+        how.entry(object.clone()).or_insert(How::Edited);
+    }
+    let because = |object: &ObjectName, how: How| match wished {
+        _ if how == How::Edited && wished => format!("nodes of {} of module {module}", wish.address.words()),
+        _ if how == How::Edited => format!("nodes of {}, applied and no longer wished", wish.address.words()),
         true if object.name.is_empty() => format!("what {} of module {module} waits for", wish.address.words()),
         true => format!("{} of module {module}", shown(object)),
         false => format!("{}, applied and no longer wished", shown(object)),
@@ -177,7 +185,7 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
     let one = |(object, how): (ObjectName, How)| Use {
         how,
         changes: changes.iter().filter(|(changed, _)| *changed == object).map(|(_, verb)| *verb).collect(),
-        reason: because(&object),
+        reason: because(&object, how),
         binds: bound.clone().filter(|_| object.group() == ROLES),
         object,
     };
@@ -196,7 +204,7 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
     match read {
         KubernetesRead::Preview { object, .. } if wished => vec![(object.clone(), How::Previewed)],
         KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => vec![(object.clone(), How::Read)],
-        KubernetesRead::Nodes => vec![(all("v1", "Node", &None), How::Read)],
+        KubernetesRead::Nodes | KubernetesRead::NodeField(_) => vec![(all("v1", "Node", &None), How::Read)],
         KubernetesRead::PodsOn(_) => vec![(all("v1", "Pod", &None), How::Read)],
         KubernetesRead::States { api_version, kind, namespace } => vec![(all(api_version, kind, namespace), How::Read)],
         KubernetesRead::Troubles { object, selector } => {
@@ -228,7 +236,8 @@ impl Use {
     /// What has to be allowed at this level, with the reason.
     pub fn rights(&self, level: Level, called: &Called) -> Vec<(Right, String)> {
         let mut verbs = match self.how {
-            How::Told if level != Level::Apply => BTreeSet::new(),
+            How::Told | How::Edited if level != Level::Apply => BTreeSet::new(),
+            How::Edited => BTreeSet::from([Verb::Get]),
             _ if self.object.name.is_empty() => BTreeSet::from([Verb::List]),
             _ => BTreeSet::from([Verb::Get, Verb::List, Verb::Watch]),
         };
@@ -258,7 +267,7 @@ impl Use {
     /// What a run cannot do without to look at it.
     pub fn looks(&self) -> Option<Verb> {
         match self.how {
-            How::Told => None,
+            How::Told | How::Edited => None,
             _ if self.object.name.is_empty() => Some(Verb::List),
             _ => Some(Verb::Get),
         }
@@ -270,13 +279,17 @@ impl Use {
     }
 }
 
-/// What an action does with which object; nothing where it is for a host.
-pub fn of_action(action: &Action) -> Option<(&ObjectName, Verb)> {
+/// What an action does with which objects; nothing where it is for a host.
+pub fn of_action(action: &Action) -> Vec<(ObjectName, Verb)> {
     match action {
-        Action::ApplyObject { object, .. } => Some((object, Verb::Patch)),
-        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => Some((object, Verb::Patch)),
-        Action::DeleteObject { object, .. } => Some((object, Verb::Delete)),
-        _ => None,
+        Action::ApplyObject { object, .. } => vec![(object.clone(), Verb::Patch)],
+        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), Verb::Patch)],
+        Action::DeleteObject { object, .. } => vec![(object.clone(), Verb::Delete)],
+        Action::EditNodes { edits, .. } => {
+            let nodes = edits.iter().flat_map(|edit| &edit.nodes);
+            nodes.flat_map(|name| [Verb::Get, Verb::Patch].map(|verb| (node(name), verb))).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

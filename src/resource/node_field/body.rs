@@ -1,0 +1,125 @@
+//! The wish for a label or a taint, as a module's manifest has it.
+
+use super::field::{Effect, NodeField};
+use crate::resource::BodyError;
+use crate::resource::body::texts;
+use crate::resource::fields::Fields;
+use crate::resource::kubernetes_object::labels::{KEY_HELP, VALUE_HELP, is_key, is_value};
+use crate::resource::kubernetes_object::manifest::is_subdomain;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Which of the two is wished for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    Label,
+    Taint,
+}
+
+impl Sort {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sort::Label => "label",
+            Sort::Taint => "taint",
+        }
+    }
+
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Sort::Label => &["label", "value", "values", "nodes", "adopt", "cluster"],
+            Sort::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "cluster"],
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Sort::Label => "label",
+            Sort::Taint => "key",
+        }
+    }
+}
+
+/// A wish as a question.
+pub struct Asked {
+    /// What it is about.
+    pub field: NodeField,
+    /// The value that each node is to have.
+    pub values: BTreeMap<String, String>,
+    /// Taken over, whoever set it.
+    pub adopts: bool,
+    /// The spec's cluster, whose mark ours have.
+    pub cluster: String,
+}
+
+impl Asked {
+    /// Of a body that was checked.
+    pub fn of(sort: Sort, body: &Value) -> Option<Self> {
+        let cluster = body.get("cluster").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let adopts = body.get("adopt") == Some(&Value::Bool(true));
+        Some(Asked { field: field(sort, body)?, values: values(sort, body)?, adopts, cluster })
+    }
+}
+
+/// The label or the taint that a body is about.
+pub fn field(sort: Sort, body: &Value) -> Option<NodeField> {
+    let key = body.get(sort.key())?.as_str()?.to_owned();
+    match sort {
+        Sort::Label => Some(NodeField::Label { key }),
+        Sort::Taint => Some(NodeField::Taint { key, effect: effect(body)? }),
+    }
+}
+
+fn effect(body: &Value) -> Option<Effect> {
+    serde_json::from_value(body.get("effect")?.clone()).ok()
+}
+
+/// `nodes` with one `value`, or `values` by node. A taint needs none.
+fn values(sort: Sort, body: &Value) -> Option<BTreeMap<String, String>> {
+    match (body.get("values"), body.get("nodes"), body.get("value")) {
+        (Some(Value::Object(values)), None, None) => {
+            values.iter().map(|(node, value)| Some((node.clone(), value.as_str()?.to_owned()))).collect()
+        }
+        (None, Some(Value::Array(nodes)), value) if nodes.iter().all(Value::is_string) => {
+            let none = if sort == Sort::Taint { Some("") } else { None };
+            let value = value.map_or(none, Value::as_str)?;
+            Some(texts(body, "nodes").into_iter().map(|node| (node, value.to_owned())).collect())
+        }
+        _ => None,
+    }
+}
+
+/// All that is wrong with a body.
+pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
+    let mut fields = Fields::of(body, sort.fields());
+    let (key, word) = (sort.key(), sort.word());
+    if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
+        let message = format!("the API server takes no {word} with the key {}", Value::from(text));
+        fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
+    }
+    if sort == Sort::Taint && fields.text("effect", true).is_some() && effect(body).is_none() {
+        let help = "NoSchedule, PreferNoSchedule or NoExecute";
+        fields.error("/effect", "the API server takes no taint of this effect", Some(help.to_owned()));
+    }
+    fields.flag("adopt");
+    match values(sort, body) {
+        None => {
+            let help =
+                "{ nodes: [gpu-001], value: \"true\" }, or { values: { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
+            fields.error("", "which nodes have which value is not said", Some(help.to_owned()));
+        }
+        Some(values) if values.is_empty() => fields.error("", "no node is named", Some("leave the resource out: `when`".to_owned())),
+        Some(values) => {
+            let at = if body.get("values").is_some() { "/values" } else { "/value" };
+            if let Some(value) = values.values().find(|value| !is_value(value)) {
+                let message = format!("the API server takes no {word} with the value {}", Value::from(value.as_str()));
+                fields.error(at, message, Some(VALUE_HELP.to_owned()));
+            }
+            if let Some(node) = values.keys().find(|node| !is_subdomain(node)) {
+                let at = if body.get("values").is_some() { "/values" } else { "/nodes" };
+                fields.error(at, format!("no node can be named {}", Value::from(node.as_str())), None);
+            }
+        }
+    }
+    fields.finish()
+}

@@ -1,0 +1,52 @@
+//! What an action does to nodes: the same change on those that are alike.
+
+use super::field::FieldNow;
+use super::mark::Mark;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One change, of each of these nodes. Held to what was there when it was planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeEdit {
+    /// Their names.
+    pub nodes: Vec<String>,
+    /// The change.
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+/// From what to what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// The value that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// The value that is to be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+    /// Our mark beside it; nothing where it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+}
+
+/// What is to be done with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It is so already.
+    Nothing,
+    /// The change is written.
+    Write,
+    /// Somebody else was there since it was planned.
+    Moved,
+}
+
+impl Change {
+    /// What is to be done with a node that says this.
+    pub fn next(&self, now: &FieldNow) -> Next {
+        match (now.value == self.new && now.mark == self.mark, now.value == self.old) {
+            (true, _) => Next::Nothing,
+            (false, true) => Next::Write,
+            (false, false) => Next::Moved,
+        }
+    }
+}

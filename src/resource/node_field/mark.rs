@@ -1,0 +1,79 @@
+//! The mark by which a label or a taint of a node is known as ours: an annotation of the node, written in the same request. That we set
+//! a field is nothing that the API keeps: once another has changed it, the field is theirs alone. The mark says what we set and what was
+//! there before, so that a node is set right whenever it joins or leaves the wish, and what somebody changed since is left to them.
+
+use super::field::NodeField;
+use crate::base::Digest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What our mark says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Mark {
+    /// The `cluster` of the spec that set it.
+    pub spec: String,
+    /// The value that it set.
+    pub set: String,
+    /// The value that was there before; nothing where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+}
+
+impl Mark {
+    /// Reads a mark. What cannot be read is none.
+    pub fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The name of an annotation has at most so many characters after its prefix.
+const NAME_LIMIT: usize = 63;
+
+/// The annotation of a label or a taint. A prefix of a key has no `_` and an effect neither, so that each field has its own.
+pub fn name(field: &NodeField) -> String {
+    let of_key = |key: &str| key.split_once('/').map_or_else(|| format!("-{key}"), |(prefix, name)| format!(".{prefix}_{name}"));
+    let (word, whole) = match field {
+        NodeField::Label { key } => ("label", of_key(key)),
+        NodeField::Taint { key, effect } => ("taint", format!("{}_{}", of_key(key), effect.word())),
+    };
+    match word.len() + whole.len() <= NAME_LIMIT {
+        true => format!("railwright.io/{word}{whole}"),
+        false => format!("railwright.io/{word}_{}", Digest::of_bytes(whole.as_bytes()).short()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::node_field::field::Effect;
+
+    #[test]
+    fn each_field_has_its_own_name() {
+        let label = |key: &str| name(&NodeField::Label { key: key.to_owned() });
+        let taint = |key: &str, effect| name(&NodeField::Taint { key: key.to_owned(), effect });
+        assert_eq!(label("railwright.io/rdma"), "railwright.io/label.railwright.io_rdma");
+        assert_eq!(taint("nvidia.com/gpu", Effect::NoSchedule), "railwright.io/taint.nvidia.com_gpu_NoSchedule");
+        let (long, longer) = (format!("{}/a", "a".repeat(60)), format!("{}/b", "a".repeat(60)));
+        let names = [
+            label("a/b"),
+            label("a_b"),
+            label("a.b"),
+            label(&long),
+            label(&longer),
+            taint("a/b", Effect::NoSchedule),
+            taint("a/b", Effect::NoExecute),
+            taint("a_b", Effect::NoExecute),
+            taint(&long, Effect::NoExecute),
+            taint(&long, Effect::NoSchedule),
+        ];
+        for (n, name) in names.iter().enumerate() {
+            let (_, local) = name.split_once('/').unwrap();
+            assert!(local.len() <= 63 && local.ends_with(|c: char| c.is_ascii_alphanumeric()) && !names[..n].contains(name), "{name}");
+        }
+    }
+}

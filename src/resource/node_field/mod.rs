@@ -1,0 +1,90 @@
+//! `node_label` and `node_taint`: one label or one taint on nodes of a Kubernetes cluster. A node is made by its kubelet, so it is never
+//! ours to apply as a whole or to delete: one field of it is set, and what is beside it stays with whoever has it.
+//!
+//! - What was never ours and has another value is a conflict, until `adopt: true` takes it over; what is ours and was changed is drift.
+//! - Nodes that leave the wish, and all of them when it goes, are as they were before us, save where somebody else changed it since.
+//! - Whatever the number of labels and taints, the nodes are listed once.
+
+mod body;
+pub mod edit;
+pub mod field;
+mod judge;
+pub mod mark;
+
+use self::body::{Asked, Sort};
+use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::request::{KubernetesRead, ObjectName};
+use super::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use crate::base::TargetKind;
+use serde_json::Value;
+
+pub use self::field::{Effect, NodeField};
+
+/// The kind of one of the two sorts.
+pub struct OfNodes(Sort);
+
+/// `node_label`.
+pub const LABEL: OfNodes = OfNodes(Sort::Label);
+
+/// `node_taint`.
+pub const TAINT: OfNodes = OfNodes(Sort::Taint);
+
+/// A node as an object of the API.
+pub fn node(name: &str) -> ObjectName {
+    ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: name.to_owned() }
+}
+
+impl Kind for OfNodes {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Sort::Label => "node_label",
+            Sort::Taint => "node_taint",
+        }
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    /// It stands in the mark by which ours are known.
+    fn names_cluster(&self) -> bool {
+        true
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        Some(match body::field(self.0, body)? {
+            NodeField::Label { key } => key,
+            NodeField::Taint { key, effect } => format!("{key}:{}", effect.word()),
+        })
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        body::check(self.0, body)
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        body::field(self.0, &wish.body).map(KubernetesRead::NodeField).map(Read::Kubernetes).into_iter().collect()
+    }
+
+    /// Each node is patched, now and when the wish goes.
+    fn changes(&self, wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
+        let nodes = Asked::of(self.0, &wish.body).map(|asked| asked.values).unwrap_or_default();
+        nodes.keys().map(|name| (node(name), Verb::Patch)).collect()
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        Asked::of(self.0, &wish.body).map(|asked| judge::assess(&asked, answers)).unwrap_or_default()
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let undone = Asked::of(self.0, &last_applied.body).map(|asked| judge::undo(&asked, answers)).unwrap_or_default();
+        Assessment { before: before.clone(), ..undone }
+    }
+
+    fn undo_keeps_changes(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

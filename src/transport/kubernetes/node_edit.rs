@@ -1,0 +1,165 @@
+//! A label or a taint of many nodes: each is read, and written as long as nobody changed it meanwhile; many nodes at a time.
+
+use super::act::{LOOK, Stop, TRIES, complaint, failed, refused};
+use super::edit::merge;
+use super::kinds;
+use super::nodes::node;
+use super::server::AT_ONCE;
+use super::{KubernetesLink, ended};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::request::MOVED;
+use crate::resource::node_field::NodeField;
+use crate::resource::node_field::edit::{Change, Next, NodeEdit};
+use crate::system::clock;
+use crate::transport::Performed;
+use futures_util::{StreamExt as _, stream};
+
+/// What became of one node.
+enum Done {
+    /// It is as it is to be.
+    Well,
+    /// It is not as it was planned; nothing of it was changed.
+    Moved(String),
+}
+
+impl KubernetesLink {
+    /// Carries out every edit; one that cannot be done keeps no other.
+    pub(super) async fn edit_nodes(&self, field: &NodeField, edits: &[NodeEdit]) -> Result<Performed, Stop> {
+        let all: Vec<(&str, &Change)> = edits.iter().flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change))).collect();
+        // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
+        let asked: Vec<_> = all.iter().map(|(name, change)| self.edit_node(field, name, change)).collect();
+        let done: Vec<Result<Done, Stop>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let well = done.iter().filter(|done| matches!(done, Ok(Done::Well))).count();
+        let so_far = if well == 0 { String::new() } else { format!("; {well} of {} nodes are done", all.len()) };
+        let (mut first, mut lost) = (None, None);
+        for one in done {
+            match one {
+                Ok(Done::Well) => {}
+                Ok(Done::Moved(reason)) => first = first.or(Some((if well == 0 { MOVED } else { 1 }, reason))),
+                Err(Stop::Ended(Performed::Ended { stderr, .. })) => {
+                    first = first.or(Some((1, stderr.trim().trim_start_matches("railwright: ").to_owned())));
+                }
+                Err(stop) => lost = lost.or(Some(stop)),
+            }
+        }
+        match (lost, first) {
+            (Some(lost), _) => Err(lost),
+            (None, Some((code, reason))) => Ok(ended(code, "", &complaint(&format!("{reason}{so_far}")))),
+            (None, None) => Ok(ended(0, "", "")),
+        }
+    }
+
+    async fn edit_node(&self, field: &NodeField, name: &str, change: &Change) -> Result<Done, Stop> {
+        let (object, resource) = node(name);
+        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+        for turn in 1..=TRIES {
+            let live = match self.live(&object, &path, &resource).await {
+                Ok(live) => live,
+                // With the node went all that it bore.
+                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if change.mark.is_none() => return Ok(Done::Well),
+                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) => return Ok(Done::Moved(format!("{object} is gone"))),
+                Err(stop) => return Err(stop),
+            };
+            let now = field.of(&live);
+            match change.next(&now) {
+                Next::Nothing => return Ok(Done::Well),
+                Next::Moved => {
+                    let is = now.value.map_or_else(|| "absent".to_owned(), |value| one_line(&field.shown(&value), 80));
+                    return Ok(Done::Moved(format!("on {name} it is {is} by now")));
+                }
+                Next::Write => {}
+            }
+            let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
+            let reply = self.change(&merge(&path, &patch)).await?;
+            match reply.status {
+                200 => return Ok(Done::Well),
+                409 if turn < TRIES => clock::pause(LOOK).await,
+                _ => return Err(refused(&object, &resource, &reply)),
+            }
+        }
+        Err(failed(&format!("{object} changes all the time")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::kubernetes_object::request::KubernetesRead;
+    use crate::resource::node_field::Effect;
+    use crate::resource::node_field::mark::Mark;
+    use crate::resource::{Action, Read};
+    use crate::transport::HostLink as _;
+    use crate::transport::kubernetes::tests::{Reply, link, says};
+    use http::Method;
+    use serde_json::{Value, json};
+
+    fn label() -> NodeField {
+        NodeField::Label { key: "pool".to_owned() }
+    }
+
+    fn setting(nodes: &[&str]) -> Action {
+        let mark = Mark { spec: "train".to_owned(), set: "a".to_owned(), was: None };
+        let change = Change { old: None, new: Some("a".to_owned()), mark: Some(mark) };
+        Action::EditNodes { field: label(), edits: vec![NodeEdit { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), change }] }
+    }
+
+    fn node(labels: &Value) -> Reply {
+        (200, Vec::new(), json!({ "metadata": { "resourceVersion": "7", "labels": labels } }).to_string())
+    }
+
+    async fn done(
+        action: Action,
+        answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
+    ) -> (Performed, Vec<String>, String) {
+        let (link, asked) = link(move |method, path, _| answer(method, path));
+        (link.perform(&action, "t").await.unwrap(), asked.lines(), asked.last_body())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_node_is_read_and_written_as_it_was_read() {
+        let (performed, lines, sent) = done(setting(&["gpu-1"]), |_, _| node(&json!({}))).await;
+        let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
+        assert_eq!((performed, lines), (ended(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!((&sent["metadata"]["resourceVersion"], &sent["metadata"]["labels"]), (&json!("7"), &json!({ "pool": "a" })));
+        let conflict = |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { says(409, "it was modified") };
+        let (performed, lines, _) = done(setting(&["gpu-1"]), conflict).await;
+        assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
+        assert!(matches!(&performed, Performed::Ended { code: 1, stderr, .. } if stderr.contains("it was modified")), "{performed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_is_another_by_now_is_left_and_the_rest_is_done() {
+        let moved = |_: &Method, _: &str| node(&json!({ "pool": "theirs" }));
+        let (performed, lines, _) = done(setting(&["gpu-1"]), moved).await;
+        assert_eq!((performed, lines.len()), (ended(MOVED, "", "railwright: on gpu-1 it is theirs by now"), 1));
+        let one_of_two = |_: &Method, path: &str| if path.contains("gpu-1") { node(&json!({})) } else { says(404, "no such node") };
+        let (performed, lines, _) = done(setting(&["gpu-1", "gpu-2"]), one_of_two).await;
+        assert_eq!((performed, lines.len()), (ended(1, "", "railwright: Node.core gpu-2 is gone; 1 of 2 nodes are done"), 3));
+        let mut taking = setting(&["gpu-2"]);
+        if let Action::EditNodes { edits, .. } = &mut taking {
+            edits[0].change = Change { old: Some("a".to_owned()), new: None, mark: None };
+        }
+        assert_eq!(done(taking, |_, _| says(404, "no such node")).await.0, ended(0, "", ""), "with the node went its labels");
+        let lacking = says(403, r#"nodes "gpu-1" is forbidden: User "u" cannot patch resource "nodes" in API group """#);
+        let denied = move |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { lacking.clone() };
+        let (performed, ..) = done(setting(&["gpu-1"]), denied).await;
+        assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
+    }
+
+    #[tokio::test]
+    async fn however_much_is_asked_of_nodes_they_are_listed_once() {
+        let answer = |_: &Method, _: &str, _: &str| {
+            let items = json!([{ "metadata": { "name": "gpu-1", "labels": { "pool": "a" } } }, { "metadata": { "name": "gpu-2" } }]);
+            (200, Vec::new(), json!({ "items": items }).to_string())
+        };
+        let (link, asked) = link(answer);
+        let taint = NodeField::Taint { key: "x".to_owned(), effect: Effect::NoSchedule };
+        let reads = [KubernetesRead::Nodes, KubernetesRead::NodeField(label()), KubernetesRead::NodeField(taint)].map(Read::Kubernetes);
+        let answers = link.read(&reads).await.unwrap();
+        assert_eq!(asked.lines(), ["GET /api/v1/nodes?limit=500"]);
+        assert_eq!(answers.output(&reads[1]).unwrap(), (0, r#"{"gpu-1":{"value":"a"},"gpu-2":{}}"#));
+        assert_eq!(answers.output(&reads[2]).unwrap(), (0, r#"{"gpu-1":{},"gpu-2":{}}"#));
+        assert!(answers.output(&reads[0]).unwrap().1.contains("schedulable"));
+    }
+}
