@@ -8,7 +8,7 @@ use super::server::{Call, Reply};
 use super::{KubernetesLink, NOT_HERE, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::finalizers;
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::resource::kubernetes_object::{self, request::ObjectName};
 use crate::resource::{Action, AnswerStatus};
 use crate::system::clock::{self, Deadline};
 use crate::transport::{Performed, TransportError};
@@ -22,6 +22,8 @@ pub(super) const TRIES: u32 = 5;
 const KIND_LIMIT: Duration = Duration::from_secs(15);
 /// Between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
+/// Before the second look at what is being deleted: most objects are gone in no time, and there may be thousands.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
 
 /// Ended before the object was asked about, or on the way.
 pub(super) enum Stop {
@@ -82,8 +84,8 @@ impl KubernetesLink {
         // Where the kind is gone, so are its objects.
         let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
         let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
-        let options =
-            json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid }, "propagationPolicy": "Foreground" });
+        let policy = if kubernetes_object::owns_nothing(object) { "Background" } else { "Foreground" };
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid }, "propagationPolicy": policy });
         let reply = self.change(&Call::with(Method::DELETE, path.clone(), "application/json", options.to_string())).await?;
         match reply.status {
             404 => return Ok(ended(0, "", "")),
@@ -97,6 +99,7 @@ impl KubernetesLink {
         }
         let Some(limit) = limit else { return Ok(ended(0, &reply.warnings.join("\n"), "")) };
         let deadline = Deadline::after(limit);
+        let mut pause = FIRST_LOOK;
         loop {
             let now = self.server.ask(&Call::get(path.clone())).await;
             // That it goes was taken; whether it is gone is read again in any case.
@@ -108,7 +111,8 @@ impl KubernetesLink {
             if deadline.left().is_zero() {
                 return Err(failed(&held(object, &found, limit)));
             }
-            clock::pause(LOOK).await;
+            clock::pause(pause).await;
+            pause = (pause * 2).min(LOOK);
         }
     }
 
