@@ -7,13 +7,15 @@ use super::trouble;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::NodeKind;
 use crate::state::Entry;
-use crate::system::clock::{self, Deadline};
+use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{Performed, Upkeep, Writer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Between two records of a cluster.
+/// Between two records of a cluster, at least.
 const PAUSE: Duration = Duration::from_secs(5);
+/// How much longer the pause is than the writing.
+const SHARE: u32 = 10;
 /// Of a wish for an object that is ours to make.
 const OBJECT: &str = "kubernetes_object";
 
@@ -34,14 +36,17 @@ impl Shared {
 
     /// After a step on this target.
     pub(super) async fn note_record(&self, target: &Target, writer: &Writer) -> Option<Diagnostic> {
-        if let Some(next) = guard(&self.records).get_mut(target) {
-            if !next.left().is_zero() {
-                return None;
-            }
-            *next = Deadline::after(PAUSE);
+        let is_early = guard(&self.records).get(target).is_some_and(|next| !next.left().is_zero());
+        if is_early {
+            return None;
         }
         let coming = if target.kind == TargetKind::Kube { self.coming(target) } else { Vec::new() };
-        self.write_record(target, writer, coming).await
+        let watch = Stopwatch::start();
+        let problem = self.write_record(target, writer, coming).await;
+        if let Some(next) = guard(&self.records).get_mut(target) {
+            *next = Deadline::after(PAUSE.max(watch.elapsed() * SHARE));
+        }
+        problem
     }
 
     /// Clusters write down what was done, while their lock is still ours.
