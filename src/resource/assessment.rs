@@ -176,8 +176,7 @@ impl Assessment {
 
     /// True when nothing of it is there: all judged planes are absent.
     pub fn is_absent(&self) -> bool {
-        // What does not apply is neither there nor away.
-        let mut judged = self.judged().filter(|(_, found)| !matches!(found, Some(Reading::NotApplicable(_)))).peekable();
+        let mut judged = self.judged().peekable();
         judged.peek().is_some() && judged.all(|(_, found)| matches!(found, Some(Reading::Absent)))
     }
 

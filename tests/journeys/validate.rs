@@ -74,7 +74,8 @@ fn every_error_of_every_file_has_its_caret() {
      8 │     os: debian-12
        ╰────
       next:   keys that can stand here: name, gpu, nics, management, os, instance, kernel, containerd,
-              secure_boot, rdma_stack, erdma, tuning, iommu, ssh, kubernetes_node, labels
+              secure_boot, rdma_stack, erdma, tuning, iommu, ssh, kubernetes_node, kubernetes_labels,
+              kubernetes_taints, labels
 
     error RW0110: this is no node-set
        ╭─[lab/b.yml:2:25]

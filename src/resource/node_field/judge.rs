@@ -28,8 +28,6 @@ enum Case {
     Mark { value: Option<String>, by: Option<String> },
     /// Not ours to change, in words.
     Theirs { wanted: String, found: Option<String>, by: Option<String>, why: &'static str },
-    /// No node of this name.
-    NoNode { wanted: String },
 }
 
 /// The nodes of a case, and when one of them was changed last.
@@ -43,9 +41,8 @@ pub fn assess(asked: &Asked, answers: &Answers) -> Assessment {
     };
     let mut cases = Cases::new();
     for (name, value) in &asked.values {
-        match nodes.get(name) {
-            Some(now) => note(&mut cases, name, wished(asked, value, now), now),
-            None => note(&mut cases, name, Case::NoNode { wanted: value.clone() }, &FieldNow::default()),
+        if let Some(now) = nodes.get(name) {
+            note(&mut cases, name, wished(asked, value, now), now);
         }
     }
     for (name, now) in nodes.iter().filter(|(name, _)| !asked.values.contains_key(*name)) {
@@ -172,9 +169,6 @@ fn told(field: &NodeField, cases: &Cases) -> Assessment {
                 let by_whom = by.as_ref().map(|by| format!(", which {by} set")).unwrap_or_default();
                 refusals.push(format!("{set}: {is}{by_whom}; {why}"));
                 put(set, value(&Some(wanted.clone())), value(found), set_by(by));
-            }
-            Case::NoNode { wanted } => {
-                put(set, value(&Some(wanted.clone())), Reading::NotApplicable("no node of this name".to_owned()), None);
             }
         }
     }
