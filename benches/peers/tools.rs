@@ -1,7 +1,8 @@
 //! The tools that are compared, each with its own form of the same wishes and ready to run against the first of the hosts.
 
 use crate::hosts::Hosts;
-use railwright::cli::pipeline::{Source, prepare, question};
+use railwright::cli::pipeline::{Source, prepare};
+use railwright::cli::question::question;
 use railwright::resource::{Read, program};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

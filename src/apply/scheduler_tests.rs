@@ -11,7 +11,8 @@ use crate::state::{Outcome, Skip};
 use std::collections::BTreeMap;
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
-/// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only waits; a host `gate:a,b` makes a gate, `-` a barrier.
+/// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
+/// waits; a host `gate:a,b` makes a gate, `-` a barrier, `kube` is a cluster.
 fn plan(lines: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in lines {
@@ -31,7 +32,8 @@ fn plan(lines: &[&str]) -> Vec<Step> {
                 (None, "-") => Role::Barrier,
                 _ => Role::Work,
             },
-            target: (gate.is_none() && words[1] != "-").then(|| Target::host(words[1])),
+            target: (gate.is_none() && words[1] != "-")
+                .then(|| if words[1] == "kube" { Target::kube("kube") } else { Target::host(words[1]) }),
             disruptive: flags.contains(['d', 'D']),
             needs_window: flags.contains('w'),
             by_hand: flags.contains('p'),

@@ -2,6 +2,7 @@
 
 use super::inventory::Inventory;
 use super::pipeline;
+use super::question;
 use super::{Exit, Failure, recording};
 use crate::base::Diagnostic;
 use crate::base::text::counted;
@@ -28,7 +29,7 @@ pub struct Facts {
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare_to_record(&arguments.inventory)?.read_as(arguments.read_as.clone()).with_hardware();
-    let observation = pipeline::observe(&prepared).await?.observation;
+    let observation = question::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
     match &arguments.output {

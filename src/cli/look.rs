@@ -1,7 +1,8 @@
 //! One look at the targets for drift, with what the spec accepts, ages and outliers.
 
 use super::Failure;
-use super::pipeline::{self, Observed, Prepared};
+use super::pipeline::Prepared;
+use super::question::{self, Observed};
 use crate::base::{Diagnostic, Target};
 use crate::drift::compare::Assess;
 use crate::drift::outliers::{Outlier, Shown, outliers, shown};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Looks at all targets once.
 pub async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
-    let observed = pipeline::observe(prepared).await?;
+    let observed = question::observe(prepared).await?;
     let report = judge(prepared, &observed, &prepared.targets);
     Ok(report)
 }

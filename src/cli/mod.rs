@@ -18,6 +18,7 @@ pub mod lock;
 pub mod look;
 pub mod pipeline;
 pub mod plan;
+pub mod question;
 pub mod rbac;
 pub mod recording;
 pub mod resume;

@@ -2,31 +2,27 @@
 //! the state to a plan.
 
 use super::inventory::{self, Inventory};
+use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, recording, secrets, wishes};
 use crate::base::text::counted;
-use crate::base::{Diagnostic, Target, TargetKind, nodeset};
+use crate::base::{Diagnostic, Target};
 use crate::module::{Desired, Texts};
-use crate::observe::{self, HostRequest, sealed};
+use crate::observe::sealed;
 use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
-use crate::resource::file::found::Found;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish, kind_named};
+use crate::resource::{Observation, kind_named};
 use crate::rules::Judgement;
 use crate::solve;
-use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
 use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plan files beyond this many bytes are not read.
 const PLAN_LIMIT_BYTES: u64 = 1 << 30;
-/// Hosts that are read at the same time.
-const READ_AT_ONCE: usize = 64;
 
 /// Where observations come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +52,7 @@ pub struct Prepared {
     /// What was recorded, if it was.
     pub recorded: Option<Observation>,
     /// Hosts are also asked what they are made of, of which nothing is wished.
-    asks_hardware: bool,
+    pub(super) asks_hardware: bool,
     /// Asked for when they are needed.
     secrets: Mutex<Option<Arc<Secrets>>>,
 }
@@ -151,7 +147,7 @@ impl Prepared {
     }
 
     /// The same where the state was read already. Their key is made when there is something to seal.
-    fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
+    pub(super) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
         let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
             return Ok(secrets.clone());
@@ -184,7 +180,7 @@ impl Prepared {
     }
 
     /// The same where only a host's own record told that something of it is sealed: no secret is named here.
-    fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
+    pub(super) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         self.folder.make_seal_key()?;
         *self.known_secrets() = None;
         self.secrets()
@@ -204,169 +200,6 @@ impl Prepared {
     pub fn connector(&self) -> Result<Arc<dyn Connector>, Diagnostic> {
         Ok(self.secrets()?.carried_by(transport::connector()))
     }
-}
-
-/// What the hosts were found to be, and what that is to be judged by.
-pub struct Observed {
-    /// What the targets say.
-    pub observation: Observation,
-    /// What we remember of them: a newer record on a host wins over ours.
-    pub state: State,
-    /// What is wanted, files that may hold a secret with their seals.
-    pub wishes: Vec<Wish>,
-}
-
-/// Reads the targets, or takes what was recorded of them.
-pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
-    let question = question(prepared)?;
-    let observation = match &prepared.recorded {
-        Some(recorded) => recorded.clone(),
-        None => live(prepared, &question).await?,
-    };
-    let remembered = question.state.host_serials.clone();
-    let mut observed = question.answered(prepared, observation)?;
-    if prepared.recorded.is_none() && observed.state.host_serials != remembered {
-        ask_for_the_rest(prepared, &mut observed).await?;
-    }
-    Ok(observed)
-}
-
-/// What only the targets' own records told of, and nobody could have asked for before: applied from elsewhere, and no longer wished.
-async fn ask_for_the_rest(prepared: &Prepared, observed: &mut Observed) -> Result<(), Failure> {
-    let mut requests = requests(prepared, &observed.wishes, &observed.state);
-    for request in &mut requests {
-        let found = observed.observation.targets.get(&request.access.target());
-        let asked = |read: &Read| found.is_none_or(|found| found.problem.is_some() || found.answers.get(read).is_some());
-        request.reads.retain(|read| !asked(read));
-    }
-    requests.retain(|request| !request.reads.is_empty());
-    if requests.is_empty() {
-        return Ok(());
-    }
-    let connector = prepared.connector()?;
-    for (target, more) in observe::observe(&*connector, requests, READ_AT_ONCE, &|_| {}).await.targets {
-        if let Some(found) = observed.observation.targets.get_mut(&target) {
-            found.answers.merge(more.answers);
-        }
-    }
-    Ok(())
-}
-
-/// What the hosts are asked, and what their answers are judged by.
-#[derive(Default)]
-pub struct Question {
-    state: State,
-    wishes: Vec<Wish>,
-}
-
-/// The question to all hosts.
-pub fn question(prepared: &Prepared) -> Result<Question, Failure> {
-    let state = State::load(&prepared.folder)?;
-    let secrets = prepared.secrets_with(&state.last_applied)?;
-    let mut wishes = prepared.desired.wishes.clone();
-    sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
-    Ok(Question { state, wishes })
-}
-
-impl Question {
-    /// One question a host, by its name.
-    pub fn by_host(self) -> BTreeMap<String, Question> {
-        let mut out: BTreeMap<String, Question> = BTreeMap::new();
-        for wish in self.wishes {
-            out.entry(wish.address.target.name.to_string()).or_default().wishes.push(wish);
-        }
-        for (address, applied) in self.state.last_applied.resources {
-            out.entry(address.target.name.to_string()).or_default().state.last_applied.resources.insert(address, applied);
-        }
-        for (host, serial) in self.state.host_serials {
-            out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);
-        }
-        out
-    }
-
-    /// One request a host.
-    pub fn requests(&self, prepared: &Prepared) -> Vec<HostRequest> {
-        requests(prepared, &self.wishes, &self.state)
-    }
-
-    /// What the answers are to be judged by, with what the hosts' own records say.
-    pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
-        let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
-        if merge_records(&observation, &mut self.state) && sealed::remembers_sealed(&self.state.last_applied) {
-            secrets = prepared.secrets_with_key()?;
-            sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
-        }
-        sealed::seal_observation(&mut observation, &self.wishes, &self.state.last_applied, &secrets);
-        Ok(Observed { observation, state: self.state, wishes: self.wishes })
-    }
-}
-
-/// True when some host remembers more than we do.
-fn merge_records(observation: &Observation, state: &mut State) -> bool {
-    let (mut merged, mut unread) = (false, Vec::new());
-    for (target, found) in &observation.targets {
-        let record = Found::at(HOST_RECORD_PATH, &found.answers);
-        if is_denied(&found.answers) {
-            unread.push(target);
-        }
-        if !matches!(record, Found::Regular(_)) {
-            continue;
-        }
-        match host_record::parse(target, record.text().unwrap_or_default()) {
-            Ok(record) => merged |= state.merge(&record),
-            Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
-        }
-    }
-    if !unread.is_empty() {
-        report::out::note(&report::diagnostic::text(&unread_records(&unread), &Default::default(), report::out::Look::of_stderr()));
-    }
-    merged
-}
-
-fn is_denied(answers: &Answers) -> bool {
-    let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
-    answers.get(&record).is_some_and(|answer| answer.status == AnswerStatus::Denied)
-}
-
-/// The records hold what stood in files before we changed them, so no line of sudoers gives them to a user without rights.
-fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
-    let of = |kind: TargetKind| targets.iter().filter(|target| target.kind == kind).map(|target| &*target.name).collect::<Vec<_>>();
-    let told = |names: Vec<&str>, why: &str, next: &str| {
-        Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: {why}", nodeset::fold(&names)))
-            .effect("it is judged by the memory of this folder; after an apply from elsewhere that is an older one")
-            .state("nothing was changed")
-            .next(next)
-    };
-    let hosts = Some(of(TargetKind::Host)).filter(|hosts| !hosts.is_empty());
-    let clusters = Some(of(TargetKind::Kube)).filter(|clusters| !clusters.is_empty());
-    let of_hosts = hosts.map(|hosts| told(hosts, "it is root's alone", "look from the folder that applies, or as root"));
-    let secret = "no role of ours lets us get its Secret in `kube-system`";
-    let of_clusters = clusters.map(|clusters| told(clusters, secret, "look from the folder that applies, or as somebody who may"));
-    of_hosts.into_iter().chain(of_clusters).collect()
-}
-
-async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {
-    let connector = prepared.connector()?;
-    let progress = report::progress::Reading::new(prepared.targets.len());
-    let observed = observe::observe(&*connector, question.requests(prepared), READ_AT_ONCE, &|event| progress.show(&event)).await;
-    progress.end();
-    Ok(Observation { texts: prepared.texts.clone(), ..observed })
-}
-
-/// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
-fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
-    let reads = sealed::reads(wishes, &state.last_applied);
-    let of = |access: &HostAccess| {
-        let name = &*access.name;
-        let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();
-        of_host.push(Read::File { path: HOST_RECORD_PATH.to_owned() });
-        of_host.extend([Read::Hardware, Read::CageModules].into_iter().filter(|_| prepared.asks_hardware));
-        // Which hosts are nodes that a rollout has to empty, and which an earlier run left cordoned.
-        of_host.extend(Some(Read::Kubernetes(KubernetesRead::Nodes)).filter(|_| access.cluster.is_some()));
-        of_host
-    };
-    let all = prepared.inventory.accesses();
-    all.map(|access| HostRequest { reads: of(&access), access }).collect()
 }
 
 /// The plan, with the observation and the state that it was made of.

@@ -3,7 +3,8 @@
 //! it, so that one that hangs delays nobody.
 
 use super::drift::exit;
-use super::pipeline::{self, Prepared, Question, Source};
+use super::pipeline::{self, Prepared, Source};
+use super::question::{self, Question};
 use super::{Exit, Failure, look};
 use crate::base::Target;
 use crate::drift::DriftReport;
@@ -108,7 +109,7 @@ impl Watching {
 
     /// Asks every host that is not being asked already.
     fn ask(&mut self) -> Result<(), Failure> {
-        let question = pipeline::question(&self.prepared)?;
+        let question = question::question(&self.prepared)?;
         let connector = self.prepared.connector()?;
         let requests: Vec<HostRequest> = question.requests(&self.prepared);
         let mut questions = question.by_host();

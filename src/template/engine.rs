@@ -2,6 +2,7 @@
 //! and errors that name the place in the file that the module's author wrote.
 
 use super::bounded;
+use super::filters;
 use super::names::Problem;
 use super::token;
 use crate::base::{Diagnostic, secret};
@@ -11,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tera::{Context, ErrorKind, Kwargs, State, Tera, TeraResult};
+use tera::{Context, ErrorKind, Tera};
 
 /// Where the text of a template stands.
 #[derive(Debug, Clone)]
@@ -139,9 +140,6 @@ fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range
 /// What a template made; boxed, because errors are rare and large.
 pub type Rendered<T> = Result<T, Box<Diagnostic>>;
 
-/// The filter that we wrap a lone expression in, to get its value with its type.
-pub const VALUE_FILTER: &str = "_value";
-
 /// The compiled templates of one module.
 #[derive(Clone)]
 pub struct Engine {
@@ -160,18 +158,7 @@ impl Engine {
         let mut tera = Tera::new();
         tera.autoescape_on([".sh"]);
         tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
-        tera.register_filter(VALUE_FILTER, json);
-        tera.register_filter("json", |value: tera::Value, more: Kwargs, state: &State| {
-            without_secret(&value)?;
-            json(value, more, state)
-        });
-        tera.register_filter("sh", sh);
-        tera.register_filter("systemd", systemd);
-        tera.register_filter("replace", bounded::replace);
-        tera.register_filter("join", bounded::join);
-        tera.register_filter("indent", bounded::indent);
-        tera.register_test("version_before", version_before);
-        tera.register_test("whole_number", whole_number);
+        filters::register(&mut tera);
         let sound = || snippets.iter().filter(|snippet| !snippet.faulty);
         // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
         if tera.add_raw_templates(sound().map(|snippet| (&snippet.name, &snippet.text))).is_ok() {
@@ -238,61 +225,6 @@ fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Di
         }
         other => plain(snippet, document, crate::base::text::one_line(&other.to_string(), 200)),
     }
-}
-
-fn defined(value: &tera::Value) -> TeraResult<()> {
-    if value.is_undefined() { Err(tera::Error::message("the value is not there")) } else { Ok(()) }
-}
-
-/// What is written between quotes needs escapes, and a secret is filled in only after the filter has run.
-fn without_secret(value: &tera::Value) -> TeraResult<()> {
-    match secret::reserved(&value.to_string()) {
-        None => Ok(()),
-        Some(_) => Err(tera::Error::message("a secret cannot go through this filter: it is filled in later, as it is")),
-    }
-}
-
-fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
-    bounded::within(serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?)
-}
-
-fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
-    bounded::within(secret::shell_word(&value.to_string()))
-}
-
-/// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a part (`5.15-generic`) is
-/// left out.
-fn version_before(value: tera::Value, more: Kwargs, _: &State) -> TeraResult<bool> {
-    defined(&value)?;
-    let than: String = more.must_get("than")?;
-    Ok(crate::base::version::parts(&value.to_string()) < crate::base::version::parts(&than))
-}
-
-/// `"22" is whole_number`: what `int` can turn into a number.
-fn whole_number(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<bool> {
-    defined(&value)?;
-    Ok(value.to_string().trim().parse::<i64>().is_ok())
-}
-
-/// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
-fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
-    without_secret(&value)?;
-    let mut out = String::from("\"");
-    for c in value.to_string().chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '%' | '$' => out.extend([c, c]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    bounded::within(out)
 }
 
 /// A context of these values.

@@ -271,7 +271,7 @@ impl Checker<'_> {
 
     fn known_word(&mut self, word: Option<&Placed>, known: &[&str], what: &str) {
         let Some((Token::Ident(word), span)) = word else { return };
-        if known.contains(&word.as_str()) || word == super::engine::VALUE_FILTER {
+        if known.contains(&word.as_str()) || word == super::filters::VALUE_FILTER {
             return;
         }
         let message = match word.as_str() {

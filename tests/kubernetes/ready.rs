@@ -169,14 +169,14 @@ pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
     let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "schema": schema });
     define(plane, "kubeflow.org", "MPIJob", "Namespaced", &version("v1", true));
     let spec = std::fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
-    cluster.file("inv/cluster.yaml", &(spec + "modules: { mpi-operator: { enabled: true, within_s: 60 } }\n"));
+    cluster.file("inv/cluster.yaml", &(spec + "modules: { mpi-operator: { enabled: true, parameters: { within_s: 60 } } }\n"));
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(&mut run, "waits: 0 of 1; mpijobs.kubeflow.org: served.v2beta1 is not there yet, and is to be true");
     let more = json!([{ "op": "add", "path": "/spec/versions/-", "value": version("v2beta1", false) }]).to_string();
     plane.kubectl(&["patch", "crd", "mpijobs.kubeflow.org", "--type=json", "-p", &more]);
     until_said(&mut run, "waits: 0 of 1 there");
-    run.kill().unwrap();
-    run.wait().unwrap();
+    assert!(std::process::Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    ended(run, 130);
     plane.kubectl(&["delete", "crd", "mpijobs.kubeflow.org"]);
 }
 

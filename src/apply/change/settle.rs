@@ -186,8 +186,11 @@ mod tests {
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {
         let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
         let wish = Wish::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
-        let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": ["example.org/never"],
-                           "labels": { "railwright.io/part-of": crate::resource::kubernetes_object::part_of("lab") } } });
+        let managed = json!([{ "manager": "railwright", "operation": "Apply", "time": "2026-01-02T03:04:05Z",
+                               "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
+        let labels = json!({ "railwright.io/part-of": "lab" });
+        let finalizers = ["example.org/never"];
+        let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": finalizers, "labels": labels, "managedFields": managed } });
         let mut answers = Answers::default();
         answers.insert(
             kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),

@@ -74,16 +74,16 @@ fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
 
 /// Two waits on the cluster, one after the other, then four hosts, each with a gate.
 const WAITS: [&str; 10] = [
-    "devices k 0 - W",
-    "gives k 0 devices W",
+    "devices kube 0 - W",
+    "gives kube 0 devices W",
     "a a 0 gives",
     "gate0 gate:a 0 a,gives",
     "b b 1 gate0",
     "gate1 gate:b 1 b",
     "c c 2 gate1",
     "gate2 gate:c 2 c",
-    "other k 3 gate2",
-    "needs k 3 gives",
+    "other kube 3 gate2",
+    "needs kube 3 gives",
 ];
 
 #[test]

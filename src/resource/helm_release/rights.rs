@@ -30,7 +30,7 @@ pub fn object(change: &str) -> Option<ObjectName> {
     let (kind, name) = change.split(": ").next()?.split_once(' ')?;
     let (kind, group) = kind.split_once('.')?;
     let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace.to_owned()), name));
-    let is_name = !kind.is_empty() && !name.is_empty() && !name.contains(char::is_whitespace);
+    let is_name = kind.starts_with(|c: char| c.is_ascii_uppercase()) && !name.is_empty() && !name.contains(char::is_whitespace);
     let api_version = if group == "core" { "v1".to_owned() } else { format!("{group}/v1") };
     is_name.then(|| ObjectName { api_version, kind: kind.to_owned(), namespace, name: name.to_owned() })
 }

@@ -243,7 +243,7 @@ mod tests {
         open(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn what_never_ends_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));

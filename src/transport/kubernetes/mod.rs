@@ -8,6 +8,8 @@ mod edit;
 mod fault;
 mod helm;
 mod identity;
+#[cfg(test)]
+mod kept_tests;
 mod kinds;
 mod lists;
 mod lock;

@@ -1,7 +1,7 @@
 //! How the answers of an API server become exit statuses, on a server that is a function.
 
+use super::KubernetesLink;
 use super::identity::Words;
-use super::{KubernetesLink, NAMESPACE};
 use crate::base::Redaction;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Action, Answer, AnswerStatus, Read};
@@ -191,7 +191,7 @@ fn apply() -> Action {
     Action::ApplyObject { object: daemon_set(), manifest: json!({ "kind": "DaemonSet" }) }
 }
 
-fn told(performed: Performed) -> (i32, String, String) {
+pub(super) fn told(performed: Performed) -> (i32, String, String) {
     match performed {
         Performed::Ended { code, stdout, stderr } => (code, stdout, stderr),
         Performed::Unknown { reason } => (-1, String::new(), reason),
@@ -349,97 +349,6 @@ async fn hostile_answers_end_in_a_status() {
             }
         }
     }
-}
-
-/// One object that is kept as an API server keeps it: by resource version.
-fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static {
-    let kept: Arc<Mutex<Option<Value>>> = Arc::default();
-    move |method, _, body| {
-        let mut kept = kept.lock().unwrap();
-        let head = vec![("date", date.lock().unwrap().clone())];
-        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or("0").parse::<u64>().unwrap();
-        let mut sent: Value = serde_json::from_str(body).unwrap_or_default();
-        match (method, &*kept) {
-            (&Method::GET, None) => (404, head, json!({ "message": "not found" }).to_string()),
-            (&Method::GET, Some(object)) => (200, head, object.to_string()),
-            (&Method::POST, Some(_)) => (409, head, json!({ "message": "already exists" }).to_string()),
-            (&Method::PUT, Some(object)) if version(object) != version(&sent) => (409, head, json!({ "message": "conflict" }).to_string()),
-            (_, before) => {
-                sent["metadata"]["resourceVersion"] = json!((before.as_ref().map_or(0, version) + 1).to_string());
-                *kept = Some(sent);
-                (200, head, "{}".to_owned())
-            }
-        }
-    }
-}
-
-fn clock(second: u32) -> String {
-    format!("Mon, 23 Nov 2026 01:00:{second:02} GMT")
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
-    let date = Arc::new(Mutex::new(clock(0)));
-    let (link, _) = link(store(date.clone()));
-    let keep = async |upkeep: Upkeep| {
-        let (code, stdout, _) = told(link.upkeep(&upkeep).await.unwrap());
-        (code, stdout)
-    };
-    let (a, b) = (r#"{"who":"ann","machine":"m"}"#.to_owned(), "b".to_owned());
-    let lock = |holder: &String, fence| Upkeep::Lock { holder: holder.clone(), fence };
-    let beat = |holder: &String| Upkeep::Beat { holder: holder.clone(), note: "run r1\nx".to_owned() };
-    let steal = |holder: &String, fence| Upkeep::Steal { holder: holder.clone(), fence };
-    let fine = (0, String::new());
-    assert_eq!((keep(Upkeep::ReadLock).await.0, keep(beat(&a)).await.0, keep(steal(&a, 9)).await.0), (1, 1, 1), "nobody has it");
-    assert_eq!(keep(lock(&a, 5)).await, fine);
-    assert_eq!(keep(lock(&a, 5)).await, fine, "the same holder may ask again");
-    assert_eq!(keep(lock(&b, 6)).await, (75, format!("{a}\n")));
-    *date.lock().unwrap() = clock(40);
-    assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\n\n40\n5\n")));
-    assert_eq!((keep(beat(&b)).await, keep(beat(&a)).await), ((75, format!("{a}\n")), fine.clone()), "only the holder lives");
-    assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\nrun r1 x\n0\n5\n")));
-    let unlock = |holder: &String| Upkeep::Unlock { holder: holder.clone() };
-    assert_eq!(keep(unlock(&b)).await.0, 75);
-    assert_eq!((keep(unlock(&a)).await, keep(unlock(&a)).await), (fine.clone(), fine.clone()));
-    assert_eq!(keep(Upkeep::ReadLock).await, (1, String::new()));
-    assert_eq!(keep(lock(&b, 4)).await, (76, "5\n".to_owned()), "the number stays");
-    assert_eq!(keep(lock(&b, 6)).await, fine);
-    assert_eq!(keep(Upkeep::ReadLock).await.1.lines().nth(1), Some(""), "an earlier holder's note is gone");
-    assert_eq!(keep(steal(&a, 8)).await, (75, "b\n".to_owned()), "another one than was looked at");
-    assert_eq!(keep(steal(&b, 8)).await, fine);
-    assert_eq!((keep(beat(&b)).await.0, keep(lock(&b, 7)).await), (1, (76, "8\n".to_owned())));
-    assert_eq!(keep(lock(&a, 8)).await, fine);
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_many_at_once_one_gets_the_lock() {
-    let (link, _) = link(store(Arc::new(Mutex::new(clock(0)))));
-    let upkeeps: Vec<_> = (0..10).map(|n| Upkeep::Lock { holder: format!("h{n}"), fence: 1 }).collect();
-    let all = futures_util::future::join_all(upkeeps.iter().map(|upkeep| link.upkeep(upkeep))).await;
-    let codes: Vec<i32> = all.into_iter().map(|performed| told(performed.unwrap()).0).collect();
-    assert_eq!((codes.iter().filter(|code| **code == 0).count(), codes.iter().filter(|code| **code == 75).count()), (1, 9), "{codes:?}");
-}
-
-#[tokio::test]
-async fn the_record_is_packed_and_read_again() {
-    let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
-    assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 1);
-    let json = format!("{{\"a\":\"{}ä\"}}", "x".repeat(2 << 20));
-    assert_eq!(told(link.upkeep(&Upkeep::WriteRecord { json: json.clone(), coming: Vec::new() }).await.unwrap()).0, 0);
-    assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()), (0, format!("{json}\n"), String::new()));
-    let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
-    let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
-    assert_eq!(answers.get(&read).unwrap().out, format!("600 root root {} regular file\n{json}", json.len()));
-    let path = format!("PATCH /api/v1/namespaces/{NAMESPACE}/secrets/railwright?fieldManager=railwright&force=true&fieldValidation=Strict");
-    assert!(asked.lines().contains(&path), "{:?}", asked.lines());
-    let mut random = 1u64;
-    let noise = std::iter::repeat_with(|| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        char::from(b' ' + (random >> 58) as u8)
-    });
-    let large = Upkeep::WriteRecord { json: noise.take(1_400_000).collect(), coming: Vec::new() };
-    let (code, _, stderr) = told(link.upkeep(&large).await.unwrap());
-    assert!(code == 74 && stderr.contains("a Secret takes 900 KiB"), "{stderr}");
 }
 
 #[tokio::test]
