@@ -63,6 +63,10 @@ pub fn screen(report: &DriftReport) -> String {
         out.push_str(&rule("OUTLIERS: a few hosts of a class differ in what is not managed; no drift"));
         out.extend(report.outliers.iter().map(|one| labelled(" . ", &outlier(one), 100)));
     }
+    if !report.no_ssh.is_empty() {
+        out.push_str(&rule("NO SSH: by the spec; nothing was asked of these hosts, and what their cluster tells of them is judged above"));
+        out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
+    }
     out.push_str(&waived(&report.waived));
     out.push_str(&conclusion(report, inventory));
     out

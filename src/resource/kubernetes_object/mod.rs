@@ -8,6 +8,7 @@
 //! a conflict: the step is held and names the manager, until `adopt: true` takes the object over.
 
 pub mod access;
+pub mod exec;
 pub mod known_kinds;
 mod labels;
 pub(super) mod looks;

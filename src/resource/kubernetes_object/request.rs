@@ -1,6 +1,7 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
 use super::access::Right;
+use super::exec::Exec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -85,6 +86,9 @@ pub enum KubernetesRead {
     },
     /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
     Kind(ObjectName),
+    /// What a program says, run in the pod that an agent has on a node: the one question that is no request for an object. Exit 0
+    /// and an `exec::Ran` as JSON; `ABSENT` the agent has no pod there that runs, `NOT_SAID`.
+    Exec(Box<Exec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
 }
@@ -108,7 +112,8 @@ impl KubernetesRead {
         match self {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
-            KubernetesRead::Nodes | KubernetesRead::PodsOn(_) | KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
+            KubernetesRead::Nodes | KubernetesRead::PodsOn(_) | KubernetesRead::States { .. } => None,
+            KubernetesRead::Exec(_) | KubernetesRead::Access(_) => None,
         }
     }
 
@@ -128,6 +133,7 @@ impl KubernetesRead {
             }
             KubernetesRead::Nodes => "kubernetes_nodes".to_owned(),
             KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
+            KubernetesRead::Exec(exec) => exec.key(),
             KubernetesRead::States { api_version, kind, namespace } => {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
             }

@@ -3,6 +3,7 @@
 use super::KubernetesLink;
 use super::access;
 use super::answer::{self, exit};
+use super::exec::{self, Agents};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
 use super::lists;
@@ -27,8 +28,9 @@ impl KubernetesLink {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
         let groups = self.kinds.of(&self.server, objects.iter()).await;
+        let agents = &exec::agents(&self.server, reads).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
-        let asked: Vec<_> = reads.iter().map(|read| self.answer(read, &groups)).collect();
+        let asked: Vec<_> = reads.iter().map(|read| self.answer(read, &groups, agents)).collect();
         let answered: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
         let mut answers = Answers::default();
         let (mut first, mut told) = (None, false);
@@ -47,8 +49,12 @@ impl KubernetesLink {
         }
     }
 
-    async fn answer(&self, read: &Read, groups: &Groups) -> Result<Answer, Trouble> {
+    async fn answer(&self, read: &Read, groups: &Groups, agents: &Result<Agents, Trouble>) -> Result<Answer, Trouble> {
         match read {
+            Read::Kubernetes(KubernetesRead::Exec(asked)) => match agents {
+                Ok(agents) => Ok(exec::exec(&self.server, asked, agents).await),
+                Err(trouble) => Err(trouble.clone()),
+            },
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::Nodes) => nodes::nodes(&self.server).await,

@@ -200,7 +200,8 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
             let pods = selector.as_ref().map(|_| "Pod");
             pods.into_iter().chain(["Event"]).map(|kind| (all("v1", kind, &object.namespace), How::Told)).collect()
         }
-        KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
+        // Its rights are no rights to an object: see `Kind::rights`.
+        KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
     }
 }
 
