@@ -16,6 +16,6 @@ pub fn no_ssh(all: &[NoSsh]) -> String {
         };
         labelled(&format!(" . {:<14} ", clean_line(&one.hosts)), &without, COLUMNS)
     };
-    rule("NO SSH: by the spec; nothing is read or set there, and what modules would set is the nodes' maker's to do")
+    rule("NO SSH, by the spec: these hosts are not asked, and go without the modules for hosts")
         + &all.iter().map(entry).collect::<String>()
 }

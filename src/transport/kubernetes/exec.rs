@@ -113,7 +113,7 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
     let Exec { namespace, daemon_set, node, .. } = asked;
     let here: Vec<&Agent> = all.iter().filter(|agent| agent.node == *node && agent.daemon_set == *daemon_set).collect();
     let (of, look) = (format!("DaemonSet {namespace}/{daemon_set}"), format!("kubectl -n {namespace} get pods -o wide"));
-    let Some(first) = here.first() else { return exit(ABSENT, format!("no pod of {of} is on the node: {look}")) };
+    let Some(first) = here.first() else { return exit(ABSENT, format!("no pod of {of} is there: {look}")) };
     let container = asked.container.as_deref();
     let Some(agent) = here.iter().find(|agent| agent.hindrance(container).is_none()) else {
         let why = first.hindrance(container).unwrap_or_default();
@@ -231,7 +231,7 @@ mod tests {
         let running = || json!({ "running": {} });
         let others = || vec![a_pod("gpu2", "agent", "Running", &running()), a_pod("gpu1", "other", "Running", &running())];
         let look = "kubectl -n n get pods -o wide";
-        let absent = exit(ABSENT, format!("no pod of DaemonSet n/agent is on the node: {look}"));
+        let absent = exit(ABSENT, format!("no pod of DaemonSet n/agent is there: {look}"));
         assert_eq!(
             answer(others(), (200, "")).await,
             (absent, vec!["GET /api/v1/namespaces/n/pods?limit=500&labelSelector=app%3Da%2Ctier%3Db".to_owned()])
