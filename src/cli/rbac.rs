@@ -181,10 +181,12 @@ fn not_known(uses: &[Use], kinds: &KnownKinds, cluster: &str, reason: &str) -> D
 /// What the one who applies the documents has to know besides.
 fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec<String> {
     let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
-    let made =
-        uses.iter().map(|one| &one.object).filter(|object| object.kind_and_group() == "Namespace.core" && places.contains(&object.name));
-    let of_namespace = |object: &crate::resource::kubernetes_object::request::ObjectName| {
-        let (name, inventory) = (&object.name, &prepared.inventory.path);
+    let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
+    let of_namespace = |one: &Use| {
+        let (name, inventory) = (&one.object.name, &prepared.inventory.path);
+        if !one.is_ours() {
+            return format!("the roles in namespace {name} can be applied once it is there: it comes with a step that is done by hand");
+        }
         let cluster = prepared.inventory.loaded.kubernetes_name().unwrap_or_default();
         format!(
             "the roles in namespace {name} need it, and the inventory makes it: an administrator begins with \
@@ -214,7 +216,7 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
             one_line(namespace, 60)
         )
     });
-    made.map(of_namespace).chain(unpoliced).chain(releases).chain(execs).collect()
+    named.map(of_namespace).chain(unpoliced).chain(releases).chain(execs).collect()
 }
 
 #[cfg(test)]

@@ -129,22 +129,20 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
             Ok(Upgrade::Done(stream)) => said(stream).await,
             Ok(Upgrade::Refused(reply)) => match answer::lacking(&reply) {
                 Some(verb) => answer::denied(&object, &verb, "pods/exec"),
-                None => exit(NOT_SAID, refused(&agent.name, &reply.message())),
+                None => exit(NOT_SAID, not_run(&reply.message())),
             },
-            Err(trouble) => exit(NOT_SAID, trouble.reason()),
+            Err(trouble) => exit(NOT_SAID, not_run(&trouble.reason())),
         }
     };
-    let late = || exit(NOT_SAID, format!("pod {}: no end within {} s", agent.name, LIMIT.as_secs()));
+    let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", LIMIT.as_secs())));
     clock::within(LIMIT, ran).await.unwrap_or_else(late)
 }
 
-/// What the API server says when it has no way to the pod's kubelet.
-fn refused(pod: &str, message: &str) -> String {
-    let more = match message.contains("error dialing backend") || message.contains("proxy error") {
-        true => ": the API server does not reach the node's kubelet (port 10250; a tunnel or a security group between them)",
-        false => "",
-    };
-    one_line(&format!("pod {pod}: {message}{more}"), 400)
+/// Why the program did not run, in the server's words. Without the pod's name, which is of chance: alike nodes are told once.
+fn not_run(message: &str) -> String {
+    let is_away = ["error dialing backend", "proxy error", "no preferred addresses found"].iter().any(|words| message.contains(words));
+    let hint = if is_away { ": the API server does not reach the node's kubelet (port 10250, or a tunnel to it)" } else { "" };
+    one_line(&format!("the agent's pod cannot be asked: {message}{hint}"), 400)
 }
 
 fn query(asked: &Exec) -> String {
@@ -160,7 +158,7 @@ async fn said(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -
     while let Some(message) = stream.next().await {
         let message = match message {
             Ok(message) => message,
-            Err(reason) => return exit(NOT_SAID, format!("the connection ended: {reason}")),
+            Err(reason) => return exit(NOT_SAID, not_run(&format!("the connection ended: {reason}"))),
         };
         let Some((number, data)) = message.split_first() else { continue };
         match *number {
@@ -171,7 +169,7 @@ async fn said(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -
             _ => {}
         }
     }
-    exit(NOT_SAID, "the connection ended before the program did")
+    exit(NOT_SAID, not_run("the connection ended before the program did"))
 }
 
 /// How it ended: a Status that is a success, or names the exit status as a cause
@@ -183,7 +181,7 @@ fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
     let code: i32 = match (status["status"].as_str(), cause) {
         (Some("Success"), _) => 0,
         (_, Some(code)) => code,
-        _ => return exit(NOT_SAID, one_line(text(&status, "/message"), 300)),
+        _ => return exit(NOT_SAID, not_run(text(&status, "/message"))),
     };
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     exit(0, json!(Ran { code, out: lossy(out), err: lossy(err) }).to_string())
@@ -261,9 +259,7 @@ mod tests {
         );
         let (away, _) = answer(pods(), (500, "error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused")).await;
         assert_eq!(away.status, AnswerStatus::Exit(NOT_SAID));
-        assert!(
-            away.out.ends_with("the API server does not reach the node's kubelet (port 10250; a tunnel or a security group between them)")
-        );
+        assert!(away.out.ends_with("the API server does not reach the node's kubelet (port 10250, or a tunnel to it)"));
         // No list of pods, and nothing else is asked.
         let read = Read::Kubernetes(KubernetesRead::Exec(Box::new(asked())));
         let (link, seen) = link(|_, _, _| says(403, r#"pods is forbidden: User "u" cannot list resource "pods" in API group """#));
@@ -278,6 +274,7 @@ mod tests {
     #[tokio::test]
     async fn streams_are_put_together_and_the_status_says_how_it_ended() {
         let ran = |code: i32, out: &str, err: &str| exit(0, json!(Ran { code, out: out.to_owned(), err: err.to_owned() }).to_string());
+        let unknown = |why: &str| exit(NOT_SAID, format!("the agent's pod cannot be asked: {why}"));
         let success = br#"3{"metadata":{},"status":"Success"}"#.map(|byte| byte);
         let mut success = success.to_vec();
         success[0] = STATUS;
@@ -288,9 +285,9 @@ mod tests {
         broken[0] = STATUS;
         assert_eq!(of(&[b"\x01a", b"", b"\x02x", b"\x01b", b"\x07?", &success]).await, ran(0, "ab", "x"));
         assert_eq!(of(&[b"\x02no", &failure]).await, ran(127, "", "no"));
-        assert_eq!(of(&[&broken]).await, exit(NOT_SAID, "Internal error occurred: exec: \"rdma\": executable file not found in $PATH"));
-        assert_eq!(of(&[b"\x01a"]).await, exit(NOT_SAID, "the connection ended before the program did"));
-        assert_eq!(of(&[b"\x03<html>"]).await, exit(NOT_SAID, ""));
+        assert_eq!(of(&[&broken]).await, unknown("Internal error occurred: exec: \"rdma\": executable file not found in $PATH"));
+        assert_eq!(of(&[b"\x01a"]).await, unknown("the connection ended before the program did"));
+        assert_eq!(of(&[b"\x03<html>"]).await, unknown(""));
         let large = [b"\x01".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
         assert_eq!(of(&[b"\x01a", &large]).await.status, AnswerStatus::TooLong);
         let loud = [b"\x02".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();

@@ -262,6 +262,11 @@ impl Use {
         }
     }
 
+    /// Whether a run makes it, or changes it.
+    pub fn is_ours(&self) -> bool {
+        self.how == How::Previewed || !self.changes.is_empty()
+    }
+
     /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out.
     pub fn is_unpoliced(&self) -> bool {
         self.how == How::Previewed && UNPOLICED.contains(&self.object.kind_and_group().as_str())
