@@ -12,6 +12,7 @@ use super::server::{Server, Upgrade};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::exec::{Exec, Ran};
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID, ObjectName};
+use crate::resource::node_probe::EXEC;
 use crate::resource::{Answer, AnswerStatus, Read};
 use crate::system::clock;
 use futures_util::{Stream, StreamExt as _};
@@ -128,7 +129,10 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
         match server.upgrade(path).await {
             Ok(Upgrade::Done(stream)) => said(stream).await,
             Ok(Upgrade::Refused(reply)) => match answer::lacking(&reply) {
-                Some(verb) => answer::denied(&object, &verb, "pods/exec"),
+                Some(verb) => answer::denied(&object, &verb, EXEC),
+                // Since 1.35 `create` is asked for besides the `get` of a WebSocket, and refused without a word of why
+                // (kubernetes/kubernetes#134577; so with 1.37.2).
+                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => answer::denied(&object, "create", EXEC),
                 None => exit(NOT_SAID, not_run(&reply.message())),
             },
             Err(trouble) => exit(NOT_SAID, not_run(&trouble.reason())),
@@ -138,11 +142,17 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
     clock::within(LIMIT, ran).await.unwrap_or_else(late)
 }
 
-/// Why the program did not run, in the server's words. Without the pod's name, which is of chance: alike nodes are told once.
+/// Why the program did not run, in the server's words. Without the pod's name, which is of chance: alike nodes are told once. From 1.30
+/// on the server puts the whole request to the kubelet into its complaint.
 fn not_run(message: &str) -> String {
-    let is_away = ["error dialing backend", "proxy error", "no preferred addresses found"].iter().any(|words| message.contains(words));
-    let hint = if is_away { ": the API server does not reach the node's kubelet (port 10250, or a tunnel to it)" } else { "" };
-    one_line(&format!("the agent's pod cannot be asked: {message}{hint}"), 400)
+    let request = message.split_once("Post \"").and_then(|(before, rest)| Some((before, rest.split_once("\": ")?.1)));
+    let message = request.map_or_else(|| message.to_owned(), |(before, after)| format!("{before}{after}"));
+    let away = ["error dialing backend", "error sending request", "proxy error", "no preferred addresses found"];
+    let what = match away.iter().any(|words| message.contains(words)) {
+        true => "the API server does not reach the node's kubelet (port 10250, or a tunnel to it)",
+        false => "the agent's pod cannot be asked",
+    };
+    one_line(&format!("{what}: {message}"), 400)
 }
 
 fn query(asked: &Exec) -> String {
@@ -252,14 +262,18 @@ mod tests {
     async fn what_is_refused_says_why_and_what_to_do() {
         let pods = || vec![a_pod("gpu1", "agent", "Running", &json!({ "running": {} }))];
         let refusal = r#"pods "agent-gpu1" is forbidden: User "u" cannot create resource "pods/exec" in API group "" in the namespace "n""#;
-        let (denied, _) = answer(pods(), (403, refusal)).await;
-        assert_eq!(
-            (denied.status, denied.out.as_str()),
-            (AnswerStatus::Denied, "verb create, resource pods/exec, API group \"\", namespace n\n")
-        );
+        for refusal in [refusal, "pods \"agent-gpu1\" is forbidden: "] {
+            let (denied, _) = answer(pods(), (403, refusal)).await;
+            let rule = "verb create, resource pods/exec, API group \"\", namespace n\n";
+            assert_eq!((denied.status, denied.out.as_str()), (AnswerStatus::Denied, rule));
+        }
         let (away, _) = answer(pods(), (500, "error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused")).await;
         assert_eq!(away.status, AnswerStatus::Exit(NOT_SAID));
-        assert!(away.out.ends_with("the API server does not reach the node's kubelet (port 10250, or a tunnel to it)"));
+        let unreached = "the API server does not reach the node's kubelet (port 10250, or a tunnel to it): ";
+        assert_eq!(away.out, format!("{unreached}error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused"));
+        let later = r#"Internal error occurred: error sending request: Post "https://10.0.0.1:10250/exec/n/agent-gpu1/c?command=rdma": dial tcp: i/o timeout"#;
+        let (away, _) = answer(pods(), (500, later)).await;
+        assert_eq!(away.out, format!("{unreached}Internal error occurred: error sending request: dial tcp: i/o timeout"));
         // No list of pods, and nothing else is asked.
         let read = Read::Kubernetes(KubernetesRead::Exec(Box::new(asked())));
         let (link, seen) = link(|_, _, _| says(403, r#"pods is forbidden: User "u" cannot list resource "pods" in API group """#));
