@@ -149,6 +149,7 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         modules: BTreeMap::new(),
         proof: Default::default(),
         waived: Vec::new(),
+        no_ssh: Vec::new(),
     };
     let rollout = RolloutPolicy {
         canary: 1,

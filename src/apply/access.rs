@@ -52,6 +52,8 @@ pub async fn look(
     let of_objects = needs.iter().filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
     let keeps = context.hosts.get(cluster).and_then(|access| access.cluster.as_ref()).map(|cluster| cluster.keeps.clone());
     let mut rights: BTreeSet<Right> = of_objects.collect();
+    let members = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal);
+    rights.extend(members.filter_map(|member| Some(kind_named(&member.wish.kind)?.rights(&member.wish))).flatten().map(|(right, _)| right));
     let emptied = plan.nodes.iter().filter(|node| node.held.is_none() && !done.contains(&node.id));
     let of_node = |node: &Node| match (node.on_node_of(target), &node.kind) {
         (Some(name), NodeKind::Drain { .. }) => of_drain(name),

@@ -4,8 +4,8 @@ use super::inventory::Inventory;
 use super::pipeline;
 use super::question;
 use super::{Exit, Failure, recording};
-use crate::base::Diagnostic;
-use crate::base::text::counted;
+use crate::base::text::{counted, one_line};
+use crate::base::{Diagnostic, nodeset};
 use crate::plan::UnknownFinding;
 use crate::plan::judge::reached;
 use crate::report;
@@ -53,6 +53,10 @@ pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
             ));
         }
         None => report::out::print(&serde_json::to_string_pretty(&observation).unwrap_or_default()),
+    }
+    let without_ssh = prepared.inventory.loaded.without_ssh();
+    if !without_ssh.is_empty() {
+        report::out::note(&format!("not asked, because they have no SSH: {}", one_line(&nodeset::fold(&without_ssh), 200)));
     }
     if silent.is_empty() {
         return Ok(Exit::Done);

@@ -45,13 +45,13 @@ impl Inventory {
         absolute(&self.folder, path)
     }
 
-    /// How to reach a host.
-    pub fn access(&self, host: &Host) -> HostAccess {
-        let access = HostAccess::from_spec(host, &self.folder, environment::home().as_deref());
-        match &self.read_as {
+    /// How to reach a host, where it is reached.
+    pub fn access(&self, host: &Host) -> Option<HostAccess> {
+        let access = HostAccess::from_spec(host, &self.folder, environment::home().as_deref())?;
+        Some(match &self.read_as {
             Some(user) => access.read_as(user),
             None => access,
-        }
+        })
     }
 
     /// How to reach every target, in the spec's order.
@@ -60,7 +60,7 @@ impl Inventory {
         let cluster = kubernetes.map(|(name, kubernetes)| {
             HostAccess::of_cluster(name, &self.loaded.spec, kubernetes, &self.folder, environment::home().as_deref())
         });
-        self.loaded.hosts.iter().map(|host| self.access(host)).chain(cluster)
+        self.loaded.hosts.iter().filter_map(|host| self.access(host)).chain(cluster)
     }
 
     /// The name by which a user may be called on the command line and in sudoers: nothing in it has a meaning of its own.
@@ -213,10 +213,9 @@ fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
         let identities = ssh.identities.iter().enumerate().map(move |(index, file)| (format!("{at}.identities[{index}]"), file.clone()));
         keys.into_iter().chain(identities).collect::<Vec<_>>()
     };
-    let mut named = ssh("ssh".to_owned(), &spec.ssh);
-    for (index, group) in spec.nodes.iter().enumerate() {
-        named.extend(ssh(format!("nodes[{index}].ssh"), &group.ssh));
-    }
+    let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
+    let reaches = std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups);
+    let mut named: Vec<_> = reaches.filter_map(|(at, reach)| Some(ssh(at, reach.ssh()?))).flatten().collect();
     named.extend(
         spec.repositories.iter().enumerate().map(|(index, repository)| (format!("repositories[{index}].key"), repository.key.clone())),
     );

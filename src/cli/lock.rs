@@ -71,7 +71,7 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
     let context = context(&prepared)?;
     let hosts = match host {
         None => context.hosts.keys().cloned().collect(),
-        Some(set) => wanted(set, &context)?,
+        Some(set) => wanted(set, &context, &prepared)?,
     };
     let stolen = locks::steal(&hosts, reason, force, &context).await.map_err(Failure::refused)?;
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
@@ -93,7 +93,7 @@ fn shown<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T
     found.into_iter().map(|(of, one)| (name(of), one)).collect()
 }
 
-fn wanted(set: &str, context: &Context) -> Result<Vec<String>, Failure> {
+fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result<Vec<String>, Failure> {
     let wrong = |why: String| {
         Diagnostic::error("RW1011", format!("{} names no hosts: {why}", crate::base::text::one_line(set, 80)))
             .state("nothing was taken away")
@@ -101,6 +101,7 @@ fn wanted(set: &str, context: &Context) -> Result<Vec<String>, Failure> {
     };
     let names = nodeset::expand(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {
+        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => Err(pipeline::no_ssh(apart, &prepared.inventory.path).into()),
         Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
         None => Ok(names),
     }

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::pipeline::Prepared;
 use super::question::{self, Observed};
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, nodeset};
 use crate::drift::compare::Assess;
 use crate::drift::outliers::{Outlier, Shown, outliers, shown};
 use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
@@ -42,6 +42,7 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
         cordons::note(&mut report, &nodes, &found.answers);
     }
     report.waived = prepared.judgement.waived.clone();
+    report.no_ssh = nodeset::fold(&prepared.inventory.loaded.without_ssh());
     report.outliers = odd_ones(prepared, observation, wishes, &assess);
     report
 }

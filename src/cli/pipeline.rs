@@ -5,19 +5,20 @@ use super::inventory::{self, Inventory};
 use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, recording, secrets, wishes};
-use crate::base::text::counted;
-use crate::base::{Diagnostic, Target};
+use crate::base::text::{counted, one_line};
+use crate::base::{Diagnostic, Target, nodeset};
 use crate::module::{Desired, Texts};
 use crate::observe::sealed;
-use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, Plan, Proof, RolloutPolicy, Selection};
+use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::{Observation, kind_named};
 use crate::rules::Judgement;
 use crate::solve;
+use crate::spec::Sources;
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
 use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,11 +61,25 @@ pub struct Prepared {
 /// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
 pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     let inventory = inventory::read(path)?;
-    if !inventory.warnings.is_empty() && *source == Source::Live {
-        let look = report::out::Look::of_stderr();
-        report::out::note(&report::diagnostic::text(&inventory.warnings, &inventory.loaded.sources, look));
-    }
-    of_inventory(inventory, source, None, false)
+    let tell = |warnings: &[Diagnostic], sources: &Sources| {
+        if !warnings.is_empty() && *source == Source::Live {
+            report::out::note(&report::diagnostic::text(warnings, sources, report::out::Look::of_stderr()));
+        }
+    };
+    tell(&inventory.warnings, &inventory.loaded.sources);
+    let prepared = of_inventory(inventory, source, None, false)?;
+    tell(&prepared.desired.warnings, &prepared.inventory.loaded.sources);
+    Ok(prepared)
+}
+
+/// Somebody names a host that nobody may log in to.
+pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW1041", format!("{} has no SSH: the spec says `ssh: none` of it", one_line(host, 60)))
+        .on(format!("host/{}", one_line(host, 60)))
+        .effect("nothing is planned for it and nothing is asked of it; what is known of it is what its cluster tells of its node")
+        .state("nothing was changed")
+        .next(format!("railwright plan {inventory} shows the cluster's own steps, and which modules such hosts go without"))
+        .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
 }
 
 /// The same for a command that only records what hosts say: signing keys that are not there yet are no hindrance, since no host
@@ -83,8 +98,8 @@ pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
 /// anybody is asked or connected to.
 pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
     let prepared = prepare(path, &Source::Live)?;
-    let access = |host| prepared.inventory.access(host);
-    match prepared.inventory.loaded.hosts.iter().map(access).find(|access| access.read_only) {
+    let of_a_reader = prepared.inventory.accesses().find(|access| access.read_only && access.cluster.is_none());
+    match of_a_reader {
         Some(HostAccess { name: host, user, .. }) => Err(Failure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()])),
         None => Ok(prepared),
     }
@@ -172,7 +187,7 @@ impl Prepared {
 
     /// What a gate has to prove in this cluster.
     fn proof(&self) -> Proof {
-        match (self.inventory.loaded.hosts.iter().any(|host| !host.netdevs.is_empty()), self.desired.checks.is_empty()) {
+        match (self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty()), self.desired.checks.is_empty()) {
             (true, _) => Proof::Rdma,
             (false, false) => Proof::ModuleChecks,
             (false, true) => Proof::Nothing,
@@ -186,8 +201,34 @@ impl Prepared {
         self.secrets()
     }
 
+    /// The hosts without SSH, by the modules that would be for them.
+    pub fn no_ssh(&self) -> Vec<NoSsh> {
+        let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for one in self.desired.left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
+            modules.entry(&one.host).or_default().insert(&one.module);
+        }
+        let mut hosts: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
+        for host in self.inventory.loaded.without_ssh() {
+            hosts.entry(modules.remove(host).unwrap_or_default()).or_default().push(host);
+        }
+        let one = |(modules, hosts): (BTreeSet<&str>, Vec<&str>)| NoSsh {
+            hosts: nodeset::fold(&hosts),
+            modules: modules.into_iter().map(str::to_owned).collect(),
+        };
+        hosts.into_iter().map(one).collect()
+    }
+
     /// The addresses of these texts of a command line.
     pub fn named(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+        let addresses = self.addresses(texts)?;
+        let of_host = |address: &String| address.strip_prefix("host/").and_then(|rest| rest.split('/').next().map(str::to_owned));
+        match addresses.iter().filter_map(of_host).find(|name| self.inventory.loaded.host(name).is_some_and(|host| host.ssh.is_none())) {
+            Some(host) => Err(no_ssh(&host, &self.inventory.path).into()),
+            None => Ok(addresses),
+        }
+    }
+
+    fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let state = State::load(&self.folder)?;
             let wished = self.desired.wishes.iter().map(|wish| &wish.address);
@@ -215,6 +256,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
             modules: prepared.desired.digests.clone(),
             proof: prepared.proof(),
             waived: prepared.judgement.waived.clone(),
+            no_ssh: prepared.no_ssh(),
         },
         wishes: &wishes,
         last: &state.last_applied,

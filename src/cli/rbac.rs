@@ -7,13 +7,14 @@ use crate::base::{Diagnostic, TargetKind};
 use crate::report::document::{self, RbacDocument};
 use crate::report::rbac::{Role, Subject};
 use crate::report::{self, out};
-use crate::resource::Wish;
 use crate::resource::helm_release::rights::of_records;
 use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, of_uncordon, uses};
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::rule::{Rule, rules};
+use crate::resource::node_probe::EXEC;
+use crate::resource::{Wish, kind_named};
 use crate::state::State;
 use crate::transport::{Reader, connector};
 use std::collections::BTreeSet;
@@ -99,7 +100,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
     let spec = &prepared.inventory.loaded.spec;
     let one = |level: Level| {
-        let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level));
+        let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level)).chain(of_probes(&prepared));
         let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
@@ -118,8 +119,13 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
 fn of_drains(prepared: &Prepared, level: Level) -> Vec<(Right, String)> {
     let empties = prepared.rollout().drain.is_some();
     let of_host = |node: &str| if empties { of_drain(node) } else { of_uncordon(node) };
-    let hosts = prepared.inventory.loaded.hosts.iter().filter(|_| level == Level::Apply);
+    let hosts = prepared.inventory.loaded.reached().filter(|_| level == Level::Apply);
     std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_host(&host.node))).collect()
+}
+
+/// What is asked besides objects, at every level: a plan asks it, and drift.
+fn of_probes(prepared: &Prepared) -> impl Iterator<Item = (Right, String)> {
+    prepared.desired.wishes.iter().filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish))).flatten()
 }
 
 fn no_cluster(prepared: &Prepared) -> Diagnostic {
@@ -187,10 +193,12 @@ fn not_known(uses: &[Use], kinds: &KnownKinds, cluster: &str, reason: &str) -> D
 /// What the one who applies the documents has to know besides.
 fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec<String> {
     let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
-    let made =
-        uses.iter().map(|one| &one.object).filter(|object| object.kind_and_group() == "Namespace.core" && places.contains(&object.name));
-    let of_namespace = |object: &crate::resource::kubernetes_object::request::ObjectName| {
-        let (name, inventory) = (&object.name, &prepared.inventory.path);
+    let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
+    let of_namespace = |one: &Use| {
+        let (name, inventory) = (&one.object.name, &prepared.inventory.path);
+        if !one.is_ours() {
+            return format!("the roles in namespace {name} can be applied once it is there: it comes with a step that is done by hand");
+        }
         let cluster = prepared.inventory.loaded.kubernetes_name().unwrap_or_default();
         format!(
             "the roles in namespace {name} need it, and the inventory makes it: an administrator begins with \
@@ -212,7 +220,15 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
             one_line(namespace, 60)
         )
     });
-    made.map(of_namespace).chain(unpoliced).chain(releases).collect()
+    let places: BTreeSet<&String> = rules.iter().filter(|rule| rule.resource == EXEC).filter_map(|rule| rule.namespace.as_ref()).collect();
+    let execs = places.into_iter().map(|namespace| {
+        format!(
+            "{EXEC} is a strong right: whoever has it may run anything in the pods of namespace {}, with all that those may do on their \
+             nodes. It is for the probes of nodes without SSH, and in that namespace alone; without it they are unknown",
+            one_line(namespace, 60)
+        )
+    });
+    named.map(of_namespace).chain(unpoliced).chain(releases).chain(execs).collect()
 }
 
 #[cfg(test)]

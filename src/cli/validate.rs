@@ -32,15 +32,19 @@ pub fn run(arguments: &Validate) -> Exit {
         Err(problems) => return invalid(&shown, &problems.diagnostics, &problems.sources, arguments.json),
     };
     let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, clock::now().get(..10).unwrap_or_default());
-    if let Err(failure) = wishes::check(&read, &answers) {
-        let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
-        return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
-    }
+    let warnings = match wishes::check(&read, &answers) {
+        Ok(warnings) => warnings,
+        Err(failure) => {
+            let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
+            return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
+        }
+    };
     let sources = read.knowledge.sources(&read.loaded.sources);
     let found: Vec<Diagnostic> = judgement
         .diagnostics()
         .into_iter()
         .chain(read.warnings.iter().cloned())
+        .chain(warnings)
         .chain(read.knowledge.overrides())
         .chain(untrue(&read.knowledge.rules, &read.knowledge.catalog))
         .chain(solve::untrue(&read.knowledge.catalog))
@@ -76,9 +80,14 @@ fn summary(read: &inventory::Inventory) -> String {
     let loaded = &read.loaded;
     let names: Vec<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
     let rails: usize = loaded.hosts.iter().map(|host| host.netdevs.len()).sum();
+    let without_ssh = match loaded.without_ssh().len() {
+        0 => String::new(),
+        all if all == names.len() => ", none with SSH".to_owned(),
+        some => format!(", {some} of them without SSH"),
+    };
     let hosts = match names.len() {
         0 => "no hosts".to_owned(),
-        count => format!("{} ({})", counted(count, "host"), crate::base::text::one_line(&fold(&names), 60)),
+        count => format!("{} ({}){without_ssh}", counted(count, "host"), crate::base::text::one_line(&fold(&names), 60)),
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();

@@ -17,8 +17,9 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
         let of_host = prepared.desired.checks.iter().filter(|check| check.host == host);
         of_host.map(|c| ModuleCheck { id: c.name.clone(), run: c.run.clone(), expect: c.expect.clone() }).collect()
     };
-    let hosts = loaded.hosts.iter().map(|host| VerifyHost {
-        access: prepared.inventory.access(host),
+    let reached = loaded.hosts.iter().filter_map(|host| Some((host, prepared.inventory.access(host)?)));
+    let hosts = reached.map(|(host, access)| VerifyHost {
+        access,
         rails: host
             .netdevs
             .iter()

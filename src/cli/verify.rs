@@ -3,6 +3,8 @@
 use super::pipeline;
 use super::verification;
 use super::{Exit, Failure};
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, nodeset};
 use crate::report;
 use crate::verify::{Verdict, verify};
 use std::path::PathBuf;
@@ -19,10 +21,26 @@ pub struct Verify {
     pub json: bool,
 }
 
+fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW1042", format!("no host can be proven: {} have no SSH", one_line(hosts, 80)))
+        .effect("test traffic is started on hosts over SSH, and nothing is started in pods")
+        .state("nothing was started")
+        .next(format!("railwright drift {inventory} tells what their cluster says of their devices"))
+        .next("traffic between nodes is proven by a job of the cluster: `ib_write_bw` or nccl-tests in two pods")
+}
+
 /// Proves the fabric.
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare_to_act(&arguments.inventory)?;
     let request = verification::request(&prepared);
+    let without_ssh = prepared.inventory.loaded.without_ssh();
+    if !without_ssh.is_empty() {
+        let hosts = nodeset::fold(&without_ssh);
+        if request.hosts.is_empty() {
+            return Err(nothing_to_prove(&hosts, &prepared.inventory.path).into());
+        }
+        report::out::note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
+    }
     let connector = prepared.connector()?;
     let progress = report::progress::Proving::default();
     let report = verify(&*connector, &request, &|event| progress.show(&event)).await;

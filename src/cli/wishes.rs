@@ -2,6 +2,7 @@
 
 use super::inventory::Inventory;
 use super::{Failure, pipeline};
+use crate::base::Diagnostic;
 use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::solve::Answers;
 use crate::spec::Loaded;
@@ -12,14 +13,14 @@ use std::path::PathBuf;
 const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
-/// to the inventory's warnings: a spec is valid before the lab has made its keys.
-pub fn check(inventory: &Inventory, answers: &Answers) -> Result<(), Failure> {
+/// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
+pub fn check(inventory: &Inventory, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
     let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &inventory.loaded, answers, &texts)) {
-        Ok(_) => return Ok(()),
+        Ok(desired) => return Ok(desired.warnings),
         Err(found) => found,
     };
     found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
-    if found.diagnostics.is_empty() { Ok(()) } else { Err(found) }
+    if found.diagnostics.is_empty() { Ok(Vec::new()) } else { Err(found) }
 }
 
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.

@@ -31,6 +31,7 @@ pub fn findings(
         last_known: Vec::new(),
         outliers: Vec::new(),
         waived: Vec::new(),
+        no_ssh: String::new(),
         never_applied: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),

@@ -150,6 +150,9 @@ pub struct DriftReport {
     pub outliers: Vec<Outlier>,
     /// Findings of rules that are accepted for a while.
     pub waived: Vec<Waived>,
+    /// Hosts without SSH, as a node-set: nothing was asked of them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub no_ssh: String,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// How many resources were judged.

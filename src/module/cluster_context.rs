@@ -28,6 +28,10 @@ pub struct ClusterNames {
     pub erdma_nodes: Vec<String>,
     /// How many eRDMA devices each of them has.
     pub erdma_devices: BTreeMap<String, usize>,
+    /// Those of them whose hosts have no SSH.
+    pub erdma_nodes_without_ssh: Vec<String>,
+    /// The netdevs of each node's eRDMA devices.
+    pub erdma_netdevs: BTreeMap<String, Vec<String>>,
     /// How many GPUs each node has, where the spec says so.
     pub node_gpus: BTreeMap<String, u32>,
     /// Labels of nodes.
@@ -90,6 +94,8 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNa
         rdma_pools,
         erdma_nodes: erdma().map(|host| host.node.clone()).collect(),
         erdma_devices: erdma().map(|host| (host.node.clone(), host.netdevs.len())).collect(),
+        erdma_nodes_without_ssh: erdma().filter(|host| host.ssh.is_none()).map(|host| host.node.clone()).collect(),
+        erdma_netdevs: erdma().map(|host| (host.node.clone(), host.netdevs.iter().map(|rail| rail.port.clone()).collect())).collect(),
         node_gpus: loaded.hosts.iter().filter_map(|host| Some((host.node.clone(), loaded.group_of(host).gpu.as_ref()?.count))).collect(),
         node_labels: node_labels(loaded),
         node_taints: node_taints(loaded),
@@ -151,7 +157,7 @@ pub fn spec_path(loaded: &Loaded, path: &[String], item: Option<usize>) -> Strin
             };
             groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
         }
-        Some("hosts" | "erdma_nodes" | "erdma_devices" | "node_gpus") => "nodes".to_owned(),
+        Some("hosts" | "erdma_nodes" | "erdma_nodes_without_ssh" | "erdma_devices" | "erdma_netdevs" | "node_gpus") => "nodes".to_owned(),
         Some("rdma_pools" | "rdma_nodes") => "kubernetes.rdma.resources".to_owned(),
         _ => path.join("."),
     }

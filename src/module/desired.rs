@@ -10,7 +10,7 @@ use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
 use super::{cluster_context, nic_owners, parameters, secrets, share};
-use crate::base::{Address, Diagnostic, Digest, Place, secret};
+use crate::base::{Address, Diagnostic, Digest, Place, nodeset, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
@@ -19,7 +19,7 @@ use crate::template::engine::{self, Rendered};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tera::Context;
 
@@ -34,11 +34,13 @@ pub struct Desired {
     pub digests: BTreeMap<String, Digest>,
     /// Which modules want a resource, and what made them.
     pub why: BTreeMap<Address, Vec<Why>>,
-    /// Modules that the spec enables and a host cannot use.
+    /// Modules that the spec enables and a host cannot use, and all that would be for a host that has no SSH.
     pub left_out: Vec<LeftOut>,
+    /// What is allowed but looks wrong.
+    pub warnings: Vec<Diagnostic>,
 }
 
-/// A module that the spec enables, and that a host lacks something for.
+/// A module that a host lacks something for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// The host.
@@ -46,8 +48,18 @@ pub struct LeftOut {
     pub host: String,
     /// The module.
     pub module: String,
-    /// What it needs of a host, as the module writes it.
+    /// What it needs of a host, as the module writes it; or SSH.
     pub needs: String,
+}
+
+/// What every module for hosts needs of one.
+const NEEDS_SSH: &str = "SSH, and the spec says `ssh: none` of this host";
+
+impl LeftOut {
+    /// True where the host has no SSH.
+    pub fn is_for_want_of_ssh(&self) -> bool {
+        self.needs == NEEDS_SSH
+    }
 }
 
 /// A check that a module brings, for one host.
@@ -101,21 +113,33 @@ pub fn desired(
         return Err(errors);
     }
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
-    let mut out = Desired::default();
-    let mut of = |on: Subject, names: serde_json::Result<Value>| {
+    let (mut out, mut unseen) = (Desired::default(), Findings::default());
+    let mut of = |on: Subject, names: serde_json::Result<Value>, found: &mut Findings, out: &mut Desired| {
         let values = names.and_then(serde_json::from_value::<BTreeMap<String, Value>>);
         let Ok(values) = values else { return };
         let context = engine::context(&values);
         let (drafts, made) = (Vec::new(), Vec::new());
-        OfSubject { loaded, modules: &modules.modules, on, values: &values, context, found: &mut found, places: &mut places, drafts, made }
-            .all(&mut out);
+        OfSubject { loaded, modules: &modules.modules, on, values: &values, context, found, places: &mut places, drafts, made }.all(out);
     };
     for host in &loaded.hosts {
-        of(Subject::Host(host), serde_json::to_value(context::names(loaded, catalog, answers, host, &repositories)));
+        let names = serde_json::to_value(context::names(loaded, catalog, answers, host, &repositories));
+        if host.ssh.is_some() {
+            of(Subject::Host(host), names, &mut found, &mut out);
+            continue;
+        }
+        // Only to say what is left out: what a module lacks on a host that it does not come to is no error.
+        let mut never = Desired::default();
+        of(Subject::Host(host), names, &mut unseen, &mut never);
+        out.left_out.extend(never.modules().into_iter().map(|module| LeftOut {
+            host: host.name.clone(),
+            module,
+            needs: NEEDS_SSH.to_owned(),
+        }));
     }
     if let Some(name) = loaded.kubernetes_name() {
-        of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)));
+        of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)), &mut found, &mut out);
     }
+    out.warnings = enabled_in_vain(loaded, &out.left_out);
     let errors = found.into_diagnostics();
     if !errors.is_empty() {
         return Err(errors);
@@ -127,6 +151,41 @@ pub fn desired(
     out.wishes.sort_by(|a, b| a.address.cmp(&b.address));
     share::share(&mut out.wishes);
     Ok(out)
+}
+
+impl Desired {
+    /// The modules that wish for something or bring a check.
+    fn modules(&self) -> BTreeSet<String> {
+        let of_checks = self.checks.iter().map(|check| &check.name);
+        let all = self.why.values().flatten().map(|why| &why.module).chain(of_checks);
+        all.filter_map(|name| name.split('/').next().map(str::to_owned)).collect()
+    }
+}
+
+/// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that come by themselves are only counted.
+fn enabled_in_vain(loaded: &Loaded, left_out: &[LeftOut]) -> Vec<Diagnostic> {
+    let mut of_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
+        let is_enabled = loaded.spec.modules.get(&one.module).and_then(|wanted| wanted.enabled) == Some(true);
+        if is_enabled {
+            of_module.entry(&one.module).or_default().push(&one.host);
+        }
+    }
+    let warning = |(module, hosts): (&str, Vec<&str>)| {
+        let hosts = nodeset::fold(&hosts);
+        let warning = Diagnostic::warning(
+            "RW0231",
+            format!("the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"),
+        )
+        .effect("what the module would set and check there is neither set nor checked")
+        .state("nothing was changed")
+        .next("let whoever makes these nodes do it (the settings of their node pool), or say how they are reached: `ssh: { user: root }`");
+        match loaded.label(&format!("modules[\"{module}\"].enabled"), "for hosts, over SSH") {
+            Some(label) => warning.labelled(label),
+            None => warning,
+        }
+    };
+    of_module.into_iter().map(warning).collect()
 }
 
 /// Places by group of hosts, module, resource and turn: the same for all hosts of a group.

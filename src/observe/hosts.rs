@@ -137,10 +137,10 @@ mod tests {
 
     fn requests(names: &[&str]) -> Vec<HostRequest> {
         let of = |name: &&str| {
-            let ssh = crate::spec::HostSsh { address: (*name).to_owned(), ..Default::default() };
+            let ssh = Some(crate::spec::HostSsh { address: (*name).to_owned(), ..Default::default() });
             let host =
                 crate::spec::Host { name: (*name).to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: (*name).to_owned(), ssh };
-            let access = HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None);
+            let access = HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None).unwrap();
             HostRequest { access, reads: vec![Read::Boot, Read::Boot] }
         };
         names.iter().map(of).collect()

@@ -25,7 +25,7 @@ pub struct ClusterNodes {
     pub cluster: Target,
     /// The spec's own name, which is in the marks on nodes: another spec may have hosts of the same names.
     pub spec: String,
-    /// The names, by host.
+    /// The names, by host. Those without SSH are among them: an earlier run may have cordoned their nodes.
     pub by_host: BTreeMap<Target, String>,
 }
 

@@ -130,7 +130,8 @@ fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Re
     }
     match applied {
         None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
-        _ if assessment.only_unknown() => Reason::Unknown,
+        // Who cannot be asked yet, but comes by itself, is waited for.
+        _ if assessment.only_unknown() && !(assessment.only_waits() && !assessment.actions.is_empty()) => Reason::Unknown,
         _ if assessment.owed => Reason::OwedRestart,
         _ if assessment.only_waits() => Reason::NotReady,
         None => Reason::Takeover,

@@ -4,10 +4,10 @@ use super::alike::Alike;
 use super::cluster_first;
 use super::drains::{self, ClusterNodes};
 use super::judge::{KindLookup, reached};
-use super::model::{FORMAT_VERSION, Node, Plan, Proof, UnknownFinding};
+use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
 use super::part::{Group, Part};
 use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, waves};
-use crate::base::{Diagnostic, Digest, Target};
+use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
 use crate::graph::Graph;
 use crate::resource::{Answers, Observation, Wish};
 use crate::rules::Waived;
@@ -30,6 +30,8 @@ pub struct Header {
     pub proof: Proof,
     /// Findings of rules that are accepted for a while.
     pub waived: Vec<Waived>,
+    /// Hosts without SSH.
+    pub no_ssh: Vec<NoSsh>,
 }
 
 /// Everything that a plan depends on.
@@ -94,6 +96,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         unknown: unknown_of(unknown, inputs),
         dropped,
         not_emptied,
+        no_ssh: inputs.header.no_ssh.clone(),
         waived: inputs.header.waived.clone(),
         digest: String::new(),
     };
@@ -112,11 +115,14 @@ fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
         }
     }
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
+    let without_ssh: BTreeSet<String> =
+        inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand(&some.hosts).unwrap_or_default()).collect();
     for address in inputs.last.resources.keys().filter(|address| !known.contains(&address.target)) {
-        unknown.push(UnknownFinding::new(
-            address.to_string(),
-            "its target is no longer in the spec, so it cannot be taken back; `railwright state forget` drops the memory of it",
-        ));
+        let why = match address.target.kind == TargetKind::Host && without_ssh.contains(&*address.target.name) {
+            true => "its host has no SSH in the spec any more, so it cannot be read or taken back",
+            false => "its target is no longer in the spec, so it cannot be taken back",
+        };
+        unknown.push(UnknownFinding::new(address.to_string(), format!("{why}; `railwright state forget` drops the memory of it")));
     }
     let mut wishes: Vec<&Wish> = inputs.wishes.iter().collect();
     wishes.sort_by(|a, b| a.address.cmp(&b.address));

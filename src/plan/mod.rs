@@ -37,7 +37,7 @@ pub use drains::ClusterNodes;
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
 pub use model::{
-    Difference, Dropped, Found, Guarded, InventoryOrigin, Member, Node, NodeKind, NotEmptied, Plan, Proof, Reason, UnknownFinding,
+    Difference, Dropped, Found, Guarded, InventoryOrigin, Member, NoSsh, Node, NodeKind, NotEmptied, Plan, Proof, Reason, UnknownFinding,
 };
 pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::Selection;

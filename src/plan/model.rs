@@ -283,6 +283,16 @@ pub struct NotEmptied {
     pub node: String,
 }
 
+/// Hosts that the spec says have no SSH: they have no steps, and nothing is asked of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NoSsh {
+    /// The hosts, as a node-set.
+    pub hosts: String,
+    /// The modules that would be for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
+}
+
 /// Where the spec came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InventoryOrigin {
@@ -359,6 +369,9 @@ pub struct Plan {
     /// Hosts that are disturbed as they are, although the rollout empties nodes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_emptied: Vec<NotEmptied>,
+    /// Hosts without SSH, for which nothing is planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_ssh: Vec<NoSsh>,
     /// Findings of rules that are accepted for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waived: Vec<Waived>,

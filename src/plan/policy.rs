@@ -81,7 +81,8 @@ impl DrainPolicy {
 impl RolloutPolicy {
     /// Of a spec that was loaded.
     pub fn of(loaded: &Loaded) -> Self {
-        let (spec, hosts) = (&loaded.spec, &loaded.hosts);
+        // The others are disturbed by nobody here, so they are in no wave, and no share of them may be out of service.
+        let (spec, hosts) = (&loaded.spec, &loaded.reached().collect::<Vec<_>>());
         let rollout = &spec.rollout;
         let mut classes = folded(spec, hosts, |group| Some(class(group)));
         if classes.len() < 2 {
@@ -157,7 +158,7 @@ fn class(group: &NodeGroup) -> String {
     if parts.is_empty() { "hosts of which the spec says nothing".to_owned() } else { parts.join(", ") }
 }
 
-fn folded(spec: &Spec, hosts: &[Host], key: impl Fn(&NodeGroup) -> Option<String>) -> BTreeMap<String, String> {
+fn folded(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<String>) -> BTreeMap<String, String> {
     let keys: Vec<Option<String>> = spec.nodes.iter().map(key).collect();
     let mut sets: BTreeMap<&String, Vec<&String>> = BTreeMap::new();
     for host in hosts {

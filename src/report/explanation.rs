@@ -31,7 +31,7 @@ pub struct Explanation {
     pub resources: Vec<ResourceExplained>,
     /// Findings of rules about it: code and message, those that are waived too.
     pub rules: Vec<RuleExplained>,
-    /// Modules that the spec enables and the host lacks something for.
+    /// Modules that the host lacks something for: those that the spec enables, and without SSH all that would be for it.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -136,8 +136,16 @@ pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
         }
     }
     if attribute.is_none() && !explanation.left_out.is_empty() {
-        out.push_str(&rule("NOT HERE: modules that the spec enables, and what this host lacks for them"));
-        for one in &explanation.left_out {
+        let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) = explanation.left_out.iter().partition(|one| one.is_for_want_of_ssh());
+        if let Some(first) = unreached.first() {
+            out.push_str(&rule(&format!("NOT HERE: what needs {}", first.needs)));
+            let modules: Vec<&str> = unreached.iter().map(|one| one.module.as_str()).collect();
+            out.push_str(&labelled(" - ", &modules.join(", "), COLUMNS));
+        }
+        if !lacking.is_empty() {
+            out.push_str(&rule("NOT HERE: modules that the spec enables, and what this host lacks for them"));
+        }
+        for one in lacking {
             out.push_str(&labelled(&format!(" - {} ", one.module), &format!("needs {}", one.needs), COLUMNS));
         }
     }

@@ -4,6 +4,7 @@ use super::yaml::{self, Comments};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
 use crate::resource::kubernetes_object::rule::Rule;
+use crate::resource::node_probe::EXEC;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,7 +66,8 @@ impl Role {
             notes.insert(0, format!("its token: kubectl -n {NAMESPACE} create token {name}"));
         }
         if role == Level::Preview {
-            documents.extend(policy(name, &subject).map(|document| (document, Comments::new())));
+            let runs_programs = rules.iter().any(|rule| rule.resource == EXEC);
+            documents.extend(policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
             notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
         }
         let mut of_place: BTreeMap<Option<&String>, Vec<&Rule>> = BTreeMap::new();
@@ -146,7 +148,8 @@ fn of_subject(subject: &Subject) -> Value {
 
 /// Refuses this identity everything that is stored. It stands before the rights that it holds back. Reviews of what somebody may do
 /// are no dry runs and store nothing (kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy).
-fn policy(name: &str, subject: &Subject) -> [Value; 2] {
+/// Where its role lets it run programs in pods, which nothing stores, the policy does so too.
+fn policy(name: &str, subject: &Subject, runs_programs: bool) -> [Value; 2] {
     let api_version = "admissionregistration.k8s.io/v1";
     // JSON's texts are texts of CEL.
     let (title, who) = match subject {
@@ -157,12 +160,15 @@ fn policy(name: &str, subject: &Subject) -> [Value; 2] {
             ("account", format!("has(request.userInfo.username) && request.userInfo.username == {user}"))
         }
     };
+    let dry = "has(request.dryRun) && request.dryRun";
+    let exec = r#"request.operation == "CONNECT" && request.resource.resource == "pods" && request.subResource == "exec""#;
+    let expression = if runs_programs { format!("({dry}) || ({exec})") } else { dry.to_owned() };
     let all = |groups: &[&str]| json!({ "apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"] });
     let spec = json!({
         "failurePolicy": "Fail",
         "matchConditions": [{ "name": title, "expression": who }],
         "matchConstraints": { "resourceRules": [all(&["*"])], "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])] },
-        "validations": [{ "expression": "has(request.dryRun) && request.dryRun", "message": PREVIEWS_ALONE }],
+        "validations": [{ "expression": expression, "message": PREVIEWS_ALONE }],
     });
     let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
     let document = |kind: &str, spec: Value| json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec });

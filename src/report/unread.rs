@@ -34,11 +34,16 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
     by_name.into_iter().map(|((_, alike, _), of_names)| one((alike, of_names))).collect()
 }
 
-/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`.
+/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod` and the rest.
 fn who_and_what(subject: &str) -> (String, String) {
-    match subject.strip_prefix("host/").map(|rest| rest.split_once('/').unwrap_or((rest, ""))) {
-        Some((host, rest)) => (host.to_owned(), rest.to_owned()),
-        None => (subject.to_owned(), String::new()),
+    let parts = |rest: &str| rest.split_once('/').map_or((rest.to_owned(), String::new()), |(who, what)| (who.to_owned(), what.to_owned()));
+    match (subject.strip_prefix("host/"), subject.strip_prefix("kube/")) {
+        (Some(rest), _) => parts(rest),
+        (None, Some(rest)) => {
+            let (cluster, what) = parts(rest);
+            (format!("kube/{cluster}"), what)
+        }
+        (None, None) => (subject.to_owned(), String::new()),
     }
 }
 

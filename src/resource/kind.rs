@@ -1,6 +1,6 @@
 //! What every resource kind can do, and the list of kinds.
 
-use super::kubernetes_object::access::Verb;
+use super::kubernetes_object::access::{Right, Verb};
 use super::kubernetes_object::request::ObjectName;
 use super::{Answers, Assessment, Read, Wish};
 use crate::base::TargetKind;
@@ -125,6 +125,11 @@ pub trait Kind: Sync {
         Vec::new()
     }
 
+    /// What an API server has to allow besides, for every look at it, each with the reason.
+    fn rights(&self, _wish: &Wish) -> Vec<(Right, String)> {
+        Vec::new()
+    }
+
     /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]
@@ -155,6 +160,7 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
         &super::node_allocatable::NodeAllocatable,
         &super::node_field::LABEL,
         &super::node_field::TAINT,
+        &super::node_probe::NodeProbe,
         &super::package::Package,
         &super::package_repository::PackageRepository,
         &super::pci_setting::PciSetting,

@@ -37,6 +37,7 @@ pub mod link_qos;
 pub mod netdev_name;
 pub mod node_allocatable;
 pub mod node_field;
+pub mod node_probe;
 pub mod observation;
 pub mod package;
 pub mod package_repository;

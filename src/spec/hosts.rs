@@ -1,6 +1,6 @@
 //! From groups of hosts to single hosts: names, rails with their netdevs and addresses, how each is reached.
 
-use super::model::{NicFirmware, Nics, NodeGroup, Ssh};
+use super::model::{NicFirmware, Nics, NodeGroup, Reach, Ssh};
 use crate::base::nodeset::NodeSetError;
 use crate::base::nodeset::expand;
 
@@ -17,8 +17,9 @@ pub struct Host {
     pub netdevs: Vec<Rail>,
     /// Its name as a node of the Kubernetes cluster; its own in small letters unless the spec says it.
     pub node: String,
-    /// How it is reached: the cluster's `ssh` with what the group says over it.
-    pub ssh: HostSsh,
+    /// How it is reached: the cluster's `ssh` with what the group says over it. Nothing where nobody may log in to it: it has no steps,
+    /// and is no target.
+    pub ssh: Option<HostSsh>,
 }
 
 /// One RDMA NIC of a host.
@@ -65,12 +66,12 @@ pub struct HostSsh {
 }
 
 /// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
-pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Ssh) -> Result<Vec<Host>, NodeSetError> {
+pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Reach) -> Result<Vec<Host>, NodeSetError> {
     let names = expand(&group.name)?;
     let host = |(offset, name): (usize, String)| {
         let index = first_index + offset;
         let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, &name, index));
-        let ssh = host_ssh(&name, index, &group.ssh, cluster);
+        let ssh = reached(&name, index, group.ssh.as_ref(), cluster);
         // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes: pkg/util/node, `GetHostname`).
         let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| named(pattern, &name, index));
         Host { name, index, group: group_index, netdevs, node, ssh }
@@ -110,6 +111,12 @@ fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
         device: devices.and_then(|devices| devices.get(rail as usize)).map(|device| device.to_ascii_lowercase()),
     };
     (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
+}
+
+/// A group that says how it is reached is reached so, whatever is said of the others.
+fn reached(name: &str, index: usize, group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
+    let (own, common) = (group.unwrap_or(cluster).ssh()?, cluster.ssh().cloned().unwrap_or_default());
+    Some(host_ssh(name, index, own, &common))
 }
 
 fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {

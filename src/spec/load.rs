@@ -43,9 +43,19 @@ impl Loaded {
         Some(kubernetes.name.as_deref().unwrap_or(&self.spec.cluster))
     }
 
-    /// Every target, in the spec's order: the hosts, then the Kubernetes cluster.
+    /// Every target, in the spec's order: the hosts that are reached, then the Kubernetes cluster.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
-        self.hosts.iter().map(|host| Target::host(&host.name)).chain(self.kubernetes_name().map(Target::kube))
+        self.reached().map(|host| Target::host(&host.name)).chain(self.kubernetes_name().map(Target::kube))
+    }
+
+    /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster, and by nothing else.
+    pub fn reached(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| host.ssh.is_some())
+    }
+
+    /// The names of the hosts that are not reached.
+    pub fn without_ssh(&self) -> Vec<&str> {
+        self.hosts.iter().filter(|host| host.ssh.is_none()).map(|host| host.name.as_str()).collect()
     }
 
     /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`, `modules["a.b"].enabled`); nothing where the

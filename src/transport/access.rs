@@ -15,12 +15,15 @@ const CONNECT_TIMEOUT_S: u32 = 10;
 const HOST_KEYS_DEFAULT: &str = "known_hosts";
 
 impl HostAccess {
-    /// From the host as the spec has it, the inventory's folder (absolute) and the user's home.
-    pub fn from_spec(host: &Host, inventory: &Path, home: Option<&Path>) -> Self {
-        let ssh = &host.ssh;
+    /// From the host as the spec has it, the inventory's folder (absolute) and the user's home; nothing where it has no SSH.
+    pub fn from_spec(host: &Host, inventory: &Path, home: Option<&Path>) -> Option<Self> {
+        Some(HostAccess::over_ssh(&host.name, host.ssh.as_ref()?, inventory, home))
+    }
+
+    fn over_ssh(name: &str, ssh: &HostSsh, inventory: &Path, home: Option<&Path>) -> Self {
         let host_keys = ssh.host_keys.as_deref().or((!ssh.config).then_some(HOST_KEYS_DEFAULT));
         HostAccess {
-            name: host.name.clone(),
+            name: name.to_owned(),
             local: ssh.address == "local",
             address: ssh.address.clone(),
             port: ssh.port.unwrap_or(0),
@@ -39,11 +42,10 @@ impl HostAccess {
 impl HostAccess {
     /// A Kubernetes cluster, from the spec, the inventory's folder (absolute) and the user's home.
     pub fn of_cluster(name: &str, spec: &Spec, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
-        let host = Host { name: name.to_owned(), index: 0, group: 0, netdevs: Vec::new(), node: name.to_owned(), ssh: HostSsh::default() };
         let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
         let (context, keeps) = (kubernetes.context.clone(), keeper(&spec.cluster));
         let cluster = Some(ClusterAccess { kubeconfig, context, keeps, folder: inventory.to_owned() });
-        HostAccess { cluster, ..HostAccess::from_spec(&host, inventory, home) }
+        HostAccess { cluster, ..HostAccess::over_ssh(name, &HostSsh::default(), inventory, home) }
     }
 
     /// What is reached by it.
@@ -71,8 +73,8 @@ mod tests {
     use super::*;
 
     fn access(ssh: HostSsh) -> HostAccess {
-        let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: String::new(), ssh };
-        HostAccess::from_spec(&host, Path::new("/inv"), Some(Path::new("/home/a")))
+        let host = Host { name: "gpu-001".to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: String::new(), ssh: Some(ssh) };
+        HostAccess::from_spec(&host, Path::new("/inv"), Some(Path::new("/home/a"))).unwrap()
     }
 
     #[test]

@@ -163,6 +163,7 @@ impl Room {
             modules: BTreeMap::new(),
             proof: Default::default(),
             waived: Vec::new(),
+            no_ssh: Vec::new(),
         };
         let rollout = self.rollout.clone();
         make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection }).unwrap()

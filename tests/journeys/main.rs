@@ -21,6 +21,7 @@ mod left_cordoned;
 mod lost;
 mod machine;
 mod moved;
+mod no_ssh;
 mod plans;
 mod read_only;
 #[path = "../kinds/repositories.rs"]

@@ -3,8 +3,11 @@
 # in the place of kubelets; and helm, a client. The programs are built from pinned Go modules (controlplane/); everything stays on loopback.
 #   controlplane.sh build FOLDER        builds the programs into FOLDER, once; what KUBEBUILDER_ASSETS has is linked, not built
 #   controlplane.sh find FOLDER         prints where they are, and fails where they are not built
-#   controlplane.sh run PROGRAMS PORT   a control plane on PORT and the two ports after it: prints "ready WORK" and stays until
-#                                       its standard input ends. Lines that it takes: stop, start (both mean the API server)
+#   controlplane.sh run PROGRAMS PORT [STAND-INS]
+#                                       a control plane on PORT and the three ports after it: prints "ready WORK" and stays until
+#                                       its standard input ends. Lines that it takes: stop, start (both mean the API server).
+#                                       With STAND-INS kwok answers for kubelets too: a program that is run in a pod is the one of that
+#                                       name in this folder. Without, a node has no kubelet that could be asked
 set -eu
 own=$(cd "${0%/*}" && pwd)/controlplane
 lab=$own/../../../src/lab/assets/kubernetes # the lab runs the same control plane
@@ -63,7 +66,7 @@ build_control_plane() {
 # --- run
 
 run() {
-    programs=$1 port=$2
+    programs=$1 port=$2 stand_ins=${3:-}
     umask 077
     work=$(mktemp -d "${TMPDIR:-/tmp}/controlplane.XXXXXX")
     cd "$work"
@@ -79,9 +82,7 @@ run() {
     begin kube-controller-manager --kubeconfig admin.kubeconfig --leader-elect=false --secure-port=0 \
         --service-account-private-key-file accounts.key --root-ca-file ca.crt
     begin kube-scheduler --kubeconfig admin.kubeconfig --leader-elect=false --secure-port=0
-    begin kwok --kubeconfig admin.kubeconfig --manage-all-nodes=true --node-lease-duration-seconds 40 \
-        --config "$programs/node-initialize.yaml" --config "$programs/node-heartbeat-with-lease.yaml" \
-        --config "$programs/pod-ready.yaml" --config "$programs/pod-delete.yaml"
+    kubelets
     echo "ready $work"
     while read -r word; do
         case $word in
@@ -91,6 +92,23 @@ run() {
         esac
         echo "$word: done"
     done
+}
+
+kubelets() {
+    set -- --kubeconfig admin.kubeconfig --manage-all-nodes=true --node-lease-duration-seconds 40 \
+        --config "$programs/node-initialize.yaml" --config "$programs/node-heartbeat-with-lease.yaml" \
+        --config "$programs/pod-ready.yaml" --config "$programs/pod-delete.yaml"
+    [ -n "$stand_ins" ] || { begin kwok "$@"; return; }
+    kubelet=127.0.0.1:$((port + 3))
+    cat >exec.yaml <<EOF
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterExec
+metadata: {name: all}
+spec: {execs: [{local: {workDir: $stand_ins}}]}
+EOF
+    # It looks for programs in its own PATH, which holds nothing else.
+    (PATH=$stand_ins && begin kwok "$@" --config exec.yaml --server-address "$kubelet" --node-ip "${kubelet%:*}" \
+        --node-port "${kubelet#*:}" --tls-cert-file server.crt --tls-private-key-file server.key)
 }
 
 # The API server is asked under the name that its certificate has, and clients trust nobody but this CA.
@@ -138,7 +156,7 @@ client() {
 api_server() {
     begin kube-apiserver --etcd-servers "$store" --bind-address 127.0.0.1 --secure-port "$port" --advertise-address 192.0.2.1 \
         --cert-dir . --tls-cert-file server.crt --tls-private-key-file server.key --token-auth-file tokens.csv \
-        --authorization-mode RBAC --allow-privileged=true --disable-admission-plugins ServiceAccount \
+        --kubelet-preferred-address-types InternalIP --authorization-mode RBAC --allow-privileged=true --disable-admission-plugins ServiceAccount \
         --service-cluster-ip-range 10.96.0.0/16 --service-account-issuer https://kubernetes.default.svc \
         --service-account-key-file accounts.key --service-account-signing-key-file accounts.key
     tries=0
@@ -184,6 +202,6 @@ end() {
 case ${1:-} in
 build) build "$2" ;;
 find) found "$2" ;;
-run) run "$2" "$3" ;;
-*) sed -n 4,8p "$0"; exit 64 ;;
+run) run "$2" "$3" "${4:-}" ;;
+*) sed -n 4,12p "$0"; exit 64 ;;
 esac

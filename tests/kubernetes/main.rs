@@ -14,6 +14,7 @@ mod meanwhile;
 mod nic;
 mod node_fields;
 mod objects;
+mod probes;
 mod rbac;
 mod ready;
 mod refused;
@@ -222,6 +223,18 @@ fn json_of_others_is_edited() {
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);
+}
+
+/// The first without a kubelet anywhere, as on nodes that the API server has no way to.
+#[test]
+fn nodes_without_ssh_are_asked_through_their_agents() {
+    let folder = probes::stand_ins();
+    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
+    probes::a_managed_cluster_is_brought_up_and_proven(&plane, folder.path());
+    probes::the_right_to_run_programs_is_asked_for_and_told(&plane);
+    drop(plane);
+    let Some(plane) = ControlPlane::start() else { return };
+    probes::who_has_no_kubelet_is_unknown(&plane);
 }
 
 #[test]

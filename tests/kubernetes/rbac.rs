@@ -47,7 +47,7 @@ fn kubectl(plane: &ControlPlane, words: &[&str], input: &str) -> String {
 }
 
 /// A kubeconfig of this token, under this name.
-fn identity(plane: &ControlPlane, name: &str, token: &str) {
+pub fn identity(plane: &ControlPlane, name: &str, token: &str) {
     let own = std::fs::read_to_string(plane.kubeconfig("admin")).unwrap();
     let user = format!("users: [{{name: admin, user: {{token: {}}}}}]\n", token.trim());
     let line = |line: &str| if line.starts_with("users:") { user.clone() } else { format!("{line}\n") };

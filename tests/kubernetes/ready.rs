@@ -135,19 +135,8 @@ pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     cluster.wishes(wish);
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("waits until 2 of ERdmaDevice.network.alibabacloud.com are ready"), "{plan}");
-    let text = json!({ "type": "string" });
-    let device = json!({ "type": "object", "properties": { "id": text, "status": text, "message": text } });
-    let status = json!({ "type": "object", "properties": { "devices": { "type": "array", "items": device } } });
-    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
-    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
-    define(plane, "network.alibabacloud.com", "ERdmaDevice", "Cluster", &version);
-    let made = |name: &str, status: &str| {
-        plane.apply(
-            &json!({ "apiVersion": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "metadata": { "name": name } }).to_string(),
-        );
-        let status = json!({ "status": { "devices": [{ "id": "eni-1", "status": status, "message": "attaching" }] } }).to_string();
-        plane.kubectl(&["patch", "erdmadevice", name, "--subresource=status", "--type=merge", "-p", &status]);
-    };
+    define_erdma_devices(plane);
+    let made = |name: &str, status: &str| erdma_device(plane, name, status);
     made("gpu1", "Ready");
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(&mut run, "waits: 1 of 2; gpu2: not there");
@@ -178,6 +167,23 @@ pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
     assert!(std::process::Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
     ended(run, 130);
     plane.kubectl(&["delete", "crd", "mpijobs.kubeflow.org"]);
+}
+
+/// A stand-in for the kind, with the fields of the real one.
+pub fn define_erdma_devices(plane: &ControlPlane) {
+    let text = json!({ "type": "string" });
+    let device = json!({ "type": "object", "properties": { "id": text, "status": text, "message": text } });
+    let status = json!({ "type": "object", "properties": { "devices": { "type": "array", "items": device } } });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "status": status } } });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} } });
+    define(plane, "network.alibabacloud.com", "ERdmaDevice", "Cluster", &version);
+}
+
+/// The one of this node, as its controller would leave it.
+pub fn erdma_device(plane: &ControlPlane, node: &str, status: &str) {
+    plane.apply(&json!({ "apiVersion": "network.alibabacloud.com/v1", "kind": "ERdmaDevice", "metadata": { "name": node } }).to_string());
+    let status = json!({ "status": { "devices": [{ "id": "eni-1", "status": status, "message": "attaching" }] } }).to_string();
+    plane.kubectl(&["patch", "erdmadevice", node, "--subresource=status", "--type=merge", "-p", &status]);
 }
 
 /// A kind of objects with one version.

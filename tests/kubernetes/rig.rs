@@ -65,19 +65,29 @@ fn programs() -> Result<PathBuf, String> {
     Ok(PathBuf::from(String::from_utf8(found.stdout).unwrap().trim_end()))
 }
 
-/// The first of three ports that are free: above those that the kernel gives to outgoing connections, and apart from those of
+/// The first of four ports that are free: above those that the kernel gives to outgoing connections, and apart from those of
 /// other test processes.
 fn free_ports() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let own = u16::try_from(std::process::id() % 88).unwrap() * 50;
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let next = || 61_000 + (own + 3 * TAKEN.fetch_add(1, Ordering::Relaxed)) % 4_400;
-    std::iter::repeat_with(next).find(|first| (0..3).all(|n| is_free(first + n))).unwrap()
+    let next = || 61_000 + (own + 4 * TAKEN.fetch_add(1, Ordering::Relaxed)) % 4_400;
+    std::iter::repeat_with(next).find(|first| (0..4).all(|n| is_free(first + n))).unwrap()
 }
 
 impl ControlPlane {
     /// A control plane that answers; `None`, and a line that says so, where the rig is missing.
     pub fn start() -> Option<Self> {
+        Self::started(None)
+    }
+
+    /// The same with programs of this folder in the place of those that are run in pods.
+    #[allow(dead_code, reason = "the file is part of several test programs")]
+    pub fn with_stand_ins(folder: &Path) -> Option<Self> {
+        Self::started(Some(folder))
+    }
+
+    fn started(stand_ins: Option<&Path>) -> Option<Self> {
         let programs = match programs() {
             Ok(programs) => programs,
             Err(missing) => {
@@ -87,7 +97,9 @@ impl ControlPlane {
         };
         let place = Place::take();
         let port = free_ports().to_string();
-        let mut keeper = script(&["run", programs.to_str().unwrap(), &port]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut words = vec!["run", programs.to_str().unwrap(), &port];
+        words.extend(stand_ins.map(|folder| folder.to_str().unwrap()));
+        let mut keeper = script(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut answers = BufReader::new(keeper.stdout.take().unwrap());
         let mut line = String::new();
         answers.read_line(&mut line).unwrap();

@@ -41,7 +41,6 @@ pub fn second(loaded: &Loaded, desired: &Desired, module: &str, facts: &Observat
 }
 
 fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observation) -> Plan {
-    let hosts = &loaded.hosts;
     let inputs = Inputs {
         header: Header {
             made_by: String::new(),
@@ -51,12 +50,13 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
             modules: BTreeMap::new(),
             proof: Proof::Rdma,
             waived: Vec::new(),
+            no_ssh: Vec::new(),
         },
         wishes,
         last,
         observation: facts,
         kinds: &kind_named,
-        targets: &hosts.iter().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
+        targets: &loaded.reached().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),
         nodes: None,
         rollout: RolloutPolicy::of(loaded),
         selection: Selection::default(),

@@ -176,6 +176,7 @@ impl World {
                 modules: BTreeMap::new(),
                 proof: Default::default(),
                 waived: Vec::new(),
+                no_ssh: Vec::new(),
             },
             wishes: &self.wishes,
             last: &self.last,

@@ -41,6 +41,7 @@ pub fn report() -> DriftReport {
         last_known: vec![],
         outliers: vec![],
         waived: vec![],
+        no_ssh: String::new(),
         no_longer_wished: vec![],
         never_applied: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]

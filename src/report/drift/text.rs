@@ -8,7 +8,7 @@ use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::knowledge::waived;
 use crate::report::unread;
-use crate::report::value::{differ_unseen, reading};
+use crate::report::value::{WIDE, differ_unseen, reading};
 use crate::report::wrap::{COLUMNS, labelled, rule};
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
@@ -62,6 +62,10 @@ pub fn screen(report: &DriftReport) -> String {
     if !report.outliers.is_empty() {
         out.push_str(&rule("OUTLIERS: a few hosts of a class differ in what is not managed; no drift"));
         out.extend(report.outliers.iter().map(|one| labelled(" . ", &outlier(one), 100)));
+    }
+    if !report.no_ssh.is_empty() {
+        out.push_str(&rule("NO SSH, by the spec: these hosts were not asked; what their cluster says of them is above"));
+        out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
     }
     out.push_str(&waived(&report.waived));
     out.push_str(&conclusion(report, inventory));
@@ -134,8 +138,16 @@ fn row(finding: &DriftFinding, since: Option<String>) -> String {
     let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
     let tail = format!("{}{place}", said(finding, VALUE));
     let accepted = acceptance(finding).map_or(String::new(), |words| labelled("         ", &words, 100));
-    if differ_unseen(&finding.found, &finding.wanted) || (head.chars().count() + tail.chars().count()) <= 100 {
+    let words = reading(&finding.found, WIDE);
+    // What is unknown, and what is waited for, is told in words that say what to do: they are not cut.
+    let in_full = matches!(finding.reason, DriftReason::Unknown | DriftReason::NotReady) && words != reading(&finding.found, VALUE);
+    if differ_unseen(&finding.found, &finding.wanted) || (!in_full && (head.chars().count() + tail.chars().count()) <= 100) {
         return format!("{head}{tail}\n{accepted}");
+    }
+    if in_full {
+        let (found, wanted) = (labelled("         found   ", &words, COLUMNS), reading(&finding.wanted, VALUE));
+        let last = applied(finding, VALUE);
+        return format!("{}\n{found}         wanted  {wanted} ({last}){place}\n{accepted}", head.trim_end());
     }
     let (found, wanted) = (reading(&finding.found, VALUE), reading(&finding.wanted, VALUE));
     let last = applied(finding, VALUE);

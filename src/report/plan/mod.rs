@@ -8,6 +8,7 @@ mod fold;
 mod list;
 mod order;
 mod shape;
+mod unreached;
 mod waves;
 
 use super::knowledge::waived;
@@ -49,6 +50,7 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&not_recorded(plan, next));
         out.push_str(&unknown(plan));
         out.push_str(&dropped(plan));
+        out.push_str(&unreached::no_ssh(&plan.no_ssh));
         out.push_str(&waived(&plan.waived));
         if !plan.unknown.is_empty() {
             let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
@@ -80,6 +82,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     }
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
+    out.push_str(&unreached::no_ssh(&plan.no_ssh));
     out.push_str(&waived(&plan.waived));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));

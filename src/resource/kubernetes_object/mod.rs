@@ -10,6 +10,7 @@
 pub mod access;
 pub mod applyset;
 mod disturbs;
+pub mod exec;
 pub mod finalizers;
 pub mod known_kinds;
 pub mod labels;

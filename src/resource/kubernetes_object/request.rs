@@ -1,6 +1,7 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
 use super::access::Right;
+use super::exec::Exec;
 use crate::resource::node_field::NodeField;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,9 @@ pub enum KubernetesRead {
     },
     /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as JSON; `NO_KIND`, `NOT_SAID`.
     Kind(ObjectName),
+    /// What a program says, run in the pod that an agent has on a node: the one question that is no request for an object. Exit 0
+    /// and an `exec::Ran` as JSON; `ABSENT` the agent has no pod there that runs, `NOT_SAID`.
+    Exec(Box<Exec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
 }
@@ -113,7 +117,7 @@ impl KubernetesRead {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
             KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => None,
-            KubernetesRead::States { .. } | KubernetesRead::Access(_) => None,
+            KubernetesRead::States { .. } | KubernetesRead::Exec(_) | KubernetesRead::Access(_) => None,
         }
     }
 
@@ -135,6 +139,7 @@ impl KubernetesRead {
             KubernetesRead::NodeField(NodeField::Label { key }) => format!("kubernetes_node_label:{key}"),
             KubernetesRead::NodeField(NodeField::Taint { key, effect }) => format!("kubernetes_node_taint:{key}:{}", effect.word()),
             KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
+            KubernetesRead::Exec(exec) => exec.key(),
             KubernetesRead::States { api_version, kind, namespace } => {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
             }

@@ -219,19 +219,41 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 },
             ],
             node: "cn-n2.2",
-            ssh: HostSsh {
+            ssh: Some(
+                HostSsh {
+                    user: Some(
+                        "deploy",
+                    ),
+                    port: Some(
+                        2222,
+                    ),
+                    address: "n2.mgmt",
+                    host_keys: Some(
+                        "keys",
+                    ),
+                    identities: [
+                        "own",
+                    ],
+                    jump: [
+                        "j",
+                    ],
+                    config: false,
+                    read_only: false,
+                },
+            ),
+        },
+        Some(
+            HostSsh {
                 user: Some(
                     "deploy",
                 ),
-                port: Some(
-                    2222,
-                ),
-                address: "n2.mgmt",
+                port: None,
+                address: "login",
                 host_keys: Some(
                     "keys",
                 ),
                 identities: [
-                    "own",
+                    "id",
                 ],
                 jump: [
                     "j",
@@ -239,25 +261,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
                 config: false,
                 read_only: false,
             },
-        },
-        HostSsh {
-            user: Some(
-                "deploy",
-            ),
-            port: None,
-            address: "login",
-            host_keys: Some(
-                "keys",
-            ),
-            identities: [
-                "id",
-            ],
-            jump: [
-                "j",
-            ],
-            config: false,
-            read_only: false,
-        },
+        ),
     )
     "#);
 }

@@ -7,6 +7,7 @@ mod kubernetes;
 mod management;
 mod node;
 mod operation;
+mod reach;
 
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
 pub use jobs::{AcsPod, Jobs};
@@ -15,9 +16,10 @@ pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
 pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup, PcieAcs,
-    RdmaFlavour, RdmaNaming, RdmaStack, Ssh, TakesEffect, Tuning,
+    RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect, Tuning,
 };
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
+pub use reach::{NoSsh, Reach, Ssh};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,9 +35,9 @@ pub struct Spec {
     /// What the RDMA fabric is.
     #[serde(default)]
     pub fabric: Fabric,
-    /// How hosts are reached, unless a node says otherwise.
+    /// How hosts are reached, unless a node says otherwise; `none` where nobody may log in to them.
     #[serde(default)]
-    pub ssh: Ssh,
+    pub ssh: Reach,
     /// The hosts.
     #[serde(default)]
     pub nodes: Vec<NodeGroup>,

@@ -1,41 +1,10 @@
 //! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs. Field docs become the JSON Schema's descriptions.
 
+use super::Reach;
 use crate::resource::node_field::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// How hosts are reached over SSH.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Ssh {
-    /// The remote user; `root` unless said otherwise. Others act through `sudo -n`, unless they are `read_only`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// The TCP port; 22 unless said otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// What to connect to; the node's name unless said otherwise. `{name}` is the node's name, `{index}` its place in the
-    /// cluster from 1. `local` is this machine itself, without SSH.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// The known_hosts file with the pinned host keys, relative to the inventory. Host keys are always checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_keys: Option<String>,
-    /// Private key files, relative to the inventory or from `~/`; the agent is asked first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub identities: Vec<String>,
-    /// Jump hosts, first hop first, each `[user@]host[:port]`; their keys are checked like any other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub jump: Vec<String>,
-    /// Ask `ssh -G` for what is left open here (`~/.ssh/config`); what this file says wins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<bool>,
-    /// The user has no rights but those that `railwright sudoers` prints: `plan`, `drift` and `facts` read what the world may
-    /// read and what those lines allow, the rest is unknown; whatever would change a host is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_only: Option<bool>,
-}
 
 /// Hosts that are alike.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,9 +48,9 @@ pub struct NodeGroup {
     /// IOMMU mode of the kernel command line; left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu: Option<Iommu>,
-    /// How these hosts are reached, where it differs from the cluster's `ssh`.
-    #[serde(default)]
-    pub ssh: Ssh,
+    /// How these hosts are reached, where it differs from the cluster's `ssh`; `none` for hosts that nobody may log in to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<Reach>,
     /// The names of these hosts as nodes of the Kubernetes cluster, such as `cn-hangzhou.10.0.0.{index}`; their own names
     /// in small letters, as kubelets make them, unless said. `{name}` is the host's name, `{index}` its place in the cluster from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,9 +10,11 @@ const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or cha
 
 /// The `ssh` of the cluster and of every group.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
-    check_ssh(checker, "ssh", &spec.ssh);
-    for (index, group) in spec.nodes.iter().enumerate() {
-        check_ssh(checker, &format!("nodes[{index}].ssh"), &group.ssh);
+    let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
+    for (at, reach) in std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups) {
+        if let Some(ssh) = reach.ssh() {
+            check_ssh(checker, &at, ssh);
+        }
     }
 }
 
@@ -83,9 +85,10 @@ fn is_jump(jump: &str) -> bool {
 /// Two hosts behind one address are one machine with two names.
 pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
+    let reached = hosts.iter().filter_map(|host| Some((host, host.ssh.as_ref()?)));
     // What is left in braces was reported as unknown already.
-    for host in hosts.iter().filter(|host| !host.ssh.address.contains('{')) {
-        by_address.entry((&host.ssh.address, host.ssh.port.unwrap_or(22), &host.ssh.jump)).or_default().push(host);
+    for (host, ssh) in reached.filter(|(_, ssh)| !ssh.address.contains('{')) {
+        by_address.entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump)).or_default().push(host);
     }
     for ((address, port, _), hosts) in by_address {
         let [first, second, ..] = hosts.as_slice() else { continue };

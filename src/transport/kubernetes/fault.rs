@@ -37,7 +37,8 @@ impl Trouble {
         }
     }
 
-    fn reason(&self) -> String {
+    /// In words.
+    pub fn reason(&self) -> String {
         match self {
             Trouble::NotSent(error) => error.one_line(),
             Trouble::Lost(reason) => format!("the connection ended: {reason}"),

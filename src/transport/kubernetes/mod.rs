@@ -5,6 +5,7 @@ mod access;
 mod act;
 mod answer;
 mod edit;
+mod exec;
 mod fault;
 mod helm;
 mod identity;

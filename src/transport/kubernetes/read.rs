@@ -3,6 +3,7 @@
 use super::KubernetesLink;
 use super::access;
 use super::answer::{self, exit};
+use super::exec::{self, Agents};
 use super::fault::Trouble;
 use super::kinds::{self, Group, NotKnown};
 use super::lists;
@@ -28,9 +29,10 @@ impl KubernetesLink {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
         let groups = self.kinds.of(&self.server, objects.iter()).await;
+        let agents = &exec::agents(&self.server, reads).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let (of_nodes, others): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| nodes::is_of_all(read));
-        let asked: Vec<_> = others.iter().map(|read| self.answer(read, &groups)).collect();
+        let asked: Vec<_> = others.iter().map(|read| self.answer(read, &groups, agents)).collect();
         let (nodes, answered): (_, Vec<_>) =
             join(nodes::of_all(&self.server, &of_nodes), stream::iter(asked).buffered(AT_ONCE).collect()).await;
         let nodes: Vec<Result<Answer, Trouble>> = match nodes {
@@ -54,8 +56,12 @@ impl KubernetesLink {
         }
     }
 
-    async fn answer(&self, read: &Read, groups: &Groups) -> Result<Answer, Trouble> {
+    async fn answer(&self, read: &Read, groups: &Groups, agents: &Result<Agents, Trouble>) -> Result<Answer, Trouble> {
         match read {
+            Read::Kubernetes(KubernetesRead::Exec(asked)) => match agents {
+                Ok(agents) => Ok(exec::exec(&self.server, asked, agents).await),
+                Err(trouble) => Err(trouble.clone()),
+            },
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,

@@ -5,11 +5,13 @@ use super::identity::Words;
 use crate::base::text::one_line;
 use crate::system::clock;
 use crate::transport::TransportError;
+use futures_util::{Stream, StreamExt as _};
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::Value;
+use std::pin::Pin;
 use std::time::Duration;
 
 /// Requests under way at a time, at most.
@@ -46,6 +48,16 @@ pub struct Call {
     pub body: Option<(&'static str, String)>,
     /// Bytes of the answer that are kept.
     pub limit: usize,
+}
+
+/// Messages of a WebSocket; an error ends them. The library holds each to 64 MiB.
+pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, String>> + Send>>;
+
+/// What came of asking for a WebSocket.
+pub enum Upgrade {
+    Done(Messages),
+    /// An answer instead.
+    Refused(Reply),
 }
 
 /// An answer.
@@ -140,6 +152,32 @@ impl Server {
             })
         };
         clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }))
+    }
+
+    /// Asks for a WebSocket. It is asked once: what is behind the server may have begun.
+    pub async fn upgrade(&self, path: String) -> Result<Upgrade, Trouble> {
+        let local = |reason: String| Trouble::NotSent(TransportError::Local { reason });
+        let request = Request::get(&path).body(Vec::new()).map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
+        match self.client.connect(request).await {
+            Ok(connection) => {
+                let messages = connection.into_stream().filter_map(|message| {
+                    std::future::ready(match message {
+                        Ok(message) if message.is_binary() => Some(Ok(message.into_data().to_vec())),
+                        Ok(_) => None,
+                        Err(error) => Some(Err(fault::root(&error))),
+                    })
+                });
+                Ok(Upgrade::Done(Box::pin(messages)))
+            }
+            Err(kube::Error::Api(status)) => {
+                let body = serde_json::to_vec(&status).unwrap_or_default();
+                let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
+                let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None };
+                self.known(reply).map(Upgrade::Refused)
+            }
+            Err(kube::Error::UpgradeConnection(error)) => Err(Trouble::Lost(format!("no WebSocket came about: {}", fault::root(&error)))),
+            Err(error) => Err(fault::of_request(&error, self)),
+        }
     }
 
     /// It could not be asked.

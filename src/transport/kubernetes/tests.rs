@@ -55,7 +55,7 @@ fn over(client: kube::Client) -> KubernetesLink {
 }
 
 pub(super) fn says(status: u16, message: &str) -> Reply {
-    (status, Vec::new(), json!({ "kind": "Status", "message": message }).to_string())
+    (status, Vec::new(), json!({ "kind": "Status", "message": message, "code": status }).to_string())
 }
 
 pub(super) fn kinds() -> Reply {

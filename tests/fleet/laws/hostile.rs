@@ -172,6 +172,11 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("node_taint", json!({ "key": "a", "effect": "NoExecute", "nodes": ["n1"] })),
         ("node_allocatable", json!({ "resource": "rdma/a", "nodes": ["n1"], "amount": 63 })),
         (
+            "node_probe",
+            json!({ "name": "a", "nodes": ["n1"], "pod": { "namespace": "n", "daemon_set": "d" }, "argv": ["ip"], "exits": { "1": "x" },
+                    "lines": [{ "begin": "a" }], "rows": { "of": { "field": "dev", "begins": "e" }, "above": { "field": "metric", "within": "dst" } } }),
+        ),
+        (
             "json_in_configmap",
             json!({ "namespace": "n", "name": "a", "key": "b", "edits": [{ "pointer": "/c/d", "value": 1 }, { "pointer": "/e", "contains": 2 }],
                 "restarts": { "kind": "DaemonSet", "name": "d" } }),

@@ -211,7 +211,8 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
             let pods = selector.as_ref().map(|_| "Pod");
             pods.into_iter().chain(["Event"]).map(|kind| (all("v1", kind, &object.namespace), How::Told)).collect()
         }
-        KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
+        // Its rights are no rights to an object: see `Kind::rights`.
+        KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
     }
 }
 
@@ -271,6 +272,11 @@ impl Use {
             _ if self.object.name.is_empty() => Some(Verb::List),
             _ => Some(Verb::Get),
         }
+    }
+
+    /// Whether a run makes it, or changes it.
+    pub fn is_ours(&self) -> bool {
+        self.how == How::Previewed || !self.changes.is_empty()
     }
 
     /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out.

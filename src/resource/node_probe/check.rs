@@ -1,0 +1,234 @@
+//! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a list in JSON.
+
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::exec::Ran;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A probe as a module wishes it.
+pub struct Body {
+    pub nodes: Vec<String>,
+    pub pod: Pod,
+    pub argv: Vec<String>,
+    /// What an exit status says of the node, in words. Any other than these and 0 says nothing of it.
+    pub exits: BTreeMap<String, String>,
+    pub lines: Vec<Lines>,
+    pub rows: Option<Rows>,
+    pub within_s: Option<u32>,
+}
+
+/// The agent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pod {
+    pub namespace: String,
+    pub daemon_set: String,
+    #[serde(default)]
+    pub selector: Option<String>,
+    #[serde(default)]
+    pub container: Option<String>,
+}
+
+/// Lines that begin with these words, whatever space is between them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lines {
+    begin: String,
+    /// How many there have to be; one at least unless said.
+    #[serde(default)]
+    count: Option<OfNode<usize>>,
+}
+
+/// Rows of a list in JSON.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rows {
+    /// Which rows are meant.
+    of: Meant,
+    /// How many there have to be.
+    #[serde(default)]
+    count: Option<OfNode<usize>>,
+    /// What each of them has to say.
+    #[serde(default)]
+    each: BTreeMap<String, Value>,
+    /// How they stand to the others.
+    #[serde(default)]
+    above: Option<Above>,
+}
+
+/// By one of their fields.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Meant {
+    field: String,
+    #[serde(default)]
+    begins: Option<String>,
+    #[serde(default)]
+    is: Option<OfNode<BTreeSet<String>>>,
+}
+
+/// Of the rows that are `within` the same, those that are meant have a greater number in this field than all others, and no two of
+/// them the same. One that says none has 0, as a route without a metric (ip-route(8)).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Above {
+    field: String,
+    within: String,
+}
+
+/// One for all nodes, or each node's own.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OfNode<T> {
+    Each(BTreeMap<String, T>),
+    All(T),
+}
+
+impl<T> OfNode<T> {
+    fn of(&self, node: &str) -> Option<&T> {
+        match self {
+            OfNode::Each(each) => each.get(node),
+            OfNode::All(all) => Some(all),
+        }
+    }
+}
+
+impl Body {
+    /// The probe that a body describes, or where it is wrong and how.
+    pub fn of(body: &Value) -> Result<Self, (String, String)> {
+        Ok(Body {
+            nodes: part(body, "nodes")?.unwrap_or_default(),
+            pod: part(body, "pod")?.ok_or_else(|| ("".to_owned(), "`pod` is missing: { namespace, daemon_set }".to_owned()))?,
+            argv: part(body, "argv")?.unwrap_or_default(),
+            exits: part(body, "exits")?.unwrap_or_default(),
+            lines: part(body, "lines")?.unwrap_or_default(),
+            rows: part(body, "rows")?,
+            within_s: part(body, "within_s")?,
+        })
+    }
+}
+
+fn part<T: DeserializeOwned>(body: &Value, field: &str) -> Result<Option<T>, (String, String)> {
+    let Some(value) = body.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
+    T::deserialize(value).map(Some).map_err(|error| (format!("/{field}"), format!("`{field}`: {}", one_line(&error.to_string(), 200))))
+}
+
+/// What a node's answer comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    AsWished,
+    Wrong(String),
+    Unknown(String),
+}
+
+/// Judges what the program of a probe said on a node.
+pub fn judge(body: &Body, node: &str, ran: &Ran) -> Verdict {
+    if ran.code != 0 {
+        let said = [&ran.err, &ran.out].into_iter().find_map(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
+        let said = said.map_or_else(|| "it says nothing".to_owned(), |line| one_line(line.trim(), 160));
+        return match body.exits.get(&ran.code.to_string()) {
+            Some(words) => Verdict::Wrong(words.clone()),
+            None => Verdict::Unknown(format!("`{}` ended with exit status {}: {said}", one_line(&body.argv.join(" "), 60), ran.code)),
+        };
+    }
+    let of_lines = body.lines.iter().map(|lines| lines.judge(node, &ran.out));
+    let of_rows = body.rows.iter().map(|rows| rows.judge(node, &ran.out));
+    of_lines.chain(of_rows).find(|verdict| *verdict != Verdict::AsWished).unwrap_or(Verdict::AsWished)
+}
+
+impl Lines {
+    fn judge(&self, node: &str, out: &str) -> Verdict {
+        let wanted = words(&self.begin);
+        let begins = |line: &&str| words(line).starts_with(&wanted);
+        let found = out.lines().filter(begins).count();
+        let many = match self.count.as_ref().map(|count| count.of(node).copied()) {
+            None if found > 0 => return Verdict::AsWished,
+            Some(Some(count)) if found == count => return Verdict::AsWished,
+            None => "one at least".to_owned(),
+            Some(Some(count)) => count.to_string(),
+            Some(None) => return Verdict::Unknown(NOT_SAID.to_owned()),
+        };
+        Verdict::Wrong(format!("{found} lines begin with `{}` instead of {many}", one_line(&self.begin, 60)))
+    }
+}
+
+/// The spec does not say how many a node has.
+const NOT_SAID: &str = "what is expected of this node is not said";
+
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Rows {
+    fn judge(&self, node: &str, out: &str) -> Verdict {
+        let Ok(all) = serde_json::from_str::<Vec<Map<String, Value>>>(if out.trim().is_empty() { "[]" } else { out }) else {
+            return Verdict::Unknown("its output is no list in JSON".to_owned());
+        };
+        let Some(is_meant) = self.of.of(node) else { return Verdict::Unknown(NOT_SAID.to_owned()) };
+        let meant: Vec<&Map<String, Value>> = all.iter().filter(|row| is_meant(row)).collect();
+        let name = |row: &Map<String, Value>| row.get(&self.of.field).map_or_else(String::new, plain);
+        if let Some(count) = &self.count {
+            let Some(count) = count.of(node) else { return Verdict::Unknown(NOT_SAID.to_owned()) };
+            if meant.len() != *count {
+                return Verdict::Wrong(format!("{} {} instead of {count}", meant.len(), self.of.words()));
+            }
+        }
+        for row in &meant {
+            if let Some((field, wanted)) = self.each.iter().find(|(field, wanted)| row.get(*field) != Some(wanted)) {
+                let found = row.get(field).map_or_else(|| "not said".to_owned(), plain);
+                return Verdict::Wrong(format!("{} has {field} {found} instead of {}", name(row), plain(wanted)));
+            }
+        }
+        self.above.as_ref().and_then(|above| above.broken(&all, &is_meant, &name)).map_or(Verdict::AsWished, Verdict::Wrong)
+    }
+}
+
+impl Meant {
+    fn of<'a>(&'a self, node: &str) -> Option<impl Fn(&Map<String, Value>) -> bool + 'a> {
+        let names = match &self.is {
+            Some(is) => Some(is.of(node)?),
+            None => None,
+        };
+        Some(move |row: &Map<String, Value>| {
+            let value = row.get(&self.field).and_then(Value::as_str).unwrap_or_default();
+            names.is_none_or(|names| names.contains(value)) && self.begins.as_ref().is_none_or(|begins| value.starts_with(begins.as_str()))
+        })
+    }
+
+    fn words(&self) -> String {
+        match &self.begins {
+            Some(begins) => format!("{begins}*"),
+            None => format!("rows with such a {}", self.field),
+        }
+    }
+}
+
+impl Above {
+    /// The first row that is meant and not above the others, in words.
+    fn broken(
+        &self,
+        all: &[Map<String, Value>],
+        is_meant: &impl Fn(&Map<String, Value>) -> bool,
+        name: &impl Fn(&Map<String, Value>) -> String,
+    ) -> Option<String> {
+        let number = |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
+        let place = |row: &Map<String, Value>| row.get(&self.within).map_or_else(String::new, plain);
+        for (at, row) in all.iter().enumerate().filter(|(_, row)| is_meant(row)) {
+            let collides = |(other_at, other): &(usize, &Map<String, Value>)| {
+                let same = *other_at != at && name(other) != name(row) && place(other) == place(row);
+                same && (number(other) == number(row) || (!is_meant(other) && number(other) > number(row)))
+            };
+            if let Some((_, other)) = all.iter().enumerate().find(collides) {
+                let said = |row: &Map<String, Value>| format!("{} has {} {}", name(row), self.field, number(row));
+                return Some(one_line(&format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)), 200));
+            }
+        }
+        None
+    }
+}
+
+fn plain(value: &Value) -> String {
+    one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), 60)
+}

@@ -1,0 +1,177 @@
+//! `node_probe`: what a program says of a node, run in the pod of an agent that is there already (a device plugin, a driver's
+//! installer). It is for nodes that nobody logs in to. It is waited for and checked, never written: what the output has to hold is
+//! data of the wish. No pod is started for it; where the agent has none, or nobody may run programs in it, the state is unknown.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use self::check::{Body, Verdict, judge};
+use super::body::is_word;
+use super::fields::Fields;
+use super::kubernetes_object::access::{Right, Verb};
+use super::kubernetes_object::exec::{Exec, Ran};
+use super::kubernetes_object::looks::folded;
+use super::kubernetes_object::manifest::is_subdomain;
+use super::kubernetes_object::readiness::WITHIN_S;
+use super::kubernetes_object::request::{ABSENT, KubernetesRead};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use crate::base::TargetKind;
+use crate::base::text::{counted, one_line};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The kind.
+pub struct NodeProbe;
+
+/// The attribute.
+const SAYS: &str = "says";
+
+impl Kind for NodeProbe {
+    fn name(&self) -> &'static str {
+        "node_probe"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Kube
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("name")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = Fields::of(body, &["name", "nodes", "pod", "argv", "exits", "lines", "rows", "within_s"]);
+        if fields.text("name", true).is_some_and(|name| !is_word(name, "._-")) {
+            fields.error("/name", "`name` is one word", Some("for example erdma-devices".to_owned()));
+        }
+        fields.number("within_s", 1..=86_400);
+        match Body::of(body) {
+            Err((pointer, reason)) => fields.error(&pointer, reason, None),
+            Ok(probe) => {
+                if probe.nodes.is_empty() {
+                    fields.error("/nodes", "no node is named", Some("a list of the nodes' names".to_owned()));
+                }
+                if probe.argv.first().is_none_or(String::is_empty) || probe.argv.iter().any(|word| word.contains('\0')) {
+                    fields.error("/argv", "it names no program", Some("program and arguments: [rdma, -j, link, show]".to_owned()));
+                }
+                for (field, name) in [("namespace", &probe.pod.namespace), ("daemon_set", &probe.pod.daemon_set)] {
+                    if !is_subdomain(name) {
+                        fields.error(&format!("/pod/{field}"), format!("`{}` is no name of an object", one_line(name, 60)), None);
+                    }
+                }
+            }
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        let Ok(body) = Body::of(&wish.body) else { return Vec::new() };
+        body.nodes.iter().map(|node| asked(&body, node)).collect()
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let mut assessment = Assessment::default();
+        let Ok(body) = Body::of(&wish.body) else { return assessment };
+        let goal = format!("{} as wished", counted(body.nodes.len(), "node"));
+        let mut found = Found::default();
+        for node in &body.nodes {
+            found.note(node, &body, answers);
+        }
+        if found.may_come() {
+            let words = one_line(&body.argv.join(" "), 80);
+            let within_s = body.within_s.unwrap_or(WITHIN_S);
+            assessment.actions = vec![Action::Await { until: format!("{goal}, by `{words}` on each"), within_s }];
+        }
+        let reading = found.reading(&goal, body.nodes.len());
+        assessment.attributes.insert(SAYS.to_owned(), Attribute::in_plane(Plane::Running, Reading::is(goal), reading).that_settles());
+        assessment
+    }
+
+    /// Nothing was written, and nothing comes back.
+    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+        Assessment::default()
+    }
+
+    /// A WebSocket begins with a GET, so its verb is `get`; from 1.35 on the server asks for `create` besides, as it always did of
+    /// `kubectl exec` (kubernetes/kubernetes#134577, `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a
+    /// DaemonSet's have names of chance.
+    fn rights(&self, wish: &Wish) -> Vec<(Right, String)> {
+        let Ok(body) = Body::of(&wish.body) else { return Vec::new() };
+        let right = |resource: &str, verb: Verb| Right {
+            namespace: Some(body.pod.namespace.clone()),
+            group: String::new(),
+            resource: resource.to_owned(),
+            name: None,
+            verb,
+        };
+        let reason = format!("`{}` in the pods of DaemonSet {}", one_line(&body.argv.join(" "), 80), body.pod.daemon_set);
+        [("pods", Verb::List), (EXEC, Verb::Get), (EXEC, Verb::Create)]
+            .map(|(resource, verb)| (right(resource, verb), reason.clone()))
+            .into()
+    }
+}
+
+/// What running a program in a pod is called in a rule.
+pub const EXEC: &str = "pods/exec";
+
+fn asked(body: &Body, node: &str) -> Read {
+    let pod = body.pod.clone();
+    let exec = Exec {
+        node: node.to_owned(),
+        namespace: pod.namespace,
+        daemon_set: pod.daemon_set,
+        selector: pod.selector,
+        container: pod.container,
+        argv: body.argv.clone(),
+    };
+    Read::Kubernetes(KubernetesRead::Exec(Box::new(exec)))
+}
+
+/// What is not as wished, by what it is: the nodes.
+#[derive(Default)]
+struct Found<'a> {
+    wrong: BTreeMap<String, Vec<&'a str>>,
+    /// Time may bring the agent's pod.
+    to_come: BTreeMap<String, Vec<&'a str>>,
+    unknown: BTreeMap<String, Vec<&'a str>>,
+}
+
+impl<'a> Found<'a> {
+    fn note(&mut self, node: &'a str, body: &Body, answers: &Answers) {
+        let (of, why) = match answers.output(&asked(body, node)) {
+            Ok((0, out)) => match serde_json::from_str::<Ran>(out) {
+                Err(_) => (&mut self.unknown, "what came back is no answer of a program".to_owned()),
+                Ok(ran) => match judge(body, node, &ran) {
+                    Verdict::AsWished => return,
+                    Verdict::Wrong(why) => (&mut self.wrong, why),
+                    Verdict::Unknown(why) => (&mut self.unknown, why),
+                },
+            },
+            Ok((ABSENT, why)) => (&mut self.to_come, one_line(why, 300)),
+            Ok((_, why)) => (&mut self.unknown, one_line(why, 300)),
+            Err(why) => (&mut self.unknown, why),
+        };
+        of.entry(why).or_default().push(node);
+    }
+
+    /// Waiting helps against what is wrong, and against an agent that is not there yet; not against a missing right.
+    fn may_come(&self) -> bool {
+        !self.wrong.is_empty() || !self.to_come.is_empty()
+    }
+
+    fn reading(self, goal: &str, all: usize) -> Reading {
+        let mut unknown = self.unknown;
+        unknown.extend(self.to_come);
+        let count = |of: &BTreeMap<String, Vec<&str>>| of.values().map(Vec::len).sum::<usize>();
+        match (self.wrong.is_empty(), unknown.is_empty()) {
+            (true, true) => Reading::is(goal),
+            (true, false) => Reading::Unknown(one_line(&folded(&unknown), 900)),
+            (false, _) => {
+                let more = if unknown.is_empty() { String::new() } else { format!("; not known: {}", folded(&unknown)) };
+                let good = all - count(&self.wrong) - count(&unknown);
+                Reading::is(one_line(&format!("{good} of {} as wished; {}{more}", counted(all, "node"), folded(&self.wrong)), 900))
+            }
+        }
+    }
+}

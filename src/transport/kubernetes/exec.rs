@@ -1,0 +1,310 @@
+//! A program in a pod that is there: which pod an agent has on a node, and what the program says over a WebSocket.
+//!
+//! The streams come as messages that begin with their number, and the last one is a Status with how the program ended
+//! (kubernetes/kubernetes: staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go). Nothing is ever sent, so the
+//! fourth and the fifth version of that protocol are the same here: every API server since long has the one or the other.
+
+use super::answer::{self, exit};
+use super::fault::Trouble;
+use super::kinds::{self, Resource};
+use super::lists::{pages, text};
+use super::server::{Server, Upgrade};
+use crate::base::text::one_line;
+use crate::resource::kubernetes_object::exec::{Exec, Ran};
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID, ObjectName};
+use crate::resource::node_probe::EXEC;
+use crate::resource::{Answer, AnswerStatus, Read};
+use crate::system::clock;
+use futures_util::{Stream, StreamExt as _};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A program that has not ended by then is left; so is a kubelet that does not answer.
+const LIMIT: Duration = Duration::from_secs(20);
+/// What is taken of its output, and of its complaint.
+const OUT_LIMIT_BYTES: usize = 256 << 10;
+const ERR_LIMIT_BYTES: usize = 4 << 10;
+
+/// The numbers of the streams.
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const STATUS: u8 = 3;
+
+/// The pods of agents by namespace and labels, or the answer that says why they are not known.
+pub type Agents = BTreeMap<(String, Option<String>), Result<Vec<Agent>, Answer>>;
+
+/// One pod of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    node: String,
+    daemon_set: String,
+    name: String,
+    /// Why no program can be run in it, by container; in words.
+    waits: BTreeMap<String, Option<String>>,
+}
+
+fn pod(namespace: &str, name: &str) -> (ObjectName, Resource) {
+    let object =
+        ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() };
+    (object, Resource { plural: "pods".to_owned(), namespaced: true })
+}
+
+/// The agents that some read is about, each list asked for once.
+pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> {
+    let of = |read: &Read| match read {
+        Read::Kubernetes(KubernetesRead::Exec(exec)) => Some((exec.namespace.clone(), exec.selector.clone())),
+        _ => None,
+    };
+    let wanted: BTreeSet<_> = reads.iter().filter_map(of).collect();
+    let mut found = Agents::new();
+    for (namespace, selector) in wanted {
+        let labels = selector.as_ref().map(|labels| format!("&labelSelector={}", kinds::query_value(labels))).unwrap_or_default();
+        let (name, kind) = pod(&namespace, "");
+        let pods = match pages(server, &name, &kind, &labels, agent).await? {
+            Ok(pods) => Ok(pods),
+            Err(answer) => Err(answer),
+        };
+        found.insert((namespace, selector), pods);
+    }
+    Ok(found)
+}
+
+/// A pod of some DaemonSet that has a node and does not end.
+fn agent(pod: &Value) -> Option<Agent> {
+    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let owner = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
+    if pod.pointer("/metadata/deletionTimestamp").is_some() {
+        return None;
+    }
+    let waits = |one: &Value| {
+        let why = one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| text(why, "/reason").to_owned());
+        (text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
+    };
+    let mut of_containers: BTreeMap<String, Option<String>> = list("/status/containerStatuses").map(waits).collect();
+    let phase = text(pod, "/status/phase");
+    if phase != "Running" {
+        let why = of_containers.values().flatten().next().cloned().unwrap_or_default();
+        let words = one_line(&format!("{phase} {why}"), 120);
+        of_containers = list("/spec/containers").map(|one| (text(one, "/name").to_owned(), Some(words.clone()))).collect();
+    }
+    Some(Agent {
+        node: text(pod, "/spec/nodeName").to_owned(),
+        daemon_set: text(owner, "/name").to_owned(),
+        name: text(pod, "/metadata/name").to_owned(),
+        waits: of_containers,
+    })
+}
+
+impl Agent {
+    /// Why no program can be run in it now.
+    fn hindrance(&self, container: Option<&str>) -> Option<&str> {
+        let mut of = self.waits.iter().filter(|(name, _)| container.is_none_or(|container| container == *name));
+        of.find_map(|(_, why)| why.as_deref())
+    }
+}
+
+/// What the program says. Whatever happens is an answer about this node alone.
+pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
+    let all = match agents.get(&(asked.namespace.clone(), asked.selector.clone())) {
+        Some(Ok(all)) => all,
+        Some(Err(answer)) => return answer.clone(),
+        None => return exit(NOT_SAID, "its pods were not asked for"),
+    };
+    let Exec { namespace, daemon_set, node, .. } = asked;
+    let here: Vec<&Agent> = all.iter().filter(|agent| agent.node == *node && agent.daemon_set == *daemon_set).collect();
+    let (of, look) = (format!("DaemonSet {namespace}/{daemon_set}"), format!("kubectl -n {namespace} get pods -o wide"));
+    let Some(first) = here.first() else { return exit(ABSENT, format!("no pod of {of} is there: {look}")) };
+    let container = asked.container.as_deref();
+    let Some(agent) = here.iter().find(|agent| agent.hindrance(container).is_none()) else {
+        let why = first.hindrance(container).unwrap_or_default();
+        return exit(ABSENT, one_line(&format!("the pod of {of} does not run there ({why}): {look}"), 300));
+    };
+    let (object, resource) = pod(namespace, &agent.name);
+    let path = match kinds::path(&object, &resource) {
+        Ok(path) => format!("{path}/exec?{}", query(asked)),
+        Err(reason) => return exit(NOT_SAID, reason),
+    };
+    let ran = async {
+        match server.upgrade(path).await {
+            Ok(Upgrade::Done(stream)) => said(stream).await,
+            Ok(Upgrade::Refused(reply)) => match answer::lacking(&reply) {
+                Some(verb) => answer::denied(&object, &verb, EXEC),
+                // Since 1.35 `create` is asked for besides the `get` of a WebSocket, and refused without a word of why
+                // (kubernetes/kubernetes#134577; so with 1.37.2).
+                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => answer::denied(&object, "create", EXEC),
+                None => exit(NOT_SAID, not_run(&reply.message())),
+            },
+            Err(trouble) => exit(NOT_SAID, not_run(&trouble.reason())),
+        }
+    };
+    let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", LIMIT.as_secs())));
+    clock::within(LIMIT, ran).await.unwrap_or_else(late)
+}
+
+/// Why the program did not run, in the server's words. Without the pod's name, which is of chance: alike nodes are told once. From 1.30
+/// on the server puts the whole request to the kubelet into its complaint.
+fn not_run(message: &str) -> String {
+    let request = message.split_once("Post \"").and_then(|(before, rest)| Some((before, rest.split_once("\": ")?.1)));
+    let message = request.map_or_else(|| message.to_owned(), |(before, after)| format!("{before}{after}"));
+    let away = ["error dialing backend", "error sending request", "proxy error", "no preferred addresses found"];
+    let what = match away.iter().any(|words| message.contains(words)) {
+        true => "the API server does not reach the node's kubelet (port 10250, or a tunnel to it)",
+        false => "the agent's pod cannot be asked",
+    };
+    one_line(&format!("{what}: {message}"), 400)
+}
+
+fn query(asked: &Exec) -> String {
+    let words = asked.argv.iter().map(|word| format!("command={}", kinds::query_value(word)));
+    let container = asked.container.iter().map(|name| format!("container={}", kinds::query_value(name)));
+    let streams = ["stdout=true".to_owned(), "stderr=true".to_owned()];
+    words.chain(container).chain(streams).collect::<Vec<_>>().join("&")
+}
+
+/// Reads both streams to their end.
+async fn said(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -> Answer {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    while let Some(message) = stream.next().await {
+        let message = match message {
+            Ok(message) => message,
+            Err(reason) => return exit(NOT_SAID, not_run(&format!("the connection ended: {reason}"))),
+        };
+        let Some((number, data)) = message.split_first() else { continue };
+        match *number {
+            STDOUT if out.len() + data.len() > OUT_LIMIT_BYTES => return Answer { status: AnswerStatus::TooLong, out: String::new() },
+            STDOUT => out.extend_from_slice(data),
+            STDERR => err.extend_from_slice(&data[..data.len().min(ERR_LIMIT_BYTES - err.len())]),
+            STATUS => return ended(data, &out, &err),
+            _ => {}
+        }
+    }
+    exit(NOT_SAID, not_run("the connection ended before the program did"))
+}
+
+/// How it ended: a Status that is a success, or names the exit status as a cause
+/// (kubernetes/kubernetes: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go).
+fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
+    let status: Value = serde_json::from_slice(status).unwrap_or_default();
+    let causes = status.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
+    let cause = causes.clone().find(|cause| cause["reason"] == "ExitCode").and_then(|cause| cause["message"].as_str()?.parse().ok());
+    let code: i32 = match (status["status"].as_str(), cause) {
+        (Some("Success"), _) => 0,
+        (_, Some(code)) => code,
+        _ => return exit(NOT_SAID, not_run(text(&status, "/message"))),
+    };
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    exit(0, json!(Ran { code, out: lossy(out), err: lossy(err) }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::HostLink as _;
+    use crate::transport::kubernetes::tests::{link, says};
+    use futures_util::stream;
+
+    fn asked() -> Exec {
+        Exec {
+            node: "gpu1".to_owned(),
+            namespace: "n".to_owned(),
+            daemon_set: "agent".to_owned(),
+            selector: Some("app=a,tier=b".to_owned()),
+            container: None,
+            argv: vec!["rdma".to_owned(), "-j".to_owned(), "link & show".to_owned()],
+        }
+    }
+
+    fn a_pod(node: &str, owner: &str, phase: &str, state: &Value) -> Value {
+        json!({
+            "metadata": { "name": format!("{owner}-{node}"), "ownerReferences": [{ "kind": "DaemonSet", "name": owner, "controller": true }] },
+            "spec": { "nodeName": node, "containers": [{ "name": "c" }] },
+            "status": { "phase": phase, "containerStatuses": [{ "name": "c", "state": state }] },
+        })
+    }
+
+    async fn answer(pods: Vec<Value>, of_exec: (u16, &'static str)) -> (Answer, Vec<String>) {
+        let list = json!({ "metadata": {}, "items": pods }).to_string();
+        let (link, seen) = link(move |_, path, _| match path.contains("/exec?") {
+            true => says(of_exec.0, of_exec.1),
+            false => (200, Vec::new(), list.clone()),
+        });
+        let read = Read::Kubernetes(KubernetesRead::Exec(Box::new(asked())));
+        let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+        (answers.get(&read).unwrap().clone(), seen.lines())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pod_that_the_agent_has_on_the_node_is_asked_and_no_other() {
+        let running = || json!({ "running": {} });
+        let others = || vec![a_pod("gpu2", "agent", "Running", &running()), a_pod("gpu1", "other", "Running", &running())];
+        let look = "kubectl -n n get pods -o wide";
+        let absent = exit(ABSENT, format!("no pod of DaemonSet n/agent is there: {look}"));
+        assert_eq!(
+            answer(others(), (200, "")).await,
+            (absent, vec!["GET /api/v1/namespaces/n/pods?limit=500&labelSelector=app%3Da%2Ctier%3Db".to_owned()])
+        );
+        let waits = a_pod("gpu1", "agent", "Running", &json!({ "waiting": { "reason": "CrashLoopBackOff" } }));
+        let words = format!("the pod of DaemonSet n/agent does not run there (CrashLoopBackOff): {look}");
+        assert_eq!(answer(vec![waits], (200, "")).await.0, exit(ABSENT, words));
+        let pending = a_pod("gpu1", "agent", "Pending", &json!({ "waiting": { "reason": "ErrImagePull" } }));
+        assert!(answer(vec![pending], (200, "")).await.0.out.contains("(Pending ErrImagePull)"));
+        let mut all = others();
+        all.push(a_pod("gpu1", "agent", "Running", &running()));
+        let (_, lines) = answer(all, (403, "")).await;
+        assert_eq!(
+            lines[1],
+            "GET /api/v1/namespaces/n/pods/agent-gpu1/exec?command=rdma&command=-j&command=link%20%26%20show&stdout=true&stderr=true"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_says_why_and_what_to_do() {
+        let pods = || vec![a_pod("gpu1", "agent", "Running", &json!({ "running": {} }))];
+        let refusal = r#"pods "agent-gpu1" is forbidden: User "u" cannot create resource "pods/exec" in API group "" in the namespace "n""#;
+        for refusal in [refusal, "pods \"agent-gpu1\" is forbidden: "] {
+            let (denied, _) = answer(pods(), (403, refusal)).await;
+            let rule = "verb create, resource pods/exec, API group \"\", namespace n\n";
+            assert_eq!((denied.status, denied.out.as_str()), (AnswerStatus::Denied, rule));
+        }
+        let (away, _) = answer(pods(), (500, "error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused")).await;
+        assert_eq!(away.status, AnswerStatus::Exit(NOT_SAID));
+        let unreached = "the API server does not reach the node's kubelet (port 10250, or a tunnel to it): ";
+        assert_eq!(away.out, format!("{unreached}error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused"));
+        let later = r#"Internal error occurred: error sending request: Post "https://10.0.0.1:10250/exec/n/agent-gpu1/c?command=rdma": dial tcp: i/o timeout"#;
+        let (away, _) = answer(pods(), (500, later)).await;
+        assert_eq!(away.out, format!("{unreached}Internal error occurred: error sending request: dial tcp: i/o timeout"));
+        // No list of pods, and nothing else is asked.
+        let read = Read::Kubernetes(KubernetesRead::Exec(Box::new(asked())));
+        let (link, seen) = link(|_, _, _| says(403, r#"pods is forbidden: User "u" cannot list resource "pods" in API group """#));
+        let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+        assert_eq!((answers.get(&read).unwrap().status.clone(), seen.lines().len()), (AnswerStatus::Denied, 1));
+    }
+
+    async fn of(messages: &[&[u8]]) -> Answer {
+        said(stream::iter(messages.iter().map(|bytes| Ok(bytes.to_vec())).collect::<Vec<_>>())).await
+    }
+
+    #[tokio::test]
+    async fn streams_are_put_together_and_the_status_says_how_it_ended() {
+        let ran = |code: i32, out: &str, err: &str| exit(0, json!(Ran { code, out: out.to_owned(), err: err.to_owned() }).to_string());
+        let unknown = |why: &str| exit(NOT_SAID, format!("the agent's pod cannot be asked: {why}"));
+        let success = br#"3{"metadata":{},"status":"Success"}"#.map(|byte| byte);
+        let mut success = success.to_vec();
+        success[0] = STATUS;
+        let mut failure = br#"3{"status":"Failure","message":"command terminated with non-zero exit code","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"127"}]}}"#.to_vec();
+        failure[0] = STATUS;
+        let mut broken =
+            br#"3{"status":"Failure","message":"Internal error occurred: exec: \"rdma\": executable file not found in $PATH"}"#.to_vec();
+        broken[0] = STATUS;
+        assert_eq!(of(&[b"\x01a", b"", b"\x02x", b"\x01b", b"\x07?", &success]).await, ran(0, "ab", "x"));
+        assert_eq!(of(&[b"\x02no", &failure]).await, ran(127, "", "no"));
+        assert_eq!(of(&[&broken]).await, unknown("Internal error occurred: exec: \"rdma\": executable file not found in $PATH"));
+        assert_eq!(of(&[b"\x01a"]).await, unknown("the connection ended before the program did"));
+        assert_eq!(of(&[b"\x03<html>"]).await, unknown(""));
+        let large = [b"\x01".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
+        assert_eq!(of(&[b"\x01a", &large]).await.status, AnswerStatus::TooLong);
+        let loud = [b"\x02".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
+        assert!(of(&[&loud, &loud, &success]).await.out.len() < 2 * ERR_LIMIT_BYTES);
+    }
+}
