@@ -151,7 +151,7 @@ pub struct DriftReport {
     /// Findings of rules that are accepted for a while.
     pub waived: Vec<Waived>,
     /// Hosts without SSH, as a node-set: nothing was asked of them.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub no_ssh: String,
     /// Targets that were looked at.
     pub targets: Vec<Target>,

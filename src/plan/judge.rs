@@ -128,10 +128,11 @@ fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Re
     if let (Some(input), true) = (assessment.input(), applied.is_some_and(|applied| applied.digest == wish.digest())) {
         return Reason::InputChanged { input: input.to_owned() };
     }
+    // Whoever cannot be asked yet may come by itself.
+    let is_waited_for = assessment.only_waits() && !assessment.actions.is_empty();
     match applied {
         None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
-        // Who cannot be asked yet, but comes by itself, is waited for.
-        _ if assessment.only_unknown() && !(assessment.only_waits() && !assessment.actions.is_empty()) => Reason::Unknown,
+        _ if assessment.only_unknown() && !is_waited_for => Reason::Unknown,
         _ if assessment.owed => Reason::OwedRestart,
         _ if assessment.only_waits() => Reason::NotReady,
         None => Reason::Takeover,

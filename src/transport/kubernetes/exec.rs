@@ -61,10 +61,7 @@ pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> 
     for (namespace, selector) in wanted {
         let labels = selector.as_ref().map(|labels| format!("&labelSelector={}", kinds::query_value(labels))).unwrap_or_default();
         let (name, kind) = pod(&namespace, "");
-        let pods = match pages(server, &name, &kind, &labels, agent).await? {
-            Ok(pods) => Ok(pods),
-            Err(answer) => Err(answer),
-        };
+        let pods = pages(server, &name, &kind, &labels, agent).await?;
         found.insert((namespace, selector), pods);
     }
     Ok(found)
@@ -191,7 +188,10 @@ fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
     let code: i32 = match (status["status"].as_str(), cause) {
         (Some("Success"), _) => 0,
         (_, Some(code)) => code,
-        _ => return exit(NOT_SAID, not_run(text(&status, "/message"))),
+        _ => {
+            let why = Some(text(&status, "/message")).filter(|why| !why.is_empty());
+            return exit(NOT_SAID, not_run(why.unwrap_or("it does not say how the program ended")));
+        }
     };
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     exit(0, json!(Ran { code, out: lossy(out), err: lossy(err) }).to_string())
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(of(&[b"\x02no", &failure]).await, ran(127, "", "no"));
         assert_eq!(of(&[&broken]).await, unknown("Internal error occurred: exec: \"rdma\": executable file not found in $PATH"));
         assert_eq!(of(&[b"\x01a"]).await, unknown("the connection ended before the program did"));
-        assert_eq!(of(&[b"\x03<html>"]).await, unknown(""));
+        assert_eq!(of(&[b"\x03<html>"]).await, unknown("it does not say how the program ended"));
         let large = [b"\x01".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
         assert_eq!(of(&[b"\x01a", &large]).await.status, AnswerStatus::TooLong);
         let loud = [b"\x02".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
