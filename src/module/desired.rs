@@ -1,7 +1,11 @@
 //! From a spec and modules to wishes: which modules apply to which host, what each wants there, in which order, and why.
 
+mod left_out;
 mod places;
 
+pub use self::left_out::LeftOut;
+
+use self::left_out::{NEEDS_SSH, enabled_in_vain};
 use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
@@ -10,13 +14,12 @@ use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
 use super::{cluster_context, nic_owners, parameters, secrets, share};
-use crate::base::{Address, Diagnostic, Digest, Place, nodeset, secret};
+use crate::base::{Address, Diagnostic, Digest, Place, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::template::engine::{self, Rendered};
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,28 +41,6 @@ pub struct Desired {
     pub left_out: Vec<LeftOut>,
     /// What is allowed but looks wrong.
     pub warnings: Vec<Diagnostic>,
-}
-
-/// A module that a host lacks something for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LeftOut {
-    /// The host.
-    #[serde(skip)]
-    pub host: String,
-    /// The module.
-    pub module: String,
-    /// What it needs of a host, as the module writes it; or SSH.
-    pub needs: String,
-}
-
-/// What every module for hosts needs of one.
-const NEEDS_SSH: &str = "SSH, and the spec says `ssh: none` of this host";
-
-impl LeftOut {
-    /// True where the host has no SSH.
-    pub fn is_for_want_of_ssh(&self) -> bool {
-        self.needs == NEEDS_SSH
-    }
 }
 
 /// A check that a module brings, for one host.
@@ -160,32 +141,6 @@ impl Desired {
         let all = self.why.values().flatten().map(|why| &why.module).chain(of_checks);
         all.filter_map(|name| name.split('/').next().map(str::to_owned)).collect()
     }
-}
-
-/// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that come by themselves are only counted.
-fn enabled_in_vain(loaded: &Loaded, left_out: &[LeftOut]) -> Vec<Diagnostic> {
-    let mut of_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for one in left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
-        let is_enabled = loaded.spec.modules.get(&one.module).and_then(|wanted| wanted.enabled) == Some(true);
-        if is_enabled {
-            of_module.entry(&one.module).or_default().push(&one.host);
-        }
-    }
-    let warning = |(module, hosts): (&str, Vec<&str>)| {
-        let hosts = nodeset::fold(&hosts);
-        let warning = Diagnostic::warning(
-            "RW0231",
-            format!("the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"),
-        )
-        .effect("what the module would set and check there is neither set nor checked")
-        .state("nothing was changed")
-        .next("let whoever makes these nodes do it (the settings of their node pool), or say how they are reached: `ssh: { user: root }`");
-        match loaded.label(&format!("modules[\"{module}\"].enabled"), "for hosts, over SSH") {
-            Some(label) => warning.labelled(label),
-            None => warning,
-        }
-    };
-    of_module.into_iter().map(warning).collect()
 }
 
 /// Places by group of hosts, module, resource and turn: the same for all hosts of a group.
