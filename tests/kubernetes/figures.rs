@@ -78,9 +78,10 @@ pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
     let ours: BTreeSet<String> =
         members.map(|member| member["wish"]["address"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect();
 
-    // The same wishes as kubectl takes them, with the mark that railwright adds.
+    // The same wishes as kubectl takes them, with the marks that railwright adds.
+    let set = plane.kubectl(&["get", "configmap", "same", "-o", "jsonpath={.metadata.labels.applyset\\.kubernetes\\.io/part-of}"]);
     let manifest = |name: &str| {
-        let labels = json!({ "role": "rails", "railwright.io/part-of": "train" });
+        let labels = json!({ "role": "rails", "railwright.io/part-of": "train", "applyset.kubernetes.io/part-of": set });
         let text = if name == "longer" { "9000 and more" } else { "9000" };
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "default", "labels": labels }, "data": { "text": text } })
     };
