@@ -6,6 +6,7 @@ use super::shared::{Shared, guard};
 use super::trouble;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::NodeKind;
+use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::Entry;
 use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{Performed, Upkeep, Writer};
@@ -16,8 +17,6 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_secs(5);
 /// How much longer the pause is than the writing.
 const SHARE: u32 = 10;
-/// Of a wish for an object that is ours to make.
-const OBJECT: &str = "kubernetes_object";
 
 /// Clusters whose record is to be written at the end, with when it may be written next between.
 pub(super) type Records = BTreeMap<Target, Deadline>;
@@ -40,9 +39,8 @@ impl Shared {
         if is_early {
             return None;
         }
-        let coming = if target.kind == TargetKind::Kube { self.coming(target) } else { Vec::new() };
         let watch = Stopwatch::start();
-        let problem = self.write_record(target, writer, coming).await;
+        let problem = self.write_record(target, writer, self.coming(target)).await;
         if let Some(next) = guard(&self.records).get_mut(target) {
             *next = Deadline::after(PAUSE.max(watch.elapsed() * SHARE));
         }
@@ -76,16 +74,19 @@ impl Shared {
         targets
     }
 
+    /// Objects that the run is about to make on this target.
     fn coming(&self, target: &Target) -> Vec<String> {
         let nodes = self.plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target));
         let wishes = nodes.flat_map(|node| node.members()).map(|member| &member.wish);
-        let is_made = |wish: &&crate::resource::Wish| wish.kind == OBJECT && wish.body.get("adopt") != Some(&true.into());
-        wishes.filter(is_made).map(|wish| wish.address.within_target()).collect()
+        wishes.filter(|wish| is_member(&wish.kind, &wish.body)).map(|wish| wish.address.within_target()).collect()
     }
 
+    /// Writes it, with what is coming among the members of the cluster's set.
     async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
         let record = guard(&self.state).next_record(&target.name, &self.run, &self.plan.digest, clock::now());
-        let reason = match writer.upkeep(&Upkeep::WriteRecord { json: record.to_json(), coming }).await {
+        let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body));
+        let members = made.map(|(address, _)| address.within_target()).chain(coming).collect();
+        let reason = match writer.upkeep(&Upkeep::WriteRecord { json: record.to_json(), members }).await {
             Ok(Performed::Ended { code: 0, .. }) => {
                 self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
                 return None;

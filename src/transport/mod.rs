@@ -148,9 +148,9 @@ pub enum Performed {
 pub enum Upkeep {
     /// Reads `record.json`; `Ended { code: 1 }` when there is none.
     ReadRecord,
-    /// Writes `record.json` atomically. `coming`: addresses within the target of objects that the run is about to make, which a
-    /// cluster names beside its record.
-    WriteRecord { json: String, coming: Vec<String> },
+    /// Writes `record.json` atomically. `members`: addresses within the target of objects that are ours or are about to be,
+    /// whose kinds and places a cluster names beside its record.
+    WriteRecord { json: String, members: Vec<String> },
     /// Takes the host's lock for a holder (one line of JSON) with a fencing number. Exit 0 taken; 75 held by another,
     /// stdout its holder line; 76 the fencing number is lower than the highest seen, stdout that number.
     Lock { holder: String, fence: u64 },

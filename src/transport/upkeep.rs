@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(run(folder.path(), &Upkeep::ReadRecord), (1, String::new()));
         assert!(!folder.path().join("state").exists(), "a read leaves nothing behind");
         let json = "{\"a\":\"it's $HOME `id` \\\\n %s\"}".to_owned();
-        assert_eq!(run(folder.path(), &Upkeep::WriteRecord { json: json.clone(), coming: Vec::new() }).0, 0);
+        assert_eq!(run(folder.path(), &Upkeep::WriteRecord { json: json.clone(), members: Vec::new() }).0, 0);
         assert_eq!(run(folder.path(), &Upkeep::ReadRecord), (0, format!("{json}\n")));
         let mode = |name: &str| std::fs::metadata(folder.path().join("state").join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(""), mode("record.json")), (0o700, 0o600));

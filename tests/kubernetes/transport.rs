@@ -266,7 +266,7 @@ async fn identities_may_what_they_may(plane: &ControlPlane) {
     assert!(code == 1 && said.contains("a rule is missing") && said.contains("verb patch, resource configmaps"), "{said}");
     let (code, said) = keep(&*nobody, Upkeep::Lock { holder: "n".to_owned(), fence: 1 }).await;
     assert!(code == 74 && said.contains("verb get, resource leases, API group coordination.k8s.io, namespace kube-system"), "{said}");
-    let (code, said) = keep(&*nobody, Upkeep::WriteRecord { json: "{}".to_owned(), coming: Vec::new() }).await;
+    let (code, said) = keep(&*nobody, Upkeep::WriteRecord { json: "{}".to_owned(), members: Vec::new() }).await;
     assert!(code == 74 && said.contains("verb patch, resource secrets"), "{said}");
 }
 
@@ -298,7 +298,7 @@ async fn the_lock_is_held_by_one(plane: &ControlPlane, admin: &dyn HostLink) {
 
 async fn the_record_is_kept(plane: &ControlPlane, admin: &dyn HostLink) {
     for json in [r#"{"a":"ä"}"#.to_owned(), format!("[{}0]", "1234567890,".repeat(500_000)), "{}".to_owned()] {
-        assert_eq!(keep(admin, Upkeep::WriteRecord { json: json.clone(), coming: Vec::new() }).await, (0, String::new()));
+        assert_eq!(keep(admin, Upkeep::WriteRecord { json: json.clone(), members: Vec::new() }).await, (0, String::new()));
         assert_eq!(keep(admin, Upkeep::ReadRecord).await, (0, format!("{json}\n")));
     }
     let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };

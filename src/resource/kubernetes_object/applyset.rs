@@ -22,6 +22,11 @@ pub fn id(parent: &str) -> String {
     format!("applyset-{}-v1", hash.trim_end_matches('=').replace('+', "-").replace('/', "_"))
 }
 
+/// True for a wish of this kind that we make ourselves: what is taken over stood there before us.
+pub fn is_member(kind: &str, body: &Value) -> bool {
+    kind == "kubernetes_object" && body.get("adopt").and_then(Value::as_bool) != Some(true)
+}
+
 /// The kinds of a set's members, and where they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
@@ -30,8 +35,14 @@ pub struct Members {
 }
 
 impl Members {
-    /// Takes in an object by its address within the cluster: `DaemonSet.apps/kube-system/name`, `Namespace.core/-/name`.
-    pub fn add(&mut self, address: &str) {
+    /// Of objects by their addresses within the cluster: `DaemonSet.apps/kube-system/name`, `Namespace.core/-/name`.
+    pub fn of(addresses: &[String]) -> Self {
+        let mut members = Members::default();
+        addresses.iter().for_each(|address| members.add(address));
+        members
+    }
+
+    fn add(&mut self, address: &str) {
         let mut parts = address.split('/');
         let (Some(kind), Some(namespace), Some(_)) = (parts.next(), parts.next(), parts.next()) else { return };
         self.kinds.insert(kind.strip_suffix(".core").unwrap_or(kind).to_owned());
@@ -55,12 +66,9 @@ mod tests {
 
     #[test]
     fn a_parent_names_what_is_in_its_set() {
-        let mut members = Members::default();
-        for address in ["DaemonSet.apps/kube-system/a", "ConfigMap.core/default/b", "ConfigMap.core/rdma/c", "Namespace.core/-/rdma", "odd"]
-        {
-            members.add(address);
-        }
-        let (labels, annotations) = members.of_parent("railwright-train");
+        let addresses =
+            ["DaemonSet.apps/kube-system/a", "ConfigMap.core/default/b", "ConfigMap.core/rdma/c", "Namespace.core/-/rdma", "odd"];
+        let (labels, annotations) = Members::of(&addresses.map(str::to_owned)).of_parent("railwright-train");
         assert_eq!(labels, json!({ ID: id("railwright-train") }));
         assert_eq!(annotations[KINDS], "ConfigMap,DaemonSet.apps,Namespace");
         assert_eq!(annotations[NAMESPACES], "default,rdma");

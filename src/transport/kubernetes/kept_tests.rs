@@ -82,7 +82,7 @@ async fn the_record_is_packed_and_read_again() {
     let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 1);
     let json = format!("{{\"a\":\"{}ä\"}}", "x".repeat(2 << 20));
-    assert_eq!(told(link.upkeep(&Upkeep::WriteRecord { json: json.clone(), coming: Vec::new() }).await.unwrap()).0, 0);
+    assert_eq!(told(link.upkeep(&Upkeep::WriteRecord { json: json.clone(), members: Vec::new() }).await.unwrap()).0, 0);
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()), (0, format!("{json}\n"), String::new()));
     let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
     let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
@@ -94,7 +94,7 @@ async fn the_record_is_packed_and_read_again() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         char::from(b' ' + (random >> 58) as u8)
     });
-    let large = Upkeep::WriteRecord { json: noise.take(1_400_000).collect(), coming: Vec::new() };
+    let large = Upkeep::WriteRecord { json: noise.take(1_400_000).collect(), members: Vec::new() };
     let (code, _, stderr) = told(link.upkeep(&large).await.unwrap());
     assert!(code == 74 && stderr.contains("a Secret takes 900 KiB"), "{stderr}");
 }

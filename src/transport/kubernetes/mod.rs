@@ -107,7 +107,7 @@ impl KubernetesLink {
         match upkeep {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
-            Upkeep::WriteRecord { json, coming } => self.write_record(json, coming).await,
+            Upkeep::WriteRecord { json, members } => self.write_record(json, members).await,
             Upkeep::Lock { holder, fence } => self.lock(holder, *fence).await,
             Upkeep::Unlock { holder } => self.unlock(holder).await,
             Upkeep::Beat { holder, note } => self.beat(holder, note).await,

@@ -14,7 +14,7 @@ use crate::transport::{Performed, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Read as _;
 
 const KEY: &str = "record.json";
@@ -66,7 +66,7 @@ impl KubernetesLink {
         })
     }
 
-    pub(super) async fn write_record(&self, json: &str, coming: &[String]) -> Result<Performed, TransportError> {
+    pub(super) async fn write_record(&self, json: &str, members: &[String]) -> Result<Performed, TransportError> {
         let packed = match packed(json) {
             Ok(packed) if packed.len() > RECORD_LIMIT_BYTES => {
                 let size = packed.len() >> 10;
@@ -79,7 +79,7 @@ impl KubernetesLink {
             Ok(packed) => packed,
             Err(error) => return Ok(ended(NOT_KEPT, "", &format!("the record cannot be packed: {error}"))),
         };
-        let (labels, annotations) = members(json, coming).of_parent(&self.keeps);
+        let (labels, annotations) = Members::of(members).of_parent(&self.keeps);
         let metadata = json!({ "name": self.keeps, "namespace": NAMESPACE, "labels": labels, "annotations": annotations });
         let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": metadata,
                                "data": { KEY: base64::encode(&packed) } });
@@ -90,21 +90,6 @@ impl KubernetesLink {
             Ok(reply) => Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
         }
     }
-}
-
-/// Objects of the record that we made ourselves, and those that are coming.
-fn members(json: &str, coming: &[String]) -> Members {
-    let mut members = Members::default();
-    coming.iter().for_each(|address| members.add(address));
-    let record: Value = serde_json::from_str(json).unwrap_or_default();
-    for (address, applied) in record.get("resources").and_then(Value::as_object).into_iter().flatten() {
-        let is_made = applied.get("kind").is_some_and(|kind| kind == "kubernetes_object")
-            && applied.pointer("/body/adopt") != Some(&Value::Bool(true));
-        if let (true, Some((_, within))) = (is_made, address.strip_prefix("kube/").and_then(|address| address.split_once('/'))) {
-            members.add(within);
-        }
-    }
-    members
 }
 
 fn path(keeps: &str) -> String {

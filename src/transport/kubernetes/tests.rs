@@ -334,7 +334,7 @@ async fn hostile_answers_end_in_a_status() {
             for upkeep in [
                 Upkeep::ReadLock,
                 Upkeep::ReadRecord,
-                Upkeep::WriteRecord { json: "{}".to_owned(), coming: Vec::new() },
+                Upkeep::WriteRecord { json: "{}".to_owned(), members: Vec::new() },
                 Upkeep::Lock { holder: holder(), fence: 3 },
                 Upkeep::Unlock { holder: holder() },
                 Upkeep::Beat { holder: holder(), note: holder() },
