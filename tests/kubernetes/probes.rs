@@ -91,6 +91,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
     let fresh = cluster.flat(3, &["plan", INV]);
     assert!(fresh.contains("NO SSH, by the spec") && fresh.contains("gpu[1-2] without"), "{fresh}");
     assert!(fresh.contains(&format!("gpu[1-2]: no pod of DaemonSet {NAMESPACE}/alibabacloud-erdma-agent is there")), "{fresh}");
+    assert!(!fresh.contains("UNKNOWN:") && fresh.contains("6 held, 3 unknown"), "said once: {fresh}");
 
     addon(plane);
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);

@@ -140,6 +140,7 @@ fn nodes_of_a_real_kubernetes() {
     story!(nodes::they_come_up_as_nodes, &rig);
     story!(nodes::one_plan_makes_hosts_and_cluster, &rig);
     story!(nodes::rdma_goes_from_pod_to_pod, &rig);
+    story!(nodes::nodes_without_ssh_are_asked_in_their_pods, &rig);
     story!(nodes::what_was_changed_by_hand_is_found_on_both_sides, &rig);
     story!(nodes::a_reset_gives_a_new_cluster, &rig);
     story!(nodes::an_end_leaves_nothing_running, &rig);

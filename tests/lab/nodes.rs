@@ -111,6 +111,66 @@ impl Drop for Ended {
     }
 }
 
+const PODS: &str = "inventories/pods";
+const SAYS: &str = "module: pods-say
+summary: What the nodes' RDMA devices say in the pods that hold them
+resources:
+  - id: devices
+    node_probe:
+      name: devices
+      nodes: [node1, node2]
+      pod: { namespace: default, daemon_set: rdma-pods, selector: app=rdma-pods }
+      argv: [ibv_devinfo]
+      lines: { begin: \"state: PORT_ACTIVE\", count: 1 }
+      within_s: 60
+  - id: tool
+    node_probe:
+      name: tool
+      nodes: [node1, node2]
+      pod: { namespace: default, daemon_set: rdma-pods }
+      argv: [sh, -c, cat /tmp/tool]
+      exits: { \"1\": no tool is there }
+      within_s: 60
+";
+
+/// The same machines, as if nobody could log in to them: what their devices say is read by the real kubelets, in pods that are
+/// there already.
+pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
+    let spec = std::fs::read_to_string(rig.folder().join(LAB).join("cluster.yaml")).unwrap();
+    let (head, tail) = spec.split_once("ssh:\n").unwrap();
+    let (login, nodes) = tail.split_once("nodes:\n").unwrap();
+    assert!(login.contains("identities"), "{spec}");
+    let nodes: String = nodes.lines().filter(|line| !line.contains("ssh: {")).map(|line| format!("{line}\n")).collect();
+    let (nodes, _) = nodes.split_once("  rdma:\n").unwrap();
+    let spec = format!("{}ssh: none\nnodes:\n{nodes}", head.replace("cluster: lab", "cluster: pods"));
+    std::fs::create_dir_all(rig.folder().join(PODS).join("modules/pods-say")).unwrap();
+    std::fs::write(rig.folder().join(PODS).join("cluster.yaml"), spec).unwrap();
+    std::fs::write(rig.folder().join(PODS).join("modules/pods-say/module.yaml"), SAYS).unwrap();
+
+    let pods = || kubectl(rig, &["get", "pods", "-A", "-o", "jsonpath={.items[*].metadata.uid}"]);
+    let before = pods();
+    let flat = |screen: String| screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (screen, _) = rig.told(2, &["drift", PODS]);
+    assert!(flat(screen.clone()).contains("0 of 2 nodes as wished; node[1-2]: no tool is there"), "{screen}");
+    for node in ["node1", "node2"] {
+        kubectl(rig, &["exec", &pod_on(rig, node), "--", "sh", "-c", "echo 1 >/tmp/tool"]);
+    }
+    rig.told(0, &["drift", PODS]);
+    rig.told(0, &["plan", PODS, "--detailed-exitcode"]);
+
+    rig.said("node2", "ip link set ens1f0np0 down");
+    let (screen, _) = rig.told(2, &["drift", PODS]);
+    assert!(flat(screen.clone()).contains("1 of 2 nodes as wished; node2: 0 lines begin with `state: PORT_ACTIVE` instead of 1"), "{screen}");
+    rig.said("node2", "ip link set ens1f0np0 up");
+    rig.told(0, &["apply", PODS, "--yes"]);
+    // A program that is not there says nothing of the node: the runtime cannot start it.
+    let module = rig.folder().join(PODS).join("modules/pods-say/module.yaml");
+    std::fs::write(module, SAYS.replace("[ibv_devinfo]", "[no-such-program]")).unwrap();
+    let (screen, _) = rig.told(3, &["drift", PODS]);
+    assert!(flat(screen.clone()).contains("found unknown (node[1-2]:") && screen.contains("no-such-program"), "{screen}");
+    assert_eq!(pods(), before, "no pod was started for it");
+}
+
 pub fn what_was_changed_by_hand_is_found_on_both_sides(rig: &Rig) {
     rig.said("node1", "dcb pfc set dev ens1f0np0 prio-pfc all:off");
     let edited = r#"{"data":{"config.json":"{\"configList\":[{\"resourceName\":\"rdma_shared_device_a\",\"rdmaHcaMax\":1,\"selectors\":{\"ifNames\":[\"ens1f0np0\"]}}]}"}}"#;

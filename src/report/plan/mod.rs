@@ -17,7 +17,7 @@ use super::wrap::{COLUMNS, labelled, rule};
 use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::part::needs;
-use crate::plan::{Node, NodeKind, Plan};
+use crate::plan::{Node, NodeKind, Plan, Reason, UnknownFinding};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,11 +200,16 @@ fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
     if counts.is_empty() { counted(0, "host") } else { counts.join(" and ") }
 }
 
+/// What is waited for says above that nobody knows it, and why.
 fn unknown(plan: &Plan) -> String {
-    if plan.unknown.is_empty() {
+    let members = plan.nodes.iter().flat_map(Node::members).filter(|member| member.reason == Reason::NotReady);
+    let waited: BTreeSet<String> = members.map(|member| member.wish.address.to_string()).collect();
+    let said = |finding: &UnknownFinding| finding.subject.split_once('#').is_some_and(|(address, _)| waited.contains(address));
+    let rest: Vec<UnknownFinding> = plan.unknown.iter().filter(|finding| !said(finding)).cloned().collect();
+    if rest.is_empty() {
         return String::new();
     }
-    format!("{}{}", rule("UNKNOWN: could not be found out"), unread::entries(&plan.unknown))
+    format!("{}{}", rule("UNKNOWN: could not be found out"), unread::entries(&rest))
 }
 
 /// What stays as it was applied although the spec no longer says it, folded by node-set.
