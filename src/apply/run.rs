@@ -213,9 +213,8 @@ fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>
             history.out_of_service.insert(host.clone());
         }
         let Some(node) = status.nodes.get(&step.id) else { continue };
-        if let (Some(host), Some(intent), true) = (step.host(), &node.intent, step.disruptive || !history.done.contains(&step.id))
-            && status.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence)
-        {
+        let since = node.out_since(step.disruptive || !history.done.contains(&step.id));
+        if let Some(host) = step.host().filter(|host| status.proven.get(&*host.name).copied().unwrap_or_default() < since) {
             history.out_of_service.insert(host.clone());
         }
     }

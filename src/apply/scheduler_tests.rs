@@ -347,6 +347,22 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     assert_eq!(proven.done("ap").asked(), "end", "a gate has proven it since it came back: it asks for room again, and there is none");
 }
 
+/// `f` was found as wished, so there is something that a gate could look at.
+const FOUND: &[&str] = &["aw a 0 -", "f b 0 -", "g0 gate:a 0 aw", "bw b 1 g0", "g1 gate:b 1 bw", "cw c 2 g1 d", "g2 gate:c 2 cw"];
+
+#[test]
+fn a_gate_that_was_not_passed_stops_all_waves_after_it_not_the_next_alone() {
+    let mut run = Driven::new(FOUND, 3);
+    run.done("f").finish("aw", Outcome::Stale { reason: "it was changed".to_owned() });
+    assert_eq!(run.asked(), "end");
+    let skipped = |node: &str| Outcome::Skipped { because: Skip::Gate { node: node.to_owned() } };
+    assert_eq!((run.outcome("bw"), run.outcome("g1"), run.outcome("cw")), (skipped("g0"), skipped("g0"), skipped("g1")));
+    let mut waits_for_somebody = Driven::new(FOUND, 3);
+    waits_for_somebody.done("f").finish("aw", waits());
+    assert_eq!(waits_for_somebody.asked(), "end");
+    assert_eq!(waits_for_somebody.outcome("cw"), Outcome::Held { reason: "it needs g1, which is held".to_owned() });
+}
+
 #[test]
 fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_canary() {
     let mut run = going_on(&["b"]);

@@ -285,10 +285,9 @@ impl<'a> Seen<'a> {
     fn is_out(&self, host: &Target) -> bool {
         let by_hand = |step: &Step| step.by_hand && self.run.rebooted_unproven(&host.name, None);
         self.states(host).any(|(step, outcome)| {
-            let intent = self.run.nodes.get(&step.id).and_then(|node| node.intent.as_ref());
             let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
-            by_hand(step)
-                || intent.is_some_and(|intent| counts && self.run.proven.get(&*host.name).is_none_or(|proven| *proven < intent.sequence))
+            let since = self.run.nodes.get(&step.id).map_or(0, |node| node.out_since(counts));
+            by_hand(step) || self.run.proven.get(&*host.name).copied().unwrap_or_default() < since
         })
     }
 

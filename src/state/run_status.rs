@@ -40,6 +40,8 @@ pub struct NodeStatus {
     pub removed: Vec<Address>,
     /// The record of its latest outcome.
     pub finished: u64,
+    /// The record by which it last failed or nobody knew how it ended, also where it was done since; 0 where it never was so.
+    pub lost: u64,
     /// When the latest attempt began, RFC 3339.
     pub begun_at: Option<String>,
     /// When its outcome came.
@@ -59,6 +61,13 @@ impl NodeStatus {
     /// True when it was begun and nobody knows how it ended.
     pub fn is_open(&self) -> bool {
         self.intent.is_some() && self.outcome.is_none()
+    }
+
+    /// The record since which its host is out of service because of it: it was begun, where that `counts`, or it was lost, and then a
+    /// gate has to prove the host even where the step was done since. 0 where its host is not out.
+    pub fn out_since(&self, counts: bool) -> u64 {
+        let begun = self.intent.as_ref().filter(|_| counts).map_or(0, |intent| intent.sequence);
+        begun.max(self.lost)
     }
 }
 
@@ -169,6 +178,9 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::NodeFinished { node, outcome, applied, removed } => {
             let node = status.nodes.entry(node).or_default();
+            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }) {
+                node.lost = record.sequence;
+            }
             node.outcome = Some(outcome);
             node.applied = applied;
             node.removed = removed;
@@ -229,6 +241,15 @@ mod tests {
         let unknown = Outcome::Unknown { reason: "the connection ended".to_owned() };
         let unknown = Entry::NodeFinished { node: "n".to_owned(), outcome: unknown, applied: vec![], removed: vec![] };
         assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
+    }
+
+    #[test]
+    fn who_was_lost_is_out_until_a_gate_says_otherwise_though_the_step_was_done_since() {
+        let ended = |outcome| Entry::NodeFinished { node: "n".to_owned(), outcome, applied: vec![], removed: vec![] };
+        let (lost, done) = (Outcome::Unknown { reason: "gone".to_owned() }, Outcome::Done { changed: true });
+        let twice = fold_of(vec![started(1, 0), ended(lost), started(2, 0), ended(done.clone())]);
+        assert_eq!((twice.nodes["n"].out_since(false), twice.nodes["n"].out_since(true)), (2, 3));
+        assert_eq!(fold_of(vec![started(1, 0), ended(done)]).nodes["n"].out_since(false), 0);
     }
 
     #[test]

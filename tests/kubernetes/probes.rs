@@ -95,7 +95,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
 
     addon(plane);
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
-    until_said(&mut run, "alibabacloud-erdma-agent is there");
+    until_said(&mut run, &format!("waits: nobody knows: gpu[1-2]: no pod of DaemonSet {NAMESPACE}/alibabacloud-erdma-agent is there"));
     agent(plane);
     until_said(&mut run, "waits: 0 of 2 nodes as wished; gpu[1-2]: 0 erdma_* instead of 1");
     says(folder, "rdma", LINKS);

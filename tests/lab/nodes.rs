@@ -160,7 +160,10 @@ pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
 
     rig.said("node2", "ip link set ens1f0np0 down");
     let (screen, _) = rig.told(2, &["drift", PODS]);
-    assert!(flat(screen.clone()).contains("1 of 2 nodes as wished; node2: 0 lines begin with `state: PORT_ACTIVE` instead of 1"), "{screen}");
+    assert!(
+        flat(screen.clone()).contains("1 of 2 nodes as wished; node2: 0 lines begin with `state: PORT_ACTIVE` instead of 1"),
+        "{screen}"
+    );
     rig.said("node2", "ip link set ens1f0np0 up");
     rig.told(0, &["apply", PODS, "--yes"]);
     // A program that is not there says nothing of the node: the runtime cannot start it.

@@ -80,7 +80,11 @@ impl Seen<'_> {
     pub fn what_is_waited_for(&self) -> String {
         let found = |(name, attribute): (&String, &crate::resource::Attribute)| {
             let (_, _, found) = attribute.differences().into_iter().next().filter(|_| attribute.settles)?;
-            Some(found.value().and_then(Value::as_str).map_or_else(|| format!("{name}: {}", reading_word(found)), str::to_owned))
+            Some(match (found.value().and_then(Value::as_str), found) {
+                (Some(said), _) => said.to_owned(),
+                (None, Reading::Unknown(reason)) => format!("nobody knows: {reason}"),
+                (None, _) => format!("{name}: {}", reading_word(found)),
+            })
         };
         let words: Vec<String> = self.assessment.attributes.iter().filter_map(found).collect();
         if words.is_empty() { self.what_differs() } else { crate::base::text::one_line(&words.join("; "), 300) }

@@ -77,6 +77,10 @@ impl Scheduler {
     pub(super) fn gate_obstacle(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<Outcome> {
         let lost = hosts.iter().find_map(|host| self.isolated.get(host)).copied();
         let waits = self.waits(n).next().is_some();
+        // What an earlier gate kept from being begun proves nothing to those who come after it.
+        if let Some(gate) = self.kept_back_by(n, hosts).filter(|_| !hosts.iter().any(|host| self.disturbed.contains_key(host))) {
+            return Some(self.consequence(gate));
+        }
         // Whoever was proven already is not asked again for as long as others wait.
         let is_due = |host: &Target| !waits || self.disturbed.contains_key(host);
         if !(self.steps[n].canary && lost.is_some()) && self.to_be_proven(n, hosts).iter().any(is_due) {
@@ -97,8 +101,21 @@ impl Scheduler {
     /// What becomes of a gate whose hosts were proven as far as they have come. Canaries that wait for somebody keep all others
     /// waiting, any other host only itself.
     pub(super) fn passed(&self, n: usize) -> Outcome {
+        if let Role::Gate(hosts) = &self.steps[n].role
+            && let Some(gate) = self.kept_back_by(n, hosts)
+        {
+            return self.consequence(gate);
+        }
         let waits = self.waits(n).next().filter(|_| self.steps[n].canary);
         waits.map_or(Outcome::Done { changed: false }, |waits| self.consequence(waits))
+    }
+
+    /// The gate of an earlier wave that was not passed, and so kept steps of these hosts in this gate's wave from being begun.
+    fn kept_back_by(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<usize> {
+        let steps = hosts.iter().filter_map(|host| self.of_target.get(host)).flatten();
+        let mut before = steps.filter(|m| self.steps[**m].wave == self.steps[n].wave).flat_map(|m| &self.steps[*m].after);
+        let is_kept_shut = |progress: &Progress| matches!(progress, Progress::Over(outcome) if !outcome.is_done());
+        before.find(|gate| **gate != n && matches!(self.steps[**gate].role, Role::Gate(_)) && is_kept_shut(&self.progress[**gate])).copied()
     }
 
     /// The steps before a gate that wait for somebody, on hosts that are well.

@@ -200,9 +200,10 @@ fn targets<'a>(targets: impl Iterator<Item = &'a Target>) -> String {
     if counts.is_empty() { counted(0, "host") } else { counts.join(" and ") }
 }
 
-/// What is waited for says above that nobody knows it, and why.
+/// What is held and only waited for says above that nobody knows it, and why.
 fn unknown(plan: &Plan) -> String {
-    let members = plan.nodes.iter().flat_map(Node::members).filter(|member| member.reason == Reason::NotReady);
+    let held = plan.nodes.iter().filter(|node| node.held.is_some());
+    let members = held.flat_map(Node::members).filter(|member| member.reason == Reason::NotReady);
     let waited: BTreeSet<String> = members.map(|member| member.wish.address.to_string()).collect();
     let said = |finding: &UnknownFinding| finding.subject.split_once('#').is_some_and(|(address, _)| waited.contains(address));
     let rest: Vec<UnknownFinding> = plan.unknown.iter().filter(|finding| !said(finding)).cloned().collect();
