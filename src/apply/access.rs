@@ -103,9 +103,13 @@ fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
             (true, _) => Verb::Create,
             (false, _) => Verb::Patch,
         };
-        // A create is a POST, whose path has no name.
         let right = Right::on(&object, kinds.called(&object)?, verb)?;
-        Some([Right { verb: Verb::Get, ..right.clone() }, if verb == Verb::Create { right.of_all() } else { right }])
+        let (get, patch) = (Right { verb: Verb::Get, ..right.clone() }, Right { verb: Verb::Patch, ..right.clone() });
+        Some(match verb {
+            // A create is a POST, whose path has no name; what was made is compared by a dry run of a patch.
+            Verb::Create => vec![get, patch, right.of_all()],
+            _ => vec![get, right],
+        })
     };
     let differences = if member.removal { &[][..] } else { &member.differences[..] };
     let is_new = differences.iter().any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);

@@ -279,6 +279,37 @@ pub fn what_helm_may_not_do_is_found_first(plane: &ControlPlane) {
         roles.contains("the revisions that Helm keeps of the release default/rails") && roles.contains("resources: [secrets]"),
         "{roles}"
     );
+    with_the_printed_role_all_missing_rules_are_named_at_once(plane, &story);
+}
+
+/// Helm itself stumbles over the first object that it may not look at, and says no word of the others.
+fn with_the_printed_role_all_missing_rules_are_named_at_once(plane: &ControlPlane, story: &Story) {
+    let roles = story.cluster.command(&["rbac", INV, "--role", "apply"]).output().unwrap();
+    plane.apply(&String::from_utf8(roles.stdout).unwrap());
+    crate::rbac::identity(plane, "helm", &plane.kubectl(&["-n", "kube-system", "create", "token", "railwright-train-apply"]));
+    story.cluster.spec("helm", "secrets: { token: { env: RAILS_TOKEN } }\n");
+    let plan = story.plan(0);
+    for said in ["ConfigMap.core default/rails made", "not previewed, its identity may not look: Unable to continue with install"] {
+        assert!(plan.contains(said), "{said}: {plan}");
+    }
+    let refused = story.told(4, &["apply", INV, "--yes"]);
+    for said in [
+        "RW0646",
+        "- { apiGroups: [apps], resources: [daemonsets], verbs: [create] }",
+        "- { apiGroups: [apps], resources: [daemonsets], resourceNames: [rails-agent], verbs: [get, patch] }",
+        "- { apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [create] }",
+        "- { apiGroups: [\"\"], resources: [configmaps], verbs: [create] }",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
+    let rules = ["--verb=get,create,patch", "--resource=daemonsets.apps,configmaps,customresourcedefinitions.apiextensions.k8s.io"];
+    plane.kubectl(&[&["create", "clusterrole", "of-the-chart"], &rules[..]].concat());
+    let account = "--serviceaccount=kube-system:railwright-train-apply";
+    plane.kubectl(&["create", "clusterrolebinding", "of-the-chart", "--clusterrole=of-the-chart", account]);
+    assert!(!story.plan(0).contains("not previewed"));
+    story.apply();
+    helm_well(plane, &["uninstall", "rails"]);
 }
 
 pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {

@@ -216,7 +216,8 @@ fn object_fields(wish: &Wish, most: usize) -> String {
 
 /// What nobody could ask the server before is said of a new object, too.
 fn not_previewed(member: &Member) -> String {
-    let by = member.differences.iter().filter(|_| member.wish.kind == "kubernetes_object").find_map(|difference| difference.by.as_ref());
+    let told = |by: &&String| member.wish.kind == "kubernetes_object" || by.starts_with("not previewed");
+    let by = member.differences.iter().filter_map(|difference| difference.by.as_ref()).find(told);
     by.map(|by| wrapped("preview  ", by)).unwrap_or_default()
 }
 

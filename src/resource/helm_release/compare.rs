@@ -300,13 +300,18 @@ fn is_built_in(object: &Value) -> bool {
     })
 }
 
-/// A manifest without what the server does not store: nulls, and empty maps and lists.
+/// A manifest without what the server does not store or tell as it was said: nothing, in its kinds, and the write-only `stringData` of
+/// Secrets (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
 fn said(value: &Value) -> Value {
-    let is_said = |value: &Value| {
-        !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()) && value.as_array().is_none_or(|list| !list.is_empty())
+    let is_empty = |value: &Value| {
+        value.is_null()
+            || value.as_object().is_some_and(serde_json::Map::is_empty)
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_str().is_some_and(str::is_empty)
     };
+    let is_said = |(name, value): &(String, Value)| !is_empty(value) && name != "stringData";
     match value {
-        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), said(value))).filter(|(_, value)| is_said(value)).collect(),
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), said(value))).filter(is_said).collect(),
         Value::Array(items) => items.iter().map(said).collect(),
         other => other.clone(),
     }

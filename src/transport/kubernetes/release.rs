@@ -98,6 +98,9 @@ impl KubernetesLink {
         let mut words = upgrade(program, release, &chart);
         words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
         let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        if !said.well && has.is_none() && is_for_want_of_a_rule(&said.complaint) {
+            return self.unlooked(program, release, &chart, &said.complaint).await;
+        }
         if !said.well {
             let away = ["is forbidden", "cluster unreachable", "Unauthorized", "connection refused", "timeout"];
             let is_away = away.iter().any(|word| said.complaint.contains(word));
@@ -140,6 +143,24 @@ impl KubernetesLink {
             compare::conceal(&mut changes, &has.values, &release.hidden);
         }
         Ok(Preview::Is { chart: name, version, changes })
+    }
+
+    /// What a first install would come to where its identity may not look whether the objects of the chart are there: the chart is
+    /// rendered without the cluster, so that all rules that are missing can be named, and not only the first that Helm stumbles over.
+    async fn unlooked(&self, program: &Client, release: &Release, chart: &Path, complaint: &str) -> Result<Preview, Failed> {
+        let path = chart.display().to_string();
+        let mut words = ["template", &release.name, &path, "--values=-", "--include-crds", "--no-hooks"].map(str::to_owned).to_vec();
+        words.push(format!("--namespace={}", release.namespace));
+        words.extend(self.server.version().await.map(|version| format!("--kube-version={version}")));
+        let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        let about = self.ask(program, &["show", "chart", &path]).await?;
+        let about: Option<Value> = serde_yaml::from_str(&about.out).ok().filter(|_| said.well && about.well);
+        let Some(about) = about else { return Ok(Preview::Unknown(complaint.to_owned())) };
+        let text = |field: &str| about.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut changes = compare::rendered(&self.objects(&said.out, release).await?, &[]);
+        let by = format!("not previewed, its identity may not look: {}", one_line(complaint, 200));
+        changes.iter_mut().for_each(|change| change.by = Some(by.clone()));
+        Ok(Preview::Is { chart: text("name"), version: text("version"), changes })
     }
 
     /// The objects of a manifest; those of a kind that is in namespaces are in the release's where they name none.
@@ -234,6 +255,12 @@ fn upgrade(program: &Client, release: &Release, chart: &Path) -> Vec<String> {
     }
     words.extend([release.name.clone(), chart.display().to_string()]);
     words
+}
+
+/// The words of the API server about a right (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
+/// `forbiddenMessage`).
+fn is_for_want_of_a_rule(complaint: &str) -> bool {
+    complaint.contains("is forbidden: User ") && complaint.contains(" cannot ") && complaint.contains(" resource ")
 }
 
 fn json(said: &Said) -> Result<Value, Failed> {

@@ -113,6 +113,13 @@ impl Server {
         }
     }
 
+    /// The version of Kubernetes that it is of, where it says so: `v1.34.4`.
+    pub async fn version(&self) -> Option<String> {
+        let reply = self.ask(&Call::get("/version".to_owned())).await.ok().filter(|reply| reply.status == 200)?;
+        let version = reply.json()?.get("gitVersion")?.as_str()?.to_owned();
+        Some(version).filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
+    }
+
     /// One request, and again while the server is too busy for it or has a trouble of its own.
     pub async fn ask(&self, call: &Call) -> Result<Reply, Trouble> {
         let mut pause = FIRST_PAUSE;
