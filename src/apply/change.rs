@@ -56,11 +56,11 @@ impl Finish {
 pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
-    let mut step = Step { shared, n, node, host, writer: None };
+    let mut step = Step { shared, n, node, host, writer: None, begun: None };
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
         Err(Halt::Journal(broken)) => return Err(broken),
-        Err(Halt::Over(finish)) => *finish,
+        Err(Halt::Over(finish)) => Finish { applied: step.unfinished(&finish.outcome), ..*finish },
     };
     finish.problems.extend(shared.finish(node, &finish, step.writer.as_ref()).await);
     Ok(finish)
@@ -95,6 +95,8 @@ struct Step<'a> {
     node: &'a Node,
     host: &'a str,
     writer: Option<Writer>,
+    /// What it began, unless the host itself puts that back.
+    begun: Option<Intent>,
 }
 
 impl<'a> Step<'a> {
@@ -173,6 +175,7 @@ impl<'a> Step<'a> {
         for turn in 1..=tries {
             self.keep_to_the_limit(&seen)?;
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
+            self.begun = Some(begun.clone());
             let acted = self.perform(&actions, &begun.token).await;
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
@@ -318,6 +321,22 @@ impl<'a> Step<'a> {
             finish.applied.push((s.address().clone(), self.applied(s, first)));
         }
         finish
+    }
+
+    /// What a step that did not come through may have made of resources that nothing is remembered of, so that it is taken back
+    /// should their wish go.
+    fn unfinished(&self, outcome: &Outcome) -> Vec<(Address, Applied)> {
+        let begun = self.begun.as_ref().filter(|_| matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }));
+        let of = |member: &Member| {
+            let address = &member.wish.address;
+            let first = begun?.first.iter().find(|first| first.address == *address && !first.met)?;
+            if member.removal || self.shared.prior(address).is_some() {
+                return None;
+            }
+            let applied = Applied::of(&member.wish, first.before.clone(), false, &self.shared.run, clock::now());
+            Some((address.clone(), Applied { unfinished: true, ..applied }))
+        };
+        self.node.members().iter().filter_map(of).collect()
     }
 
     fn applied(&self, seen: &Seen, first: &MemberIntent) -> Applied {

@@ -73,7 +73,7 @@ fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, 
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
 fn last_applied(wish: &Wish, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
-    let applied = last.resources.get(&wish.address)?.wish(&wish.address);
+    let applied = last.applied(&wish.address)?.wish(&wish.address);
     let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
     asks_alike.then(|| assess(&applied).ok()).flatten()
 }
@@ -148,6 +148,7 @@ mod tests {
             after: vec![],
             before: Value::Null,
             adopted: false,
+            unfinished: false,
             run: "r1".into(),
             at: String::new(),
         };

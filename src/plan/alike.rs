@@ -220,9 +220,9 @@ fn is_same_order(a: &[Address], b: &[Address]) -> bool {
 
 /// When and in which run it was applied makes no difference to a plan.
 fn is_same_record((address, a): &(&Address, &Applied), (other, b): &(&Address, &Applied)) -> bool {
-    let Applied { kind, body, digest, module, places, after, before, adopted, run: _, at: _ } = a;
+    let Applied { kind, body, digest, module, places, after, before, adopted, unfinished, run: _, at: _ } = a;
     address.path == other.path
-        && (kind, digest, module, adopted) == (&b.kind, &b.digest, &b.module, &b.adopted)
+        && (kind, digest, module, adopted, unfinished) == (&b.kind, &b.digest, &b.module, &b.adopted, &b.unfinished)
         && (body, places, before) == (&b.body, &b.places, &b.before)
         && is_same_order(after, &b.after)
 }

@@ -188,7 +188,7 @@ impl Draft {
 
     /// One node a target for all that is as wished and not remembered so.
     pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, Node> {
-        let remembered = |wish: &Wish| is_remembered(wish, last.resources.get(&wish.address), kinds);
+        let remembered = |wish: &Wish| is_remembered(wish, last.applied(&wish.address), kinds);
         let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
         for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == Status::Met && !remembered(&item.wish)) {
             found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..member(item) });

@@ -5,6 +5,7 @@ use super::model::{Difference, Reason, UnknownFinding};
 use super::part::Group;
 use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
@@ -91,7 +92,8 @@ fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: 
     };
     let assessment = kind.assess(wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
-    let status = status(wish, applied, &assessment, kind);
+    // What was begun and did not come through was never applied.
+    let status = status(wish, applied.filter(|applied| !applied.unfinished), &assessment, kind);
     Item { wish: wish.clone(), removal: false, assessment, status, since: Vec::new() }
 }
 
@@ -155,7 +157,7 @@ fn judge_removal(
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
-    let mut assessment = if applied.adopted { Assessment::default() } else { kind.undo(&wish, &applied.before, answers) };
+    let mut assessment = taken_back(kind, &wish, applied.adopted, &applied.before, answers);
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
         assessment.before = applied.before.clone();
@@ -163,11 +165,18 @@ fn judge_removal(
     note_unknown(address, &assessment, unknown);
     let status = match &assessment.refusal {
         Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),
+        // A step that would do nothing would only stop those after it.
+        None if assessment.only_unknown() && assessment.actions.is_empty() => Status::Unknown,
         None => Status::Change(Reason::RemovedFromSpec),
     };
     let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
     let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
     Some(Item { wish, removal: true, assessment, status, since })
+}
+
+/// What takes a resource back. What was as wished before us stays, without a look unless its target itself says what is ours.
+pub fn taken_back(kind: &dyn Kind, applied: &Wish, adopted: bool, before: &Value, answers: &Answers) -> Assessment {
+    if adopted && !kind.knows_its_own() { Assessment::default() } else { kind.undo(applied, before, answers) }
 }
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.

@@ -27,6 +27,9 @@ pub struct Applied {
     pub before: Value,
     /// True when the first apply found it already as wished and changed nothing: removal then changes nothing either.
     pub adopted: bool,
+    /// True when the step that began it failed, or nobody knows how it ended: it is remembered to be taken back, and was never applied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// The run that applied it last.
     pub run: String,
     /// When, RFC 3339.
@@ -45,6 +48,7 @@ impl Applied {
             after: wish.after.clone(),
             before,
             adopted,
+            unfinished: false,
             run: run.to_owned(),
             at,
         }
@@ -78,6 +82,11 @@ impl LastApplied {
     pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
         let first = Address { target: target.clone(), path: Arc::default(), attribute: None };
         self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
+    }
+
+    /// What was applied, unless its step did not come through.
+    pub fn applied(&self, address: &Address) -> Option<&Applied> {
+        self.resources.get(address).filter(|applied| !applied.unfinished)
     }
 
     /// What is remembered and not among these wishes.

@@ -95,6 +95,11 @@ pub trait Kind: Sync {
         false
     }
 
+    /// True where the target itself says what of such resources is ours: removal goes by that, also for what was found as wished.
+    fn knows_its_own(&self) -> bool {
+        false
+    }
+
     /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or may well do so.
     fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
         false

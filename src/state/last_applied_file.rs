@@ -171,6 +171,7 @@ mod tests {
             after: Vec::new(),
             before: Value::Null,
             adopted: false,
+            unfinished: false,
             run: "r".to_owned(),
             at: "t".to_owned(),
         }

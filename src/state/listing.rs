@@ -67,6 +67,7 @@ mod tests {
                 after: Vec::new(),
                 before: Value::Null,
                 adopted: false,
+                unfinished: false,
                 run: String::new(),
                 at: String::new(),
             };

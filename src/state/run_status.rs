@@ -284,6 +284,7 @@ mod tests {
             after: Vec::new(),
             before: serde_json::json!({ "was": null }),
             adopted: true,
+            unfinished: false,
             run: "r".to_owned(),
             at: "t".to_owned(),
         };

@@ -21,7 +21,8 @@ impl TransportError {
             | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
             TransportError::ServerUnreachable { cluster, .. }
             | TransportError::ServerNotTrusted { cluster, .. }
-            | TransportError::IdentityRefused { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
+            | TransportError::IdentityRefused { cluster, .. }
+            | TransportError::RecordUnread { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
             TransportError::Local { .. } => None,
         }
     }
@@ -47,6 +48,7 @@ impl TransportError {
             TransportError::ServerUnreachable { reason, .. } => format!("the API server is not reachable: {}", one_line(reason, 120)),
             TransportError::ServerNotTrusted { reason, .. } => format!("the API server is not trusted: {}", one_line(reason, 120)),
             TransportError::IdentityRefused { reason, .. } => format!("the API server does not accept {}", one_line(reason, 120)),
+            TransportError::RecordUnread { reason, .. } => format!("the record of our changes cannot be read: {}", one_line(reason, 120)),
             TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
@@ -112,6 +114,13 @@ impl TransportError {
             TransportError::IdentityRefused { .. } => error("RW0415")
                 .effect("the server lets us neither read nor change anything")
                 .next("log in again, or take a fresh kubeconfig; then see who you are: kubectl auth whoami"),
+            TransportError::RecordUnread { secret, .. } => error("RW0416")
+                .effect("what was made there and is no longer wished for is known from it alone, so nothing is judged and nothing written over it")
+                .next(format!("look at it: kubectl -n kube-system get secret {0} -o yaml", one_line(secret, 80)))
+                .next(format!(
+                    "only where it is damaged for good: kubectl -n kube-system delete secret {0}; the memory of the folder that applies then counts",
+                    one_line(secret, 80)
+                )),
             TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }
@@ -182,6 +191,7 @@ mod tests {
             TransportError::ServerUnreachable { cluster: text(), address: text(), reason: text() },
             TransportError::ServerNotTrusted { cluster: text(), address: text(), reason: text() },
             TransportError::IdentityRefused { cluster: text(), address: text(), reason: text() },
+            TransportError::RecordUnread { cluster: text(), secret: text(), reason: text() },
             TransportError::Local { reason: "no such file".to_owned() },
         ]
     }

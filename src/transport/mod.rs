@@ -129,6 +129,9 @@ pub enum TransportError {
     /// It does not know who we are; the reason names what was shown to it.
     #[error("the API server of {cluster} at {address} does not accept {reason}")]
     IdentityRefused { cluster: String, address: String, reason: String },
+    /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
+    #[error("the record of our changes on {cluster} cannot be read: {reason}")]
+    RecordUnread { cluster: String, secret: String, reason: String },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
     Local { reason: String },

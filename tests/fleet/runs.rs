@@ -183,7 +183,8 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     room.fault("a", "write_file", Trouble::NoEffect);
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0613"]));
-    assert_eq!(room.state().last_applied.resources.len(), 0);
+    let left: Vec<_> = room.state().last_applied.resources.into_values().map(|applied| (applied.unfinished, applied.adopted)).collect();
+    assert_eq!(left, [(true, false)], "to be taken back should its wish go, and never applied");
 }
 
 #[tokio::test(start_paused = true)]

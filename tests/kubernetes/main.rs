@@ -18,6 +18,7 @@ mod probes;
 mod rbac;
 mod ready;
 mod refused;
+mod remembered;
 mod rig;
 mod transport;
 
@@ -162,6 +163,11 @@ fn what_the_server_would_not_take_is_said_before() {
     refused::what_nothing_brings_is_held(&plane);
     refused::what_may_not_be_previewed_says_so(&plane);
     refused::what_holds_a_removal_is_named(&plane);
+    remembered::what_did_not_come_through_is_taken_back(&plane);
+    remembered::a_mark_that_was_taken_away_is_drift(&plane);
+    remembered::names_that_are_nearly_the_same_own_nothing_of_each_other(&plane);
+    remembered::a_record_that_cannot_be_read_is_not_taken_for_none(&plane);
+    remembered::a_removal_that_nobody_can_judge_stops_nothing(&plane);
 }
 
 #[test]

@@ -48,6 +48,8 @@ impl<'a> Step<'a> {
         let contested = seen.iter().any(|s| s.rival().is_some());
         let steady = match waits {
             _ if contested => LOOKS_AFTER_A_RIVAL,
+            // What is gone does not come back by itself.
+            Some(_) if seen.iter().all(|s| s.member.removal) => 1,
             Some(_) => STEADY_LOOKS,
             None => 1,
         };

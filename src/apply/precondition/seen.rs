@@ -2,6 +2,7 @@
 
 use crate::apply::trouble::differences;
 use crate::base::Address;
+use crate::plan::judge::taken_back;
 use crate::plan::{Applied, Member, Reason};
 use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, kind_named};
 use crate::state::journal::MemberIntent;
@@ -32,8 +33,10 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
     let kind = kind_named(&member.wish.kind);
     let assessment = match kind {
         None => Assessment::default(),
-        Some(_) if member.removal && prior.as_ref().is_some_and(|applied| applied.adopted) => Assessment::default(),
-        Some(kind) if member.removal => kind.undo(&member.wish, prior.as_ref().map_or(&member.before, |applied| &applied.before), answers),
+        Some(kind) if member.removal => {
+            let before = prior.as_ref().map_or(&member.before, |applied| &applied.before);
+            taken_back(kind, &member.wish, prior.as_ref().is_some_and(|applied| applied.adopted), before, answers)
+        }
         Some(kind) => kind.assess(&member.wish, answers),
     };
     Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }

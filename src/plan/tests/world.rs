@@ -127,6 +127,7 @@ impl World {
             after: vec![],
             before: json!("before"),
             adopted: false,
+            unfinished: false,
             run: "r1".into(),
             at: "t".into(),
         };

@@ -76,6 +76,10 @@ impl Kind for HelmRelease {
         true
     }
 
+    fn knows_its_own(&self) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         match found(wish, answers) {

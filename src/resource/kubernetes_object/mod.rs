@@ -123,6 +123,10 @@ impl Kind for KubernetesObject {
         place::may_bring(wish, needed)
     }
 
+    fn knows_its_own(&self) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let mut assessment = Assessment::default();
         let Some(asked) = asked(wish) else { return assessment };

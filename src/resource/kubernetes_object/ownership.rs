@@ -9,6 +9,7 @@ use super::paths::{Field, Step};
 use crate::base::Digest;
 use crate::resource::assessment::SET_BY;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Our name as a field manager.
 pub const MANAGER: &str = "railwright";
@@ -58,12 +59,16 @@ enum Hold {
     Itself,
 }
 
-/// True when this cluster of a spec made the object, or took it over. A copy has the label, but nobody who applied it as us.
+/// True when this cluster of a spec made the object, or took it over: one of its marks is there, as we set it. A copy has the labels,
+/// but nobody who applied it as us.
 pub fn is_ours(object: &Value, cluster: &str, adopts: bool) -> bool {
-    let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP)).and_then(Value::as_str);
-    let path = ["metadata", "labels", MEMBERSHIP].map(|name| Step::Field(name.to_owned()));
-    let applied = holders(object, &path).iter().any(|holder| holder.manager == MANAGER);
-    label == Some(part_of(cluster)) && applied && (adopts || !is_adopted(object))
+    let has = |name: &str, value: &str| {
+        let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
+        let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
+        label == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
+    };
+    let is_marked = has(MEMBERSHIP, &part_of(cluster)) || has(applyset::PART_OF, &applyset::id(&keeper(cluster)));
+    is_marked && (adopts || !is_adopted(object))
 }
 
 /// True when the object was there before us, or may have been.
@@ -71,14 +76,26 @@ pub fn is_adopted(object: &Value) -> bool {
     object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ADOPTED)).is_some()
 }
 
-/// The value of the label: a name of a cluster may end in `-`, which that of a label may not.
-pub fn part_of(cluster: &str) -> &str {
+/// The value of the label. A name of a cluster may end in `-`, which that of a label may not; no two have the same.
+pub fn part_of(cluster: &str) -> Cow<'_, str> {
+    match plain(cluster) {
+        plain if plain == cluster => plain.into(),
+        plain => {
+            let digest = Digest::of_bytes(cluster.as_bytes());
+            // A label's value has 63 characters at most.
+            let head: String = plain.chars().take(62 - digest.short().len()).collect();
+            format!("{head}-{}", digest.short()).into()
+        }
+    }
+}
+
+fn plain(cluster: &str) -> &str {
     cluster.trim_end_matches('-')
 }
 
 /// The name of the Lease and the Secret of a spec's cluster: two of them on one Kubernetes cluster know nothing of each other.
 pub fn keeper(cluster: &str) -> String {
-    let plain = part_of(cluster).to_ascii_lowercase();
+    let plain = plain(cluster).to_ascii_lowercase();
     if plain == cluster {
         format!("railwright-{plain}")
     } else {
@@ -88,7 +105,7 @@ pub fn keeper(cluster: &str) -> String {
 
 /// The manifest with our marks.
 pub fn marked(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
-    mark(&mut manifest, "labels", MEMBERSHIP, part_of(cluster));
+    mark(&mut manifest, "labels", MEMBERSHIP, &part_of(cluster));
     match adopts {
         true => mark(&mut manifest, "annotations", ADOPTED, "true"),
         // Whoever deletes the set deletes its members: what stood there before us is none.

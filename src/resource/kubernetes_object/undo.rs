@@ -20,7 +20,10 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     let Some(asked) = asked(last_applied) else { return assessment };
     let object = match live(&asked, answers) {
         Live::Absent if is_unserved(&asked, answers) => {
-            let reason = format!("the server does not serve {} {}", asked.object.api_version, asked.object.kind);
+            let reason = format!(
+                "the server does not serve {} {}; where its definition is gone for good, so is the object: railwright state forget",
+                asked.object.api_version, asked.object.kind
+            );
             presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
         }

@@ -72,6 +72,11 @@ impl Kind for OfNodes {
         nodes.keys().map(|name| (node(name), Verb::Patch)).collect()
     }
 
+    /// By the mark that each of our labels and taints has.
+    fn knows_its_own(&self) -> bool {
+        true
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         Asked::of(self.0, &wish.body).map(|asked| judge::assess(&asked, answers)).unwrap_or_default()
     }

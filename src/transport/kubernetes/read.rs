@@ -40,18 +40,23 @@ impl KubernetesLink {
             Err(trouble) => vec![Err(trouble); of_nodes.len()],
         };
         let mut answers = Answers::default();
-        let (mut first, mut told) = (None, false);
+        let (mut first, mut told, mut has_record) = (None, false, true);
         for (read, answer) in others.into_iter().zip(answered).chain(of_nodes.into_iter().zip(nodes)) {
             told |= answer.is_ok() && asks_server(read);
+            let is_of_record = matches!(read, Read::File { path } if is_record(path));
+            has_record &= answer.is_ok() || !is_of_record;
             let answer = answer.unwrap_or_else(|trouble| {
                 let status = if matches!(trouble, Trouble::TimedOut { .. }) { AnswerStatus::TimedOut } else { AnswerStatus::CutOff };
-                first.get_or_insert(trouble);
+                if first.is_none() || is_of_record {
+                    first = Some(trouble);
+                }
                 Answer { status, out: String::new() }
             });
             answers.insert(read.key(), answer);
         }
         match first {
-            Some(trouble) if !told => Err(trouble.error(&self.server)),
+            // Without the record nobody can judge what is to be taken back.
+            Some(trouble) if !told || !has_record => Err(trouble.error(&self.server)),
             _ => Ok(answers),
         }
     }

@@ -39,7 +39,8 @@ impl KubernetesLink {
         let reply = self.server.ask(&call).await?;
         Ok(match reply.status {
             200 => unpacked(&reply),
-            404 => Found::Nothing,
+            // The API server's own word; a proxy between says the same of what it does not know.
+            404 if reply.json().is_some() => Found::Nothing,
             _ => Found::Refused(reply),
         })
     }
@@ -58,12 +59,18 @@ impl KubernetesLink {
         Ok(match self.record().await? {
             Found::Nothing => exit(1, ""),
             Found::Record(json) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
-            Found::Damaged => exit(2, ""),
+            Found::Damaged => return Err(self.record_unread("the Secret holds none".to_owned())),
             Found::Refused(reply) => match answer::lacking(&reply) {
                 Some(verb) => answer::denied(&secret(&self.keeps), &verb, "secrets"),
-                None => exit(3, ""),
+                None => return Err(self.record_unread(format!("the API server answers {}: {}", reply.status, reply.message()))),
             },
         })
+    }
+
+    /// Whoever took it for absent would forget what is to be taken back, and write that down.
+    fn record_unread(&self, reason: String) -> Trouble {
+        let (cluster, secret) = (self.server.cluster.clone(), self.keeps.clone());
+        Trouble::NotSent(TransportError::RecordUnread { cluster, secret, reason })
     }
 
     pub(super) async fn write_record(&self, json: &str, members: &[String]) -> Result<Performed, TransportError> {
