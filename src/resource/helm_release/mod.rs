@@ -328,7 +328,15 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         return assessment;
     }
     presence(&mut assessment, Reading::Absent, Reading::is("present"));
-    assessment.refusal = busy(last_applied, &installed);
+    match installed.status.as_str() {
+        "deployed" => {}
+        // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go, `Uninstall.Run`).
+        "uninstalling" => note(&mut assessment, "status", Reading::Absent, Reading::is("uninstalling")),
+        status => {
+            note(&mut assessment, "status", Reading::Absent, Reading::is(status));
+            assessment.refusal = busy(last_applied, &installed);
+        }
+    }
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = installed.runs.iter().map(|object| format!("pods of {object} end")).collect();
     let gone = |kind: &String| format!("every {kind} of the cluster is deleted: its definition is one of the release's own objects");
@@ -337,7 +345,8 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
     assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
     if assessment.refusal.is_none() {
-        assessment.actions = vec![Action::UninstallRelease { name: release.name, namespace: release.namespace }];
+        assessment.actions =
+            vec![Action::UninstallRelease { name: release.name, namespace: release.namespace, deletes: installed.deletes }];
     }
     assessment
 }

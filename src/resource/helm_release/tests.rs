@@ -2,6 +2,8 @@
 
 use super::compare::{self, Live};
 use super::*;
+use crate::resource::kubernetes_object::access::{Verb, of_action};
+use crate::resource::kubernetes_object::request::ObjectName;
 use crate::resource::{Answer, AnswerStatus};
 
 fn wish(more: Value) -> Wish {
@@ -22,7 +24,13 @@ fn installed(status: &str, ours: bool) -> Installed {
     let (chart, version, description) = (text("rails"), text("0.1.0"), text(DESCRIPTION));
     let defines = vec![text("RailDevice.example.org")];
     let kept = vec![text("ConfigMap.core kube-system/kept")];
-    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, ..Installed::default() }
+    let deletes = vec![config_map()];
+    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, deletes, ..Installed::default() }
+}
+
+fn config_map() -> ObjectName {
+    let text = str::to_owned;
+    ObjectName { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some(text("kube-system")), name: text("rails") }
 }
 
 fn is(version: &str, changes: Vec<Change>) -> Preview {
@@ -97,7 +105,13 @@ fn a_removal_says_what_goes_along_and_what_stays() {
         HelmRelease.undo(&last, &json!({ "existed": existed }), &answers)
     };
     let ours = undone(installed("deployed", true), false);
-    assert_eq!(ours.actions, [Action::UninstallRelease { name: "rails".to_owned(), namespace: "kube-system".to_owned() }]);
+    let (name, namespace, deletes) = ("rails".to_owned(), "kube-system".to_owned(), vec![config_map()]);
+    let uninstall = Action::UninstallRelease { name, namespace, deletes };
+    assert_eq!(of_action(&uninstall), [Verb::Get, Verb::Delete].map(|verb| (config_map(), verb)));
+    assert_eq!(ours.actions, [uninstall]);
+    let half = undone(installed("uninstalling", true), false);
+    assert_eq!((&half.actions, half.refusal.as_ref()), (&ours.actions, None), "it can be uninstalled again");
+    assert_ne!(half.fingerprint(), ours.fingerprint(), "and is not as it was");
     assert_eq!(ours.residue, ["ConfigMap.core kube-system/kept stays: its chart says so", "drivers on the hosts"]);
     assert!(ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"), "{ours:?}");
     for stays in [undone(installed("deployed", false), false), undone(installed("deployed", true), true)] {
