@@ -130,6 +130,10 @@ fn check(body: &Value) -> Vec<BodyError> {
             fields.error(&format!("/{field}"), format!("`{field}` must be a map"), None);
         }
     }
+    for (pointer, number) in beyond_floats(body.get("values").unwrap_or(&Value::Null), "/values") {
+        let help = format!("in quotes it is passed on as it is: \"{number}\"");
+        fields.error(&pointer, format!("Helm reads numbers as floating point, and {number} is none of these"), Some(help));
+    }
     for (path, word) in body.get("disruptions").and_then(Value::as_object).into_iter().flatten() {
         if disruption(word).is_none() {
             let known = DISRUPTIONS.map(Disruption::word).join(", ");
@@ -142,6 +146,24 @@ fn check(body: &Value) -> Vec<BodyError> {
     fields.flag("create_namespace");
     fields.flag("adopt");
     fields.finish()
+}
+
+/// Whole numbers that a floating point number of 64 bits does not hold, as which Helm reads them (sigs.k8s.io/yaml, `Unmarshal` by way of
+/// JSON): another number would come to the chart, and differ from the wish for ever.
+fn beyond_floats(value: &Value, at: &str) -> Vec<(String, String)> {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+            let is_held = whole.is_none_or(|whole| whole as f64 as i128 == whole);
+            if is_held { Vec::new() } else { vec![(at.to_owned(), number.to_string())] }
+        }
+        Value::Array(items) => items.iter().enumerate().flat_map(|(n, item)| beyond_floats(item, &format!("{at}/{n}"))).collect(),
+        Value::Object(map) => {
+            let step = |name: &String| name.replace('~', "~0").replace('/', "~1");
+            map.iter().flat_map(|(name, item)| beyond_floats(item, &format!("{at}/{}", step(name)))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn disruption(word: &Value) -> Option<Disruption> {

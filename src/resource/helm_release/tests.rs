@@ -124,6 +124,10 @@ fn a_removal_says_what_goes_along_and_what_stays() {
 fn bodies_are_checked() {
     let errors = |more: Value| HelmRelease.check(&wish(more).body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
     assert_eq!(errors(json!({})), Vec::<String>::new());
+    assert_eq!(
+        errors(json!({ "values": { "a": [9007199254740992u64, 1152921504606846976u64, -3, 0.5, "12345678901234567890"] } })),
+        Vec::<String>::new()
+    );
     let (bad, digest) = ("-a", "A".repeat(64));
     for (more, pointer) in [
         (json!({ "name": "Rails" }), "/name"),
@@ -136,6 +140,8 @@ fn bodies_are_checked() {
         (json!({ "version": bad }), "/version"),
         (json!({ "digest": digest }), "/digest"),
         (json!({ "values": [] }), "/values"),
+        (json!({ "values": { "a/b": [1, 12345678901234567890u64] } }), "/values/a~1b/1"),
+        (json!({ "values": { "a": -9007199254740993i64 } }), "/values/a"),
         (json!({ "disruptions": { "a": "power_cycle" } }), "/disruptions"),
         (json!({ "keeps": "x" }), "/keeps"),
         (json!({ "wait": true }), "/wait"),
