@@ -24,7 +24,8 @@ impl Held {
     /// The value of these bytes.
     pub fn of(bytes: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
-        Ok(if value.to_string() == bytes { Held::Is(value) } else { Held::Written(bytes.to_owned()) })
+        let ours = value.to_string();
+        Ok(if ours == bytes { Held::Is(value) } else { Held::Written(bytes.to_owned()) })
     }
 
     /// The value, where there is one; of a number as much as fits.
