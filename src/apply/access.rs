@@ -92,7 +92,8 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
     out
 }
 
-/// What Helm does for a release: to its own records, and to the objects that the plan names. Whatever else it touches is not known here.
+/// What Helm does for a release: to its own records, and to the objects that the plan names; what goes with a release stands in the action
+/// that uninstalls it. Whatever else it touches is not known here.
 fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
     let records = rights::of_records(&member.wish, Level::Apply).into_iter().map(|(right, _)| right);
     let of_change = |difference: &Difference| {

@@ -195,7 +195,13 @@ pub enum Action {
     /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
     UpgradeRelease { release: Box<Release> },
     /// Uninstalls a release of Helm.
-    UninstallRelease { name: String, namespace: String },
+    UninstallRelease {
+        name: String,
+        namespace: String,
+        /// What Helm deletes with it, as far as it is known before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        deletes: Vec<ObjectName>,
+    },
     /// Has no more pods put on a node, and marks it as cordoned by us. One that somebody else cordoned is left as it is.
     CordonNode { node: String, mark: String },
     /// Takes our mark from a node and has pods put on it again. One without our mark is left as it is.

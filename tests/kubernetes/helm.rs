@@ -23,22 +23,22 @@ fn helm(plane: &ControlPlane, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-fn helm_well(plane: &ControlPlane, words: &[&str]) -> String {
+pub fn helm_well(plane: &ControlPlane, words: &[&str]) -> String {
     let output = helm(plane, words);
     assert!(output.status.success(), "helm {words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// A cluster whose inventory has a copy of the chart, and the program that is told which Helm to use.
-struct Story<'a> {
-    cluster: Cluster<'a>,
+pub struct Story<'a> {
+    pub cluster: Cluster<'a>,
     helm: String,
     /// The authority that Helm trusts, in the place of those of this machine.
     authority: Option<PathBuf>,
 }
 
 impl<'a> Story<'a> {
-    fn new(plane: &'a ControlPlane) -> Self {
+    pub fn new(plane: &'a ControlPlane) -> Self {
         let cluster = Cluster::new(plane, "admin");
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes/chart");
         for file in ["Chart.yaml", "values.yaml", "templates/agent.yaml", "templates/definition.yaml"] {
@@ -49,13 +49,13 @@ impl<'a> Story<'a> {
     }
 
     /// The release with these values, and more of its fields.
-    fn wish(&self, values: &str, more: &str) {
+    pub fn wish(&self, values: &str, more: &str) {
         self.cluster.wishes(&format!(
             "  - id: rails\n    helm_release:\n      name: rails\n      namespace: default\n      chart: charts/rails\n      values: {{ {values} }}\n      disruptions: {{ agent.driver: drain }}\n      keeps: [drivers on the hosts stay loaded]\n{more}"
         ));
     }
 
-    fn nothing(&self) {
+    pub fn nothing(&self) {
         self.cluster.wishes("  []\n");
     }
 
@@ -63,7 +63,7 @@ impl<'a> Story<'a> {
         std::fs::read_to_string(self.cluster.folder().join("inv/charts/rails").join(path)).unwrap()
     }
 
-    fn told(&self, code: i32, words: &[&str]) -> String {
+    pub fn told(&self, code: i32, words: &[&str]) -> String {
         let mut command = self.cluster.command(words);
         command.env("RAILWRIGHT_HELM", &self.helm).env("RAILS_TOKEN", POISON);
         command.envs(self.authority.iter().map(|authority| ("SSL_CERT_FILE", authority)));
@@ -74,11 +74,11 @@ impl<'a> Story<'a> {
         crate::cluster::flat(&said)
     }
 
-    fn plan(&self, code: i32) -> String {
+    pub fn plan(&self, code: i32) -> String {
         self.told(code, &["plan", INV])
     }
 
-    fn apply(&self) {
+    pub fn apply(&self) {
         self.told(0, &["apply", INV, "--yes"]);
         assert!(self.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     }

@@ -14,6 +14,7 @@ const CONF: &str = r#"{
   "max_pool_size": 5,
   "min_pool_size": 0,
   "eni_cap_ratio": 1.0,
+  "backoff": 0.10000000000000000555,
   "credential_path": "/var/addon/token-config",
   "enable_eni_trunking": true,
   "vswitches": {"cn-hangzhou-j":["vsw-foo"],"cn-hangzhou-k":["vsw-foo"]},
@@ -67,6 +68,8 @@ const WHITELIST: &str = "  - id: whitelist
       edits:
         - { pointer: /eni_tag_filter/creator, value: terway }
         - { pointer: /max_pool_size, value: 10 }
+        - { pointer: /eni_cap_ratio, value: 1 }
+        - { pointer: /backoff, value: 2 }
         - { pointer: /eni_tag_block_list, contains: { key: managed-by, value: own } }
       restarts: { kind: DaemonSet, name: terway-eniip }
 ";
@@ -88,7 +91,7 @@ pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
     assert_eq!(text(plane), CONF, "a plan changes nothing");
     cluster.told(0, &["apply", INV, "--yes"]);
     let edited = text(plane);
-    let expected = CONF.replace("\"max_pool_size\": 5", "\"max_pool_size\": 10").replace(
+    let expected = CONF.replace("\"max_pool_size\": 5", "\"max_pool_size\": 10").replace("0.10000000000000000555", "2").replace(
         "\"ipv4\"\n",
         "\"ipv4\",\n  \"eni_tag_filter\": {\"creator\":\"terway\"},\n  \"eni_tag_block_list\": [{\"key\":\"managed-by\",\"value\":\"own\"}]\n",
     );

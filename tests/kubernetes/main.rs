@@ -8,6 +8,7 @@ mod begun;
 mod cluster;
 mod figures;
 mod helm;
+mod helm_removal;
 mod json;
 mod large;
 mod meanwhile;
@@ -270,6 +271,8 @@ fn helm_releases_are_planned_and_applied() {
     helm::what_a_chart_makes_of_a_secret_or_of_chance(&plane);
     helm::what_cannot_be_done_is_said_before(&plane);
     helm::what_helm_may_not_do_is_found_first(&plane);
+    helm_removal::what_helm_may_not_delete_is_found_first(&plane);
+    helm_removal::a_removal_that_was_stopped_half_way_is_gone_on_with(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm::an_object_of_an_operator_comes_after_it_and_goes_before_it(&plane);
     helm::a_chart_is_fetched_from_its_repository(&plane);

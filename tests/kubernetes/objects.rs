@@ -266,7 +266,7 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
 /// A field that the server never lets change: held with the way out, and made anew where the wish allows it.
 pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let workload = |app: &str, replace: &str| {
+    let workload = |app: &str, port: u32, replace: &str| {
         format!(
             "  - id: picky
     kubernetes_object:
@@ -279,25 +279,78 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
           selector: {{ matchLabels: {{ app: {app} }} }}
           template:
             metadata: {{ labels: {{ app: {app} }} }}
-            spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\" }}] }}
+            spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\", ports: [{{ containerPort: {port} }}] }}] }}
 "
         )
     };
-    cluster.wishes(&workload("one", ""));
+    cluster.wishes(&workload("one", 80, ""));
     cluster.told(0, &["apply", INV, "--yes"]);
     let uid = || plane.kubectl(&["get", "deployment", "picky", "-o", "jsonpath={.metadata.uid}"]);
     let first = uid();
-    cluster.wishes(&workload("two", ""));
+    cluster.wishes(&workload("two", 80, ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("field is immutable; `replace: true` beside the manifest has it deleted and made anew"), "{plan}");
     cluster.told(3, &["apply", INV, "--yes"]);
     assert_eq!(uid(), first);
-    cluster.wishes(&workload("two", "      replace: true\n"));
+    // What the server would not take anew either stays.
+    cluster.wishes(&workload("two", 80000, "      replace: true\n"));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("containerPort: Invalid value: 80000"), "{plan}");
+    cluster.told(3, &["apply", INV, "--yes"]);
+    assert_eq!(uid(), first);
+    cluster.wishes(&workload("two", 80, "      replace: true\n"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("is deleted, and its pods with it, and made anew: a field changes that never changes"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_ne!(uid(), first);
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    let kinds = ["job", "clusterrolebinding", "priorityclass", "storageclass", "persistentvolume"];
+    let uids = || kinds.map(|kind| plane.kubectl(&["get", kind, "picky", "-o", "jsonpath={.metadata.uid}"]));
+    cluster.wishes(&picky_kinds("one", 1));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let first = uids();
+    cluster.wishes(&picky_kinds("two", 2));
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert_eq!(plan.matches("made anew: a field changes that never changes").count(), kinds.len(), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert!(first.iter().zip(uids()).all(|(first, now)| *first != now));
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    // Without leave the reason is told, however long the value is that stands before it.
+    cluster.wishes(&picky_kinds("three", 3).replace("      replace: true\n", ""));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert_eq!(plan.matches("; `replace: true` beside the manifest has it deleted and made anew").count(), kinds.len(), "{plan}");
+    assert!(plan.contains("}: field is immutable; `replace: true`"), "{plan}");
+    // A key that reads like the reason is none.
+    let key = |data: &str| {
+        format!(
+            "  - id: key\n    kubernetes_object:\n      replace: true\n      manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: picky-key, namespace: default }}, data: {{ {data} }} }}\n"
+        )
+    };
+    cluster.wishes(&key("a: b"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    cluster.wishes(&key("\"the field is immutable\": b"));
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("does not take ConfigMap.core default/picky-key"), "{plan}");
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
+}
+
+/// One of each kind of which a field never changes, with such a field in every one.
+fn picky_kinds(word: &str, number: u32) -> String {
+    let one = |n: usize, manifest: String| {
+        format!(
+            "  - id: picky-{n}\n    kubernetes_object:\n      replace: true\n      ready: false\n      manifest: {{ apiVersion: {manifest} }}\n"
+        )
+    };
+    [
+        format!("batch/v1, kind: Job, metadata: {{ name: picky, namespace: default }}, spec: {{ template: {{ spec: {{ restartPolicy: Never, containers: [{{ name: main, image: 'example.invalid/{word}:1' }}] }} }} }}"),
+        format!("rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {{ name: picky }}, roleRef: {{ apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {word} }}, subjects: []"),
+        format!("scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{ name: picky }}, value: {number}"),
+        format!("storage.k8s.io/v1, kind: StorageClass, metadata: {{ name: picky }}, provisioner: example.org/{word}"),
+        format!("v1, kind: PersistentVolume, metadata: {{ name: picky }}, spec: {{ capacity: {{ storage: 1Gi }}, accessModes: [ReadWriteOnce], hostPath: {{ path: /{word} }} }}"),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(n, manifest)| one(n, manifest))
+    .collect()
 }

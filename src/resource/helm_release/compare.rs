@@ -238,6 +238,11 @@ pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>
     (names(&is_kept), defines, names(&has_pods))
 }
 
+/// The objects that are deleted when a release is uninstalled.
+pub fn deleted(objects: &[Value]) -> Vec<ObjectName> {
+    objects.iter().filter(|object| !is_kept(object)).filter_map(manifest::object).collect()
+}
+
 fn changed(name: &str, object: &Value, field: &Field) -> Change {
     let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
     let (wanted, found) = if is_secret { hide(field) } else { (field.wanted.clone(), field.found.clone()) };

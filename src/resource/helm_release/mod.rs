@@ -134,6 +134,10 @@ fn check(body: &Value) -> Vec<BodyError> {
             fields.error(&format!("/{field}"), format!("`{field}` must be a map"), None);
         }
     }
+    for (pointer, number) in beyond_floats(body.get("values").unwrap_or(&Value::Null), "/values") {
+        let help = format!("in quotes it is passed on as it is: \"{number}\"");
+        fields.error(&pointer, format!("Helm reads numbers as floating point, and {number} is none of these"), Some(help));
+    }
     for (path, word) in body.get("disruptions").and_then(Value::as_object).into_iter().flatten() {
         if disruption(word).is_none() {
             let known = DISRUPTIONS.map(Disruption::word).join(", ");
@@ -146,6 +150,24 @@ fn check(body: &Value) -> Vec<BodyError> {
     fields.flag("create_namespace");
     fields.flag("adopt");
     fields.finish()
+}
+
+/// Whole numbers that a floating point number of 64 bits does not hold, as which Helm reads them (sigs.k8s.io/yaml, `Unmarshal` by way of
+/// JSON): another number would come to the chart, and differ from the wish for ever.
+fn beyond_floats(value: &Value, at: &str) -> Vec<(String, String)> {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+            let is_held = whole.is_none_or(|whole| whole as f64 as i128 == whole);
+            if is_held { Vec::new() } else { vec![(at.to_owned(), number.to_string())] }
+        }
+        Value::Array(items) => items.iter().enumerate().flat_map(|(n, item)| beyond_floats(item, &format!("{at}/{n}"))).collect(),
+        Value::Object(map) => {
+            let step = |name: &String| name.replace('~', "~0").replace('/', "~1");
+            map.iter().flat_map(|(name, item)| beyond_floats(item, &format!("{at}/{}", step(name)))).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn disruption(word: &Value) -> Option<Disruption> {
@@ -332,7 +354,15 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         return assessment;
     }
     presence(&mut assessment, Reading::Absent, Reading::is("present"));
-    assessment.refusal = busy(last_applied, &installed);
+    match installed.status.as_str() {
+        "deployed" => {}
+        // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go, `Uninstall.Run`).
+        "uninstalling" => note(&mut assessment, "status", Reading::Absent, Reading::is("uninstalling")),
+        status => {
+            note(&mut assessment, "status", Reading::Absent, Reading::is(status));
+            assessment.refusal = busy(last_applied, &installed);
+        }
+    }
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = installed.runs.iter().map(|object| format!("pods of {object} end")).collect();
     let gone = |kind: &String| format!("every {kind} of the cluster is deleted: its definition is one of the release's own objects");
@@ -341,7 +371,8 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
     assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
     if assessment.refusal.is_none() {
-        assessment.actions = vec![Action::UninstallRelease { name: release.name, namespace: release.namespace }];
+        assessment.actions =
+            vec![Action::UninstallRelease { name: release.name, namespace: release.namespace, deletes: installed.deletes }];
     }
     assessment
 }

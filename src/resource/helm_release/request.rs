@@ -1,6 +1,7 @@
 //! What is asked of Helm about a release, and what came back: values that the transport turns into calls of `helm`.
 
 use super::compare::Change;
+use crate::resource::kubernetes_object::request::ObjectName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,6 +78,9 @@ pub struct Installed {
     pub defines: Vec<String>,
     /// Objects with pods.
     pub runs: Vec<String>,
+    /// Objects that Helm deletes when the release is uninstalled.
+    #[serde(default)]
+    pub deletes: Vec<ObjectName>,
 }
 
 /// What the wish would come to.

@@ -2,6 +2,8 @@
 
 use super::compare::{self, Live};
 use super::*;
+use crate::resource::kubernetes_object::access::{Verb, of_action};
+use crate::resource::kubernetes_object::request::ObjectName;
 use crate::resource::{Answer, AnswerStatus};
 
 fn wish(more: Value) -> Wish {
@@ -22,7 +24,13 @@ fn installed(status: &str, ours: bool) -> Installed {
     let (chart, version, description) = (text("rails"), text("0.1.0"), text(DESCRIPTION));
     let defines = vec![text("RailDevice.example.org")];
     let kept = vec![text("ConfigMap.core kube-system/kept")];
-    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, ..Installed::default() }
+    let deletes = vec![config_map()];
+    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, deletes, ..Installed::default() }
+}
+
+fn config_map() -> ObjectName {
+    let text = str::to_owned;
+    ObjectName { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some(text("kube-system")), name: text("rails") }
 }
 
 fn is(version: &str, changes: Vec<Change>) -> Preview {
@@ -97,7 +105,13 @@ fn a_removal_says_what_goes_along_and_what_stays() {
         HelmRelease.undo(&last, &json!({ "existed": existed }), &answers)
     };
     let ours = undone(installed("deployed", true), false);
-    assert_eq!(ours.actions, [Action::UninstallRelease { name: "rails".to_owned(), namespace: "kube-system".to_owned() }]);
+    let (name, namespace, deletes) = ("rails".to_owned(), "kube-system".to_owned(), vec![config_map()]);
+    let uninstall = Action::UninstallRelease { name, namespace, deletes };
+    assert_eq!(of_action(&uninstall), [Verb::Get, Verb::Delete].map(|verb| (config_map(), verb)));
+    assert_eq!(ours.actions, [uninstall]);
+    let half = undone(installed("uninstalling", true), false);
+    assert_eq!((&half.actions, half.refusal.as_ref()), (&ours.actions, None), "it can be uninstalled again");
+    assert_ne!(half.fingerprint(), ours.fingerprint(), "and is not as it was");
     assert_eq!(ours.residue, ["ConfigMap.core kube-system/kept stays: its chart says so", "drivers on the hosts"]);
     assert!(ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"), "{ours:?}");
     for stays in [undone(installed("deployed", false), false), undone(installed("deployed", true), true)] {
@@ -110,6 +124,10 @@ fn a_removal_says_what_goes_along_and_what_stays() {
 fn bodies_are_checked() {
     let errors = |more: Value| HelmRelease.check(&wish(more).body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
     assert_eq!(errors(json!({})), Vec::<String>::new());
+    assert_eq!(
+        errors(json!({ "values": { "a": [9007199254740992u64, 1152921504606846976u64, -3, 0.5, "12345678901234567890"] } })),
+        Vec::<String>::new()
+    );
     let (bad, digest) = ("-a", "A".repeat(64));
     for (more, pointer) in [
         (json!({ "name": "Rails" }), "/name"),
@@ -122,6 +140,8 @@ fn bodies_are_checked() {
         (json!({ "version": bad }), "/version"),
         (json!({ "digest": digest }), "/digest"),
         (json!({ "values": [] }), "/values"),
+        (json!({ "values": { "a/b": [1, 12345678901234567890u64] } }), "/values/a~1b/1"),
+        (json!({ "values": { "a": -9007199254740993i64 } }), "/values/a"),
         (json!({ "disruptions": { "a": "power_cycle" } }), "/disruptions"),
         (json!({ "keeps": "x" }), "/keeps"),
         (json!({ "wait": true }), "/wait"),

@@ -2,20 +2,59 @@
 //! keeps its bytes: order, spacing and the way in which numbers are written. What is put in is written in one line, indented as
 //! its neighbours.
 
+use super::same::canonical;
 use super::text::{Document, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What stands at a pointer. JSON's `null` is a value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What stands at a pointer. JSON's `null` is a value. Two are equal where they say the same, however that is written.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
     /// This value.
     Is(Value),
+    /// The value that these bytes say, which are written otherwise than we would: what is put back are the bytes.
+    Written(String),
     /// Nothing.
     Absent,
 }
+
+impl Held {
+    /// The value of these bytes.
+    pub fn of(bytes: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
+        let ours = value.to_string();
+        Ok(if ours == bytes { Held::Is(value) } else { Held::Written(bytes.to_owned()) })
+    }
+
+    /// The value, where there is one; of a number as much as fits.
+    pub fn value(&self) -> Option<Value> {
+        match self {
+            Held::Is(value) => Some(value.clone()),
+            Held::Written(bytes) => serde_json::from_str(bytes).ok(),
+            Held::Absent => None,
+        }
+    }
+
+    /// The value as JSON.
+    pub fn json(&self) -> Option<String> {
+        match self {
+            Held::Is(value) => Some(value.to_string()),
+            Held::Written(bytes) => Some(bytes.clone()),
+            Held::Absent => None,
+        }
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        let said = |held: &Held| held.json().map(|json| canonical(&json));
+        said(self) == said(other)
+    }
+}
+
+impl Eq for Held {}
 
 /// One change, which holds only where the text still says what it goes by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,16 +96,20 @@ impl Edit {
         let now = held(&document, &part)?;
         match self {
             Edit::Value { pointer, old, .. } if now != *old => Err(moved(pointer, &now)),
-            Edit::Value { pointer, new, up_to, .. } => match (part, new) {
-                (Part::Value(value), Held::Is(new)) => Ok(document.with(&value, &new.to_string())),
-                (Part::Missing { map, names }, Held::Is(new)) => Ok(document.with_member(&map, &names, new)),
-                (Part::Value(_), Held::Absent) => without(text, pointer, up_to.as_deref()),
-                (Part::Missing { .. }, Held::Absent) => Ok(text.to_owned()),
+            Edit::Value { new: Held::Written(bytes), .. } if Held::of(bytes).is_err() => {
+                Err("what is to be put back is no JSON".to_owned())
+            }
+            Edit::Value { pointer, new, up_to, .. } => match (part, new.json()) {
+                (Part::Value(value), Some(new)) => Ok(document.with(&value, &new)),
+                (Part::Missing { map, names }, Some(new)) => Ok(document.with_member(&map, &names, &new)),
+                (Part::Value(_), None) => without(text, pointer, up_to.as_deref()),
+                (Part::Missing { .. }, None) => Ok(text.to_owned()),
             },
             Edit::Element { pointer, element, present } => {
                 let Part::Value(list) = part else { return Err(moved(pointer, &now)) };
                 let items = document.items(&list, b'[').ok_or_else(|| moved(pointer, &now))?;
-                let at = items.iter().position(|item| document.value(&item.value).as_ref() == Ok(element));
+                let wanted = Ok(Held::Is(element.clone()));
+                let at = items.iter().position(|item| Held::of(document.bytes(&item.value)) == wanted);
                 match (at, present) {
                     (None, true) => Ok(document.with_element(&list, element)),
                     (Some(at), false) => Ok(document.without_item(&list, &items, at)),
@@ -80,7 +123,7 @@ impl Edit {
 /// What stands there.
 pub fn held(document: &Document<'_>, part: &Part) -> Result<Held, String> {
     match part {
-        Part::Value(value) => document.value(value).map(Held::Is),
+        Part::Value(value) => Held::of(document.bytes(value)),
         Part::Missing { .. } => Ok(Held::Absent),
     }
 }
@@ -106,10 +149,7 @@ pub fn is_below(pointer: &str, above: &str) -> bool {
 }
 
 fn moved(pointer: &str, now: &Held) -> String {
-    let now = match now {
-        Held::Is(value) => crate::base::text::one_line(&value.to_string(), 80),
-        Held::Absent => "not there".to_owned(),
-    };
+    let now = now.value().map_or_else(|| "not there".to_owned(), |value| crate::base::text::one_line(&value.to_string(), 80));
     format!("{} is {now} by now", super::text::shown(pointer))
 }
 
@@ -144,6 +184,16 @@ mod tests {
         to(&[element("/list", json!({ "k": 3 }), true)], "[1, 2]", "[1, 2, {\"k\":3}]");
         to(&[element("/list", json!(1), false)], "[1, 2]", "[2]");
         to(&[element("/list", json!(2), false)], "[1, 2]", "[1]");
+        // Numbers are the same however they are written, and what is put back has its own bytes.
+        to(&[set("/ratio", Some(json!(1.5)), Some(json!(2)))], "1.50", "2");
+        let back = Edit::Value {
+            pointer: "/ratio".to_owned(),
+            old: Held::of("15e-1").unwrap(),
+            new: Held::of("0.10000000000000000555").unwrap(),
+            up_to: None,
+        };
+        to(&[back], "1.50", "0.10000000000000000555");
+        to(&[element("/list", json!(2.0), false)], "[1, 2]", "[1]");
         assert_eq!(edited("{}", &[set("/a", None, Some(json!([])))]).unwrap(), r#"{"a":[]}"#);
         assert_eq!(edited(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(), r#"{"a":[1]}"#);
     }

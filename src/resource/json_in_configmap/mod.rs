@@ -11,6 +11,7 @@ pub mod edit;
 mod look;
 pub mod mark;
 mod parts;
+mod same;
 mod text;
 mod undo;
 

@@ -57,7 +57,8 @@ impl Walk {
             Wanted::Absent => Held::Absent,
             Wanted::Elements(elements) => return self.elements(pointer, elements, &now, up_to),
         };
-        let out = (shown(&pointer), reading(&new), reading(&now));
+        let (wanted, found) = readings(&new, &now);
+        let out = (shown(&pointer), wanted, found);
         self.before.push(Was::Value { pointer: pointer.clone(), held: now.clone(), up_to });
         if now != new {
             self.edits.push(Edit::Value { pointer, old: now, new, up_to: None });
@@ -73,8 +74,8 @@ impl Walk {
         up_to: Option<String>,
     ) -> Result<(String, Reading, Reading), String> {
         let list = list(&pointer, now)?;
-        let (there, added): (Vec<Value>, Vec<Value>) = wanted.iter().cloned().partition(|element| list.contains(element));
-        let listed = matches!(now, Held::Is(_));
+        let (there, added): (Vec<Value>, Vec<Value>) = wanted.iter().cloned().partition(|element| holds(&list, element));
+        let listed = *now != Held::Absent;
         let name = format!("{} holds", shown(&pointer));
         match listed {
             true => self.edits.extend(added.iter().map(|element| element_edit(&pointer, element, true))),
@@ -101,12 +102,13 @@ impl Walk {
                     let up_to = up_to.clone().filter(|_| *was == Held::Absent);
                     self.edits.push(Edit::Value { pointer: pointer.clone(), old: now.clone(), new: was.clone(), up_to });
                 }
-                Ok((shown(pointer), reading(was), reading(&now)))
+                let (wanted, found) = readings(was, &now);
+                Ok((shown(pointer), wanted, found))
             }
             Was::Elements { pointer, added, listed, up_to } => {
                 let now = part.and_then(|part| held(document, &part)).unwrap_or(Held::Absent);
                 let list = list(pointer, &now)?;
-                let ours: Vec<Value> = added.iter().filter(|element| list.contains(element)).cloned().collect();
+                let ours: Vec<Value> = added.iter().filter(|element| holds(&list, element)).cloned().collect();
                 let (old, pointer) = (Held::Is(Value::from(list.clone())), pointer.clone());
                 let name = format!("{} holds", shown(&pointer));
                 match !listed && !ours.is_empty() && list.len() == ours.len() {
@@ -129,17 +131,28 @@ fn element_edit(pointer: &str, element: &Value, present: bool) -> Edit {
 }
 
 fn list(pointer: &str, now: &Held) -> Result<Vec<Value>, String> {
-    match now {
-        Held::Is(Value::Array(list)) => Ok(list.clone()),
-        Held::Is(_) => Err(format!("`{}` is no list", shown(pointer))),
-        Held::Absent => Ok(Vec::new()),
+    match now.value() {
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(format!("`{}` is no list", shown(pointer))),
+        None => Ok(Vec::new()),
     }
 }
 
-fn reading(held: &Held) -> Reading {
-    match held {
-        Held::Is(value) => Reading::Is(value.clone()),
-        Held::Absent => Reading::Absent,
+/// Whether a list has this element, however it is written there.
+fn holds(list: &[Value], element: &Value) -> bool {
+    let wanted = Held::Is(element.clone());
+    list.iter().any(|one| Held::Is(one.clone()) == wanted)
+}
+
+/// What is wanted and what is there, which read alike where they are the same, and differ where they are not: numbers that differ behind
+/// the digits that fit are told as they are written.
+fn readings(wanted: &Held, found: &Held) -> (Reading, Reading) {
+    let reading = |held: &Held| held.value().map_or(Reading::Absent, Reading::Is);
+    let written = |held: &Held| held.json().map_or(Reading::Absent, Reading::is);
+    match (reading(wanted), reading(found)) {
+        (one, _) if wanted == found => (one.clone(), one),
+        (one, other) if one == other => (written(wanted), written(found)),
+        both => both,
     }
 }
 

@@ -245,6 +245,30 @@ proptest! {
     }
 }
 
+/// A number is the same however it is written, and what is put back has the digits that it had.
+#[test]
+fn numbers_of_others_keep_their_digits() {
+    let text = r#"{"same":1.0,"long":12345678901234567890123,"small":0.10000000000000000555,"power":1e2,"list":[1.0]}"#;
+    let edits = json!([{ "pointer": "/same", "value": 1 }, { "pointer": "/long", "value": 7 }, { "pointer": "/small", "value": 7 },
+        { "pointer": "/power", "value": 7 }, { "pointer": "/list", "contains": 1 }]);
+    let (mut world, wish) = (World::of(text), wish(json!({ "edits": edits })));
+    let assessment = world.assess(&wish);
+    let differs: Vec<&str> =
+        assessment.attributes.iter().filter(|(_, a)| !a.differences().is_empty()).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(differs, ["long", "power", "small"]);
+    world.perform_all(&assessment);
+    assert_eq!(world.text(), r#"{"same":1.0,"long":7,"small":7,"power":7,"list":[1.0]}"#);
+    assert!(world.assess(&wish).is_met());
+    // As the state keeps it.
+    let before: Value = serde_json::from_str(&assessment.before.to_string()).unwrap();
+    let undo = world.undo(&wish, &before);
+    world.perform_all(&undo);
+    assert_eq!(world.text(), text);
+    assert!(world.undo(&wish, &before).is_met());
+    let near = World::of(&text.replace("890123", "890124")).undo(&wish, &before);
+    assert!(!near.attributes["long"].differences().is_empty(), "they differ in digits that no float has: {near:?}");
+}
+
 #[test]
 fn actions_are_read_back_as_they_were_written() {
     let nothing = Edit::Value { pointer: "/a".into(), old: Held::Is(Value::Null), new: Held::Absent, up_to: None };

@@ -1,6 +1,6 @@
 //! A JSON text with the places of what it says, so that one part of it can be changed and the rest keeps its bytes.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::ops::Range;
 
 /// A text that is one JSON map.
@@ -26,6 +26,26 @@ pub struct Item {
     start: usize,
     /// The bytes of its value.
     pub value: Range<usize>,
+}
+
+/// What a JSON text consists of, where it is a map or a list.
+pub enum Items<'t> {
+    /// Names and values.
+    Map(Vec<(String, &'t str)>),
+    /// Elements.
+    List(Vec<&'t str>),
+}
+
+impl<'t> Items<'t> {
+    /// Of a text that is one JSON value, without space around it.
+    pub fn of(text: &'t str) -> Option<Self> {
+        let document = Document { text, root: 0..text.len() };
+        let items = |open: u8| document.items(&document.root, open);
+        match items(b'{') {
+            Some(members) => Some(Items::Map(members.into_iter().map(|one| (one.name, document.slice(&one.value))).collect())),
+            None => items(b'[').map(|elements| Items::List(elements.iter().map(|one| document.slice(&one.value)).collect())),
+        }
+    }
 }
 
 impl Part {
@@ -65,9 +85,9 @@ impl<'t> Document<'t> {
         Ok(Part::Value(at))
     }
 
-    /// The value of these bytes.
-    pub fn value(&self, at: &Range<usize>) -> Result<Value, String> {
-        serde_json::from_str(self.slice(at)).map_err(|error| format!("it is no JSON ({error})"))
+    /// The bytes of a value.
+    pub fn bytes(&self, at: &Range<usize>) -> &'t str {
+        self.slice(at)
     }
 
     /// The members of a map (`{`) or the elements of a list (`[`); nothing where it is none.
@@ -100,10 +120,10 @@ impl<'t> Document<'t> {
         format!("{}{new}{}", self.slice(&(0..at.start)), self.slice(&(at.end..self.text.len())))
     }
 
-    /// The text with one more member in a map; further names make maps of their own.
-    pub fn with_member(&self, map: &Range<usize>, names: &[String], value: &Value) -> String {
+    /// The text with one more member in a map, whose value is this JSON; further names make maps of their own.
+    pub fn with_member(&self, map: &Range<usize>, names: &[String], value: &str) -> String {
         let Some((first, rest)) = names.split_first() else { return self.text.to_owned() };
-        let inner = rest.iter().rev().fold(value.clone(), |inner, name| Value::from(Map::from_iter([(name.clone(), inner)])));
+        let inner = rest.iter().rev().fold(value.to_owned(), |inner, name| format!("{{{}:{inner}}}", Value::from(name.as_str())));
         let items = self.items(map, b'{').unwrap_or_default();
         // A colon as the neighbours have it.
         let colon = items.last().map_or(":", |last| {

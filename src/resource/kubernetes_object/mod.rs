@@ -22,6 +22,7 @@ pub mod paths;
 pub mod place;
 mod preview;
 pub mod readiness;
+pub mod refusal;
 mod replace;
 pub mod request;
 pub mod rule;
@@ -260,7 +261,7 @@ fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     assessment.actions = asked.apply_and_wait();
     let not_previewed = match preview::of(asked, answers) {
         Preview::Is(_) => return,
-        Preview::Refused(message) => Err(refused(&asked.object, &message)),
+        Preview::Refused(refusal) => Err(refused(&asked.object, &refusal.told())),
         Preview::Unknown(reason) if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) => Ok(reason),
         Preview::Unknown(reason) => Err(format!(
             "whether the API server takes {} is not known: {reason}; mend what keeps it from answering a dry run, then plan again",
@@ -301,12 +302,12 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     let (fields, note) = match preview::of(asked, answers) {
         Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
         Preview::NotAllowed(_) | Preview::NotYet(_) => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
-        Preview::Refused(message) => {
+        Preview::Refused(refusal) => {
             let fields = paths::differences(&asked.manifest, &found, true);
-            match replace::is_immutable(&message) {
+            match refusal.is_only_of_fields_that_never_change() {
                 true if ours && asked.replaces && !adopts => anew = object.pointer("/metadata/uid").and_then(Value::as_str),
-                true => assessment.refusal = Some(replace::advice(asked, &message, ours)),
-                false => assessment.refusal = Some(refused(&asked.object, &message)),
+                true => assessment.refusal = Some(replace::advice(asked, &refusal.told(), ours)),
+                false => assessment.refusal = Some(refused(&asked.object, &refusal.told())),
             }
             (fields, Some("not previewed"))
         }

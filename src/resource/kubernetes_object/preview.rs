@@ -1,6 +1,7 @@
 //! What the server made of the dry run of a wish.
 
 use super::Asked;
+use super::refusal::Refusal;
 use super::request::{NO_KIND, NOT_SAID, REFUSED};
 use crate::base::text::one_line;
 use crate::resource::{Answer, AnswerStatus, Answers};
@@ -13,7 +14,7 @@ pub const NO_DRY_RUN: &str = "does not support dry run";
 /// What the server made of the dry run.
 pub enum Preview {
     Is(Value),
-    Refused(String),
+    Refused(Refusal),
     /// It may not be asked for, in words; the fields of the wish are compared instead.
     NotAllowed(String),
     /// Nothing can be said before another step: the kind or the namespace is not there yet, in the server's words.
@@ -30,7 +31,7 @@ pub fn of(asked: &Asked, answers: &Answers) -> Preview {
         Ok((0, out)) => {
             serde_json::from_str(out).map_or_else(|_| Preview::Unknown("the server's answer is no object".to_owned()), Preview::Is)
         }
-        Ok((REFUSED, out)) => Preview::Refused(one_line(out, 400)),
+        Ok((REFUSED, out)) => Preview::Refused(Refusal::of_answer(out)),
         Ok((NO_KIND, out)) => Preview::NotYet(one_line(out, 200)),
         Ok((NOT_SAID, out)) => Preview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
         Ok((_, out)) => Preview::Unknown(one_line(out, 200)),

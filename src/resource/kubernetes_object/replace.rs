@@ -4,23 +4,6 @@ use super::{Asked, NEVER_REMOVED, WITH_PODS};
 use crate::resource::{Action, Assessment, Disruption};
 use serde_json::Value;
 
-/// What the server says of such fields (kubernetes/kubernetes: staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
-/// `FieldImmutableErrorMsg`; pkg/apis/apps/validation/validation.go, `ValidateStatefulSetUpdate`; pkg/apis/core/validation/validation.go, of
-/// volumes, services and pods).
-const SAYS: [&str; 5] = [
-    "field is immutable",
-    "updates to statefulset spec for fields other than",
-    "spec is immutable after creation",
-    "may not change once set",
-    "pod updates may not change fields other than",
-];
-
-/// Whether the server refuses a change because a field never changes.
-pub fn is_immutable(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    SAYS.iter().any(|says| message.contains(says))
-}
-
 /// Whether a wish allows it.
 pub fn is_allowed(body: &Value) -> bool {
     body.get("replace").and_then(Value::as_bool) == Some(true)

@@ -101,7 +101,7 @@ pub enum KubernetesRead {
 pub const ABSENT: i32 = 1;
 /// The server does not know the kind, or the namespace is not there.
 pub const NO_KIND: i32 = 2;
-/// The server does not take the object; the answer is what it says.
+/// The server does not take the object; the answer to a preview is a `refusal::Refusal` as JSON.
 pub const REFUSED: i32 = 3;
 /// The server did not say; the answer is why (a webhook that refuses dry runs, an error of its own).
 pub const NOT_SAID: i32 = 4;

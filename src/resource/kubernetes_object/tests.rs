@@ -221,7 +221,9 @@ proptest! {
 #[test]
 fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     let (wanted, found) = (json!({ "a": "2" }), json!({ "a": "1" }));
-    let immutable = (REFUSED, &json!("ConfigMap \"devices\" is invalid: data: Forbidden: field is immutable when `immutable` is set"));
+    let says = "Forbidden: field is immutable when `immutable` is set";
+    let causes = json!([{ "reason": "FieldValueForbidden", "field": "data", "message": says }]);
+    let immutable = (REFUSED, &json!({ "message": format!("ConfigMap \"devices\" is invalid: data: {says}"), "causes": causes }));
     let held = assess(&wish(body(&wanted, false)), (0, &object(&found, MANAGER)), immutable);
     assert!(held.refusal.as_ref().unwrap().ends_with("`replace: true` beside the manifest has it deleted and made anew"), "{held:?}");
     let mut allowed = body(&wanted, false);
@@ -237,6 +239,13 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     assert!(theirs.refusal.as_ref().unwrap().ends_with("which is done by hand"), "{theirs:?}");
     let other = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), (REFUSED, &json!("data: Too long")));
     assert!(other.refusal.is_some(), "{other:?}");
+    let mut mixed = immutable.1.clone();
+    mixed["causes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "reason": "FieldValueInvalid", "field": "data", "message": "Invalid value: 1: no" }));
+    let mixed = assess(&wish(allowed.clone()), (0, &object(&found, MANAGER)), (REFUSED, &mixed));
+    assert!(mixed.refusal.is_some(), "what is refused anew as well is not deleted: {mixed:?}");
     allowed["manifest"] = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } });
     assert_eq!(KubernetesObject.check(&allowed)[0].pointer, "/replace");
 }

@@ -181,7 +181,7 @@ impl Rows {
                 return Verdict::Wrong(format!("{} has {field} {found} instead of {}", name(row), plain(wanted)));
             }
         }
-        self.above.as_ref().and_then(|above| above.broken(&all, &is_meant, &name)).map_or(Verdict::AsWished, Verdict::Wrong)
+        self.above.as_ref().map_or(Verdict::AsWished, |above| above.judge(&all, &is_meant, &name))
     }
 }
 
@@ -206,15 +206,21 @@ impl Meant {
 }
 
 impl Above {
-    /// The first row that is meant and not above the others, in words.
-    fn broken(
+    /// The first row that is meant and not above the others, in words. A number that is written as something else is nobody's to compare.
+    fn judge(
         &self,
         all: &[Map<String, Value>],
         is_meant: &impl Fn(&Map<String, Value>) -> bool,
         name: &impl Fn(&Map<String, Value>) -> String,
-    ) -> Option<String> {
+    ) -> Verdict {
+        let is_number = |row: &&Map<String, Value>| row.get(&self.field).is_none_or(|value| value.is_u64());
         let number = |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
         let place = |row: &Map<String, Value>| row.get(&self.within).map_or_else(String::new, plain);
+        let places: BTreeSet<String> = all.iter().filter(|row| is_meant(row)).map(place).collect();
+        if let Some(row) = all.iter().filter(|row| places.contains(&place(row))).find(|row| !is_number(row)) {
+            let value = row.get(&self.field).map(Value::to_string).unwrap_or_default();
+            return Verdict::Unknown(format!("{} has {} {}, which is no number from 0 on", name(row), self.field, one_line(&value, 60)));
+        }
         for (at, row) in all.iter().enumerate().filter(|(_, row)| is_meant(row)) {
             let collides = |(other_at, other): &(usize, &Map<String, Value>)| {
                 let same = *other_at != at && name(other) != name(row) && place(other) == place(row);
@@ -222,10 +228,10 @@ impl Above {
             };
             if let Some((_, other)) = all.iter().enumerate().find(collides) {
                 let said = |row: &Map<String, Value>| format!("{} has {} {}", name(row), self.field, number(row));
-                return Some(one_line(&format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)), 200));
+                return Verdict::Wrong(one_line(&format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)), 200));
             }
         }
-        None
+        Verdict::AsWished
     }
 }
 

@@ -134,6 +134,12 @@ fn routes_of_attached_interfaces_give_way_to_the_others() {
     assert_eq!(first, Reading::is("0 of 1 node as wished; a: dst default: eth1 has metric 50, and eth0 has metric 100"));
     let both = routes(&format!("[{},{}]", net("eth0", ""), net("eth1", "")), json!(["eth0", "eth1"]));
     assert_eq!(both, Reading::is("0 of 1 node as wished; a: dst 10.0.0.0/24: eth0 has metric 0, and eth1 has metric 0"));
+    // A number that is written as a text is none, on whichever row it stands.
+    for (from, to) in [("\"metric\":200,\"flags", "\"metric\":\"200\",\"flags"), ("\"metric\":100", "\"metric\":\"900\"")] {
+        let text = good.replace(from, to);
+        assert_ne!(text, good);
+        assert!(matches!(routes(&text, json!(["eth1"])), Reading::Unknown(_)), "{text}");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl KubernetesLink {
             Action::UncordonNode { node } => self.uncordon(node).await,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await,
             Action::UpgradeRelease { release } => return self.upgrade_release(release).await,
-            Action::UninstallRelease { name, namespace } => return self.uninstall_release(name, namespace).await,
+            Action::UninstallRelease { name, namespace, .. } => return self.uninstall_release(name, namespace).await,
             _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
         };
         match done {

@@ -2,6 +2,7 @@
 
 use super::server::Reply;
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object::refusal::Refusal;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Answer, AnswerStatus};
 
@@ -25,10 +26,19 @@ pub fn of(read: &KubernetesRead, object: &ObjectName, plural: &str, reply: &Repl
         404 if previews => exit(NO_KIND, reply.message()),
         404 => exit(ABSENT, ""),
         400 if reply.message().contains("does not support dry run") => exit(NOT_SAID, reply.message()),
-        400..=428 | 430..=499 if previews => exit(REFUSED, reply.message()),
-        500 if previews && reply.is_about_schema() => exit(REFUSED, reply.message()),
+        400..=428 | 430..=499 if previews => refused(&of_status(reply)),
+        500 if previews && reply.is_about_schema() => refused(&of_status(reply)),
         _ => exit(NOT_SAID, reply.message()),
     }
+}
+
+/// The answer to a preview of what is not taken.
+pub fn refused(refusal: &Refusal) -> Answer {
+    exit(REFUSED, refusal.to_answer())
+}
+
+fn of_status(reply: &Reply) -> Refusal {
+    Refusal::of_status(&reply.json().unwrap_or_default(), reply.message())
 }
 
 /// A group that cannot be listed.

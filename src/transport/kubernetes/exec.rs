@@ -42,7 +42,24 @@ pub struct Agent {
     name: String,
     /// Why no program can be run in it, by container; in words.
     waits: BTreeMap<String, Option<String>>,
+    /// The container that is meant where none is named.
+    default: Default,
 }
+
+/// Which container is meant where none is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Default {
+    /// There is only one, and a server knows it.
+    Only,
+    /// The pod says it.
+    Named(String),
+    /// Nobody says it.
+    OneOf(Vec<String>),
+}
+
+/// Names the container that is meant where none is named (kubernetes/kubernetes:
+/// staging/src/k8s.io/kubectl/pkg/cmd/util/podcmd/podcmd.go, `DefaultContainerAnnotationName`).
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
 fn pod(namespace: &str, name: &str) -> (ObjectName, Resource) {
     let object =
@@ -90,12 +107,33 @@ fn agent(pod: &Value) -> Option<Agent> {
         daemon_set: text(owner, "/name").to_owned(),
         name: text(pod, "/metadata/name").to_owned(),
         waits: of_containers,
+        default: default(pod, list("/spec/containers").map(|one| text(one, "/name").to_owned()).collect()),
     })
 }
 
+fn default(pod: &Value, containers: Vec<String>) -> Default {
+    let named = pod.pointer("/metadata/annotations").and_then(|all| all.get(DEFAULT_CONTAINER)).and_then(Value::as_str);
+    match named.filter(|named| containers.iter().any(|name| name == named)) {
+        Some(named) => Default::Named(named.to_owned()),
+        None if containers.len() > 1 => Default::OneOf(containers),
+        None => Default::Only,
+    }
+}
+
 impl Agent {
-    /// Why no program can be run in it now.
-    fn hindrance(&self, container: Option<&str>) -> Option<&str> {
+    /// The container that is asked, where it has to be named. The names to choose from as the error.
+    fn container<'a>(&'a self, asked: Option<&'a str>) -> Result<Option<&'a str>, &'a [String]> {
+        match (asked, &self.default) {
+            (Some(asked), _) => Ok(Some(asked)),
+            (None, Default::Named(named)) => Ok(Some(named)),
+            (None, Default::Only) => Ok(None),
+            (None, Default::OneOf(names)) => Err(names),
+        }
+    }
+
+    /// Why no program can be run in it now; nothing where it is not even known in which container.
+    fn hindrance(&self, asked: Option<&str>) -> Option<&str> {
+        let container = self.container(asked).ok()?;
         let mut of = self.waits.iter().filter(|(name, _)| container.is_none_or(|container| container == *name));
         of.find_map(|(_, why)| why.as_deref())
     }
@@ -117,9 +155,19 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
         let why = first.hindrance(container).unwrap_or_default();
         return exit(ABSENT, one_line(&format!("the pod of {of} does not run there ({why}): {look}"), 300));
     };
+    let container = match agent.container(container) {
+        Ok(container) => container,
+        Err(names) => {
+            let names = one_line(&names.join(", "), 200);
+            return exit(
+                NOT_SAID,
+                format!("the pods of {of} have several containers ({names}): name one, `container` in `pod` of the probe"),
+            );
+        }
+    };
     let (object, resource) = pod(namespace, &agent.name);
     let path = match kinds::path(&object, &resource) {
-        Ok(path) => format!("{path}/exec?{}", query(asked)),
+        Ok(path) => format!("{path}/exec?{}", query(asked, container)),
         Err(reason) => return exit(NOT_SAID, reason),
     };
     let ran = async {
@@ -152,9 +200,9 @@ fn not_run(message: &str) -> String {
     one_line(&format!("{what}: {message}"), 400)
 }
 
-fn query(asked: &Exec) -> String {
+fn query(asked: &Exec, container: Option<&str>) -> String {
     let words = asked.argv.iter().map(|word| format!("command={}", kinds::query_value(word)));
-    let container = asked.container.iter().map(|name| format!("container={}", kinds::query_value(name)));
+    let container = container.iter().map(|name| format!("container={}", kinds::query_value(name)));
     let streams = ["stdout=true".to_owned(), "stderr=true".to_owned()];
     words.chain(container).chain(streams).collect::<Vec<_>>().join("&")
 }
@@ -256,6 +304,29 @@ mod tests {
             lines[1],
             "GET /api/v1/namespaces/n/pods/agent-gpu1/exec?command=rdma&command=-j&command=link%20%26%20show&stdout=true&stderr=true"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_containers_the_one_that_the_pod_names_is_asked() {
+        let pod = |annotation: Option<&str>| {
+            let mut pod = a_pod("gpu1", "agent", "Running", &json!({ "running": {} }));
+            pod["spec"]["containers"] = json!([{ "name": "c" }, { "name": "helper" }]);
+            pod["status"]["containerStatuses"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({ "name": "helper", "state": { "waiting": { "reason": "X" } } }));
+            pod["metadata"]["annotations"] =
+                annotation.map_or(json!({}), |named| json!({ "kubectl.kubernetes.io/default-container": named }));
+            vec![pod]
+        };
+        let (_, lines) = answer(pod(Some("c")), (403, "")).await;
+        assert!(lines[1].contains("&container=c&"), "{lines:?}");
+        for nobody in [None, Some("gone")] {
+            let (unsaid, lines) = answer(pod(nobody), (403, "")).await;
+            assert_eq!((unsaid.status, lines.len()), (AnswerStatus::Exit(NOT_SAID), 1));
+            let words = "the pods of DaemonSet n/agent have several containers (c, helper): name one, `container` in `pod` of the probe";
+            assert_eq!(unsaid.out, words, "the pod's name is of chance, and alike nodes are told once");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -23,6 +23,11 @@ pub const QUESTION: Duration = Duration::from_secs(120);
 const OUTPUT_LIMIT_BYTES: usize = 48 << 20;
 const ERROR_LIMIT_BYTES: usize = 16 << 10;
 const CHART_LIMIT_BYTES: u64 = 64 << 20;
+/// Has an uninstall say which object was not deleted, and why: Helm tells that in its log alone (helm/helm: pkg/action/uninstall.go).
+pub const WITH_REASONS: &str = "--debug";
+/// What such a line says, and what every line of the log has, of Helm 3 and of Helm 4.
+const REASONS: &str = "failed to delete release";
+const LOGGED: [&str; 2] = [" [debug] ", " level=DEBUG "];
 /// Variables of Helm that would lead to another cluster, or to somebody else there, than the kubeconfig.
 const ELSEWHERE: [&str; 9] = [
     "HELM_KUBEAPISERVER",
@@ -230,11 +235,24 @@ async fn ended(program: &Program, input: &[u8], limit: Duration) -> Result<Said,
         Ok((fed::Ending::TooMuch, ..)) => Err(Failed::Local("helm said more than is taken of it".to_owned())),
         Ok((fed::Ending::Ended(status), out, error)) => {
             let said = error.text();
-            // Warnings come first; what ended it is the last.
-            let complaint = said.rsplit_once("Error: ").map_or(said.as_str(), |(_, last)| last);
-            Ok(Said { well: status.success(), out: out.text(), complaint: one_line(complaint, 600) })
+            Ok(Said { well: status.success(), out: out.text(), complaint: complaint(&said) })
         }
     }
+}
+
+/// What ended a call: warnings come first, and after it only what is logged. The log is left out, but for why a release was not deleted.
+fn complaint(said: &str) -> String {
+    let is_logged = |line: &&str| LOGGED.iter().any(|mark| line.contains(mark));
+    let log: Vec<&str> = said.lines().filter(is_logged).collect();
+    let ended = said.rsplit_once("Error: ").map_or(said, |(_, last)| last);
+    let ended: Vec<&str> = ended.lines().take_while(|line| !is_logged(line)).collect();
+    let ended = one_line(&ended.join("\n"), 600);
+    let why = log.iter().find_map(|line| {
+        let at = line.to_ascii_lowercase().find(REASONS)? + REASONS.len();
+        let why = line.get(at..)?.trim_matches(|c: char| !c.is_alphanumeric());
+        (!why.is_empty() && !ended.contains(why)).then_some(why)
+    });
+    why.map_or(ended.clone(), |why| format!("{ended}: {}", one_line(why, 1200)))
 }
 
 /// `v3.14.2` as `(3, 14)`.

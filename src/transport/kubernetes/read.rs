@@ -10,7 +10,8 @@ use super::lists;
 use super::nodes;
 use super::server::{AT_ONCE, Call};
 use crate::resource::kubernetes_object::MANAGER;
-use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use crate::resource::kubernetes_object::refusal::Refusal;
+use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName};
 use crate::resource::{Answer, AnswerStatus, Answers, Read};
 use crate::transport::{TransportError, upkeep};
 use futures_util::future::join;
@@ -96,10 +97,10 @@ impl KubernetesLink {
             KubernetesRead::Kind(_) => return Ok(access::called(resource)),
             _ => {}
         }
-        let refused = if matches!(read, KubernetesRead::Preview { .. }) { REFUSED } else { NOT_SAID };
         let path = match kinds::path(object, resource) {
             Ok(path) => path,
-            Err(reason) => return Ok(exit(refused, reason)),
+            Err(reason) if matches!(read, KubernetesRead::Preview { .. }) => return Ok(answer::refused(&Refusal::of_words(reason))),
+            Err(reason) => return Ok(exit(NOT_SAID, reason)),
         };
         let call = match read {
             KubernetesRead::Preview { manifest, .. } => {

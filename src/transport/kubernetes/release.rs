@@ -3,7 +3,7 @@
 
 use super::act::complaint;
 use super::answer::exit;
-use super::helm::{Chart, Client, Failed, QUESTION, Said};
+use super::helm::{Chart, Client, Failed, QUESTION, Said, WITH_REASONS};
 use super::read::Groups;
 use super::{KubernetesLink, ended};
 use crate::base::text::one_line;
@@ -82,6 +82,7 @@ impl KubernetesLink {
             kept,
             defines,
             runs,
+            deletes: compare::deleted(&objects),
         };
         Ok(Some(Has { installed, values: status.get("config").cloned().unwrap_or_default(), objects }))
     }
@@ -229,8 +230,8 @@ impl KubernetesLink {
     pub(super) async fn uninstall_release(&self, name: &str, namespace: &str) -> Result<Performed, TransportError> {
         let done = async {
             let program = self.helm.program().await?;
-            let words =
-                ["uninstall".to_owned(), name.to_owned(), format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())];
+            let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
+            words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
             let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await?;
             Ok(Said { well: said.well || said.complaint.contains("release: not found"), ..said })
         };

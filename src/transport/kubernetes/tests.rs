@@ -97,17 +97,18 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
         status: AnswerStatus::Denied,
         out: format!("verb {verb}, resource daemonsets, API group apps, namespace n\n"),
     };
+    let refused = |words: &str| exit(REFUSED, &json!({ "message": words }).to_string());
     let whole = (200, Vec::new(), r#"{"b": 1, "a": {"managedFields": [], "c": ""}}"#.to_owned());
     for (reply, of_object, of_preview) in [
         (whole, exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#), exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#)),
         (says(404, "namespaces \"n\" not found"), exit(ABSENT, ""), exit(NO_KIND, "namespaces \"n\" not found")),
         (lacking("get"), denied("get"), denied("get")),
         (lacking("create"), denied("create"), denied("create")),
-        (says(403, "hook: you cannot"), exit(NOT_SAID, "hook: you cannot"), exit(REFUSED, "hook: you cannot")),
-        (says(403, violates), exit(NOT_SAID, violates), exit(REFUSED, violates)),
-        (says(422, "is invalid"), exit(NOT_SAID, "is invalid"), exit(REFUSED, "is invalid")),
-        (says(409, "is immutable"), exit(NOT_SAID, "is immutable"), exit(REFUSED, "is immutable")),
-        (says(500, typed), exit(NOT_SAID, typed), exit(REFUSED, typed)),
+        (says(403, "hook: you cannot"), exit(NOT_SAID, "hook: you cannot"), refused("hook: you cannot")),
+        (says(403, violates), exit(NOT_SAID, violates), refused(violates)),
+        (says(422, "is invalid"), exit(NOT_SAID, "is invalid"), refused("is invalid")),
+        (says(409, "is immutable"), exit(NOT_SAID, "is immutable"), refused("is immutable")),
+        (says(500, typed), exit(NOT_SAID, typed), refused(typed)),
         (
             says(400, "webhook \"w\" does not support dry run"),
             exit(NOT_SAID, "webhook \"w\" does not support dry run"),

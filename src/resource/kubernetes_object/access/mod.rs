@@ -291,6 +291,9 @@ pub fn of_action(action: &Action) -> Vec<(ObjectName, Verb)> {
         Action::ApplyObject { object, .. } => vec![(object.clone(), Verb::Patch)],
         Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), Verb::Patch)],
         Action::DeleteObject { object, .. } => vec![(object.clone(), Verb::Delete)],
+        Action::UninstallRelease { deletes, .. } => {
+            deletes.iter().flat_map(|object| [Verb::Get, Verb::Delete].map(|verb| (object.clone(), verb))).collect()
+        }
         Action::EditNodes { edits, .. } => {
             let nodes = edits.iter().flat_map(|edit| &edit.nodes);
             nodes.flat_map(|name| [Verb::Get, Verb::Patch].map(|verb| (node(name), verb))).collect()
