@@ -7,7 +7,7 @@ use super::{Exit, Failure};
 use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
 use crate::base::{Diagnostic, Target};
-use crate::plan::{Node, Plan, Selection};
+use crate::plan::{Node, Plan, Selection, UnknownFinding};
 use crate::report;
 use crate::report::document::{self, RunDocument};
 use crate::system::clock::Clock;
@@ -160,9 +160,12 @@ where
 
 /// How much the plan could not find out and no step of it looks at again.
 fn not_looked_at(plan: &Plan) -> usize {
-    let planned: BTreeSet<String> = plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.to_string()).collect();
-    let open = |subject: &str| subject.split_once('#').is_none_or(|(address, _)| !planned.contains(address));
-    plan.unknown.iter().filter(|finding| open(&finding.subject)).count()
+    let members = plan.nodes.iter().flat_map(Node::members);
+    let again = members.flat_map(|member| {
+        member.differences.iter().map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
+    });
+    let again: BTreeSet<String> = again.collect();
+    plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
 }
 
 fn exit(ending: Ending) -> Exit {

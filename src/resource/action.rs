@@ -179,6 +179,8 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         anew: bool,
     },
+    /// Takes our marks from an object of Kubernetes, and nothing else; one of another UID is left alone.
+    UnmarkObject { object: ObjectName, uid: String },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
     /// its readers' pods have to bear.
     EditConfigMap {
@@ -313,7 +315,9 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
-            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } | Action::UnmarkObject { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } | Action::EditNodes { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }

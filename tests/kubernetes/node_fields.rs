@@ -101,6 +101,25 @@ pub fn a_label_is_set_drifts_is_mended_and_goes(plane: &ControlPlane) {
     assert_eq!((label(plane, "gpu1", "railwright.io/rdma"), marks(plane, "gpu1"), marks(plane, "gpu2")), (None, 0, 0));
     nothing_to_do(&cluster);
     plane.kubectl(&["label", "node", "gpu1", "pool-"]);
+
+    // Hosts that are no nodes yet are told of, also where everything else is as wished.
+    spec(
+        &cluster,
+        "admin",
+        &[("gpu[1-3]", ", kubernetes_labels: { pool: train }"), ("late-[1-2]", ", kubernetes_labels: { pool: train }")],
+        "",
+    );
+    let unknown = "? kube/prod node_label/pool#late-[1-2] (persisted) the cluster has no node late-[1-2];";
+    let planned = plan(&cluster, 3);
+    assert!(planned.contains(unknown) && planned.contains("+ kube/prod node_label pool gpu[1-3] train"), "{planned}");
+    apply(&cluster, 3);
+    assert_eq!(label(plane, "gpu3", "pool").as_deref(), Some("train"));
+    let planned = plan(&cluster, 3);
+    assert!(planned.contains(unknown), "{planned}");
+    let drift = crate::cluster::flat(&String::from_utf8(cluster.command(&["drift", INV]).output().unwrap().stdout).unwrap());
+    assert!(drift.contains("the cluster has no node late-[1-2];"), "{drift}");
+    spec(&cluster, "admin", &[("gpu[1-3]", "")], "");
+    apply(&cluster, 0);
 }
 
 pub fn a_label_of_others_is_a_conflict_until_it_is_adopted(plane: &ControlPlane) {
@@ -109,7 +128,7 @@ pub fn a_label_of_others_is_a_conflict_until_it_is_adopted(plane: &ControlPlane)
     let pool = [("gpu[1-2]", ", kubernetes_labels: { pool: train }")];
     spec(&cluster, "admin", &pool, "");
     let held = plan(&cluster, 3);
-    assert!(held.contains("gpu1: theirs, which kubectl-label set; it was never ours; `adopt: true` takes it over"), "{held}");
+    assert!(held.contains("gpu1: theirs, which kubectl-label set; it was never ours; `modules: { node-labels: { parameters: { adopt: [pool] } } }` takes it over"), "{held}");
     apply(&cluster, 3);
     assert_eq!((label(plane, "gpu1", "pool").as_deref(), label(plane, "gpu2", "pool")), (Some("theirs"), None));
     spec(&cluster, "admin", &pool, "node-labels: { parameters: { adopt: [pool] } }");
@@ -197,7 +216,7 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
     assert!(roles.contains("nodes of node_label pool of module node-labels"), "{roles}");
 
     spec(&cluster, "admin", &[("gpu[3-4]", ", kubernetes_labels: { pool: train }")], "");
-    apply(&cluster, 0);
+    apply(&cluster, 3);
     assert_eq!(label(plane, "gpu3", "pool").as_deref(), Some("train"), "gpu4 is no node yet");
     plane.nodes(&["gpu4"], &[]);
     let planned = plan(&cluster, 0);
@@ -206,7 +225,7 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
     assert_eq!(label(plane, "gpu4", "pool").as_deref(), Some("train"));
     spec(&cluster, "admin", &[("elsewhere[1-2]", ", kubernetes_labels: { pool: train }")], "");
     let held = plan(&cluster, 3);
-    assert!(held.contains("the cluster has no node of these names"), "{held}");
+    assert!(held.contains("the cluster has no node elsewhere[1-2];"), "{held}");
 
     spec(&cluster, "admin", &[("gpu3", ", kubernetes_labels: { pool: \"a b\" }")], "");
     let invalid = cluster.flat(1, &["validate", INV]);
