@@ -89,7 +89,7 @@ fn question(left: Option<String>) -> String {
 /// The plan and the inventory that it belongs to.
 async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     if arguments.plan.is_dir() {
-        let prepared = pipeline::prepare_to_act(&arguments.plan)?;
+        let prepared = pipeline::prepare_to_carry_out(&arguments.plan)?;
         prepared.lawful()?;
         let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
@@ -97,7 +97,8 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     }
     // A plan that cannot be trusted is refused like a stale one.
     let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
-    let prepared = pipeline::prepare_to_act(Path::new(&plan.inventory.path))?;
+    let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path))?;
+    prepared.may_carry(&plan)?;
     Ok((prepared, plan))
 }
 

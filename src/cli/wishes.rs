@@ -15,12 +15,8 @@ const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
 pub fn check(inventory: &Inventory, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
-    let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &inventory.loaded, answers, &texts)) {
-        Ok(desired) => return Ok(desired.warnings),
-        Err(found) => found,
-    };
-    found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
-    if found.diagnostics.is_empty() { Ok(Vec::new()) } else { Err(found) }
+    let texts = with_stand_ins(inventory, referenced(inventory)?);
+    Ok(desired(inventory, &inventory.loaded, answers, &texts)?.warnings)
 }
 
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
@@ -37,15 +33,16 @@ pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
     Ok(texts)
 }
 
-/// A text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never used
-/// for what a host is asked or told.
-pub(super) fn stand_for_absent(inventory: &Inventory, texts: &mut Texts) {
+/// With a text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never
+/// used for what a host is told.
+pub(super) fn with_stand_ins(inventory: &Inventory, mut texts: Texts) -> Texts {
     for (named, _) in module::context::files(&inventory.loaded) {
         let words = format!("({named} is not there yet)");
         texts
             .entry(named)
             .or_insert_with(|| format!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{words}\n-----END PGP PUBLIC KEY BLOCK-----\n"));
     }
+    texts
 }
 
 /// What the modules wish for on the hosts of `asked`.

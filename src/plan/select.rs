@@ -15,6 +15,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Narrowed to clusters and their resources; what these come after may be elsewhere.
+    pub fn is_of_clusters(&self) -> bool {
+        !self.targets.is_empty() && self.targets.iter().all(|target| target.starts_with("kube/"))
+    }
+
     /// As it is recorded in the plan and shown on its screen.
     pub fn words(&self) -> Vec<String> {
         let targets = self.targets.iter().map(|t| format!("--target {t}"));

@@ -245,6 +245,20 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     spec(&cluster, "admin", &[("gpu2", ", kubernetes_labels: { pool: train }")], "");
     let twice = cluster.flat(1, &["validate", INV]);
     assert!(twice.contains("RW0211") && twice.contains("node_label/pool is wished for twice"), "{twice}");
+    // A signing key that is not there is in the way of hosts alone.
+    cluster.wishes("  []\n");
+    cluster.file(
+        "inv/repositories.yaml",
+        "repositories: [{ name: ours, url: \"https://example.invalid/\", suite: ./, key: keys/absent.asc }]\n",
+    );
+    assert!(cluster.told(0, &["rbac", INV]).contains("nodes of node_label pool"));
+    assert!(cluster.flat(0, &["plan", INV, "--target", "kube/prod", "-o", "own.plan"]).contains("node_label pool gpu2 train"));
+    apply(&cluster, 0);
+    assert_eq!(label(plane, "gpu2", "pool").as_deref(), Some("train"));
+    let keyless = cluster.flat(1, &["plan", INV]);
+    assert!(keyless.contains("RW0214") && !keyless.contains("RW1005"), "{keyless}");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no file keys/absent.asc"));
+    std::fs::remove_file(cluster.folder().join("inv/repositories.yaml")).unwrap();
     cluster.spec("admin", "");
     cluster.wishes("  - id: bad\n    node_taint: { key: own, effect: NoRun, nodes: [gpu1] }\n");
     let bad = cluster.flat(1, &["validate", INV]);

@@ -95,7 +95,8 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
-    let says = "removed from spec: it stays, and is ours no longer leaves ConfigMap default/theirs stays as it is: it was there before us";
+    let says =
+        "removed from spec: it stays, and is ours no longer leaves ConfigMap.core default/theirs stays as it is: it was there before us";
     assert!(plan.contains(says) && plan.contains("marks (persisted) ours -> absent"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!((text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")), ("again", 0));
