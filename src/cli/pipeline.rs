@@ -271,7 +271,8 @@ impl Prepared {
         }
     }
 
-    fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+    /// The same of whatever host, also one without SSH.
+    pub(super) fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let state = State::load(&self.folder)?;
             let wished = self.desired.wishes.iter().map(|wish| &wish.address);

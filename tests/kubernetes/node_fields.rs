@@ -148,6 +148,14 @@ pub fn a_taint_stands_beside_those_of_others(plane: &ControlPlane) {
     apply(&cluster, 0);
     assert_eq!(taints(plane, "gpu1"), ["theirs=x:NoSchedule", "nvidia.com/gpu=present:NoSchedule"]);
     nothing_to_do(&cluster);
+    for named in
+        ["node_taint nvidia.com/gpu:NoSchedule", "kube/prod/node_taint/nvidia.com/gpu:NoSchedule", "node_taint/nvidia.com%2Fgpu:NoSchedule"]
+    {
+        cluster.told(0, &["plan", INV, "--target", named]);
+        assert!(cluster.told(0, &["explain", named, INV]).contains("node-labels/taints"), "{named}");
+    }
+    let near = cluster.flat(1, &["plan", INV, "--target", "kube/prod/node_taint/nvidia.com/gpu:NoSchedul"]);
+    assert!(near.contains("RW0301") && near.contains("did you mean kube/prod/node_taint/nvidia.com/gpu:NoSchedule?"), "{near}");
     // Of the same key somebody sets another effect, which is another taint; and takes ours.
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu=other:PreferNoSchedule"]);
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu:NoSchedule-"]);
@@ -242,7 +250,7 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     cluster.wishes(own);
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!((label(plane, "gpu1", "pool").as_deref(), taints(plane, "gpu1")), (Some("own"), vec!["own=:NoSchedule".to_owned()]));
-    spec(&cluster, "admin", &[("gpu2", ", kubernetes_labels: { pool: train }")], "");
+    spec(&cluster, "admin", &[("gpu2", ", os: ubuntu-22.04, kubernetes_labels: { pool: train }")], "");
     let twice = cluster.flat(1, &["validate", INV]);
     assert!(twice.contains("RW0211") && twice.contains("node_label/pool is wished for twice"), "{twice}");
     // A signing key that is not there is in the way of hosts alone.

@@ -288,6 +288,9 @@ pub fn an_object_is_explained(plane: &ControlPlane) {
     assert!(all.contains("Kubernetes cluster prod 5 resources") && all.contains("own/plugin"), "{all}");
     let one = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings", INV]);
     assert!(one.contains("1 resource") && one.contains("what a story wants") && one.contains("inv/cluster.yaml:2"), "{one}");
+    for named in ["ConfigMap default/settings", "kube/prod/configmap/default/settings"] {
+        assert!(cluster.flat(0, &["explain", named, INV]).contains("inv/cluster.yaml:2"), "{named}");
+    }
     let field = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings/data/text", INV]);
     assert!(field.contains("data.text: \"one\""), "{field}");
     let near = cluster.flat(1, &["explain", "kube/prod/ConfigMap.core/default/setings", INV]);
