@@ -3,7 +3,9 @@
 use super::inventory::Inventory;
 use super::{Failure, pipeline};
 use crate::base::Diagnostic;
+use crate::base::text::one_line;
 use crate::module::{self, Desired, ModuleFiles, Texts};
+use crate::resource::{Wish, helm_release};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::system::files;
@@ -16,7 +18,22 @@ const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
 pub fn check(inventory: &Inventory, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
     let texts = with_stand_ins(inventory, referenced(inventory)?);
-    Ok(desired(inventory, &inventory.loaded, answers, &texts)?.warnings)
+    let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, answers, &texts)?;
+    warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
+    Ok(warnings)
+}
+
+/// A chart of this machine that is not there.
+fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
+    let release = helm_release::release(wish);
+    let is_there = release.is_fetched() || files::exists(&PathBuf::from(inventory.absolute(&release.chart)));
+    let warning = || {
+        Diagnostic::warning("RW1005", format!("there is no chart {}", one_line(&release.chart, 120)))
+            .on(format!("{}, module {}", wish.address, one_line(&wish.module, 80)))
+            .effect("the spec is valid, but whatever needs this chart will stop")
+            .next("create it, or correct the path; it is relative to the inventory")
+    };
+    (!is_there).then(warning)
 }
 
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.

@@ -21,6 +21,7 @@ impl TransportError {
             | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
             TransportError::ServerUnreachable { cluster, .. }
             | TransportError::ServerNotTrusted { cluster, .. }
+            | TransportError::NoIdentity { cluster, .. }
             | TransportError::IdentityRefused { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
             TransportError::Local { .. } => None,
         }
@@ -47,7 +48,7 @@ impl TransportError {
             TransportError::ServerUnreachable { reason, .. } => format!("the API server is not reachable: {}", one_line(reason, 120)),
             TransportError::ServerNotTrusted { reason, .. } => format!("the API server is not trusted: {}", one_line(reason, 120)),
             TransportError::IdentityRefused { reason, .. } => format!("the API server does not accept {}", one_line(reason, 120)),
-            TransportError::Local { .. } => self.one_line(),
+            TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
         Trouble { code: diagnostic.code.into_owned(), message: diagnostic.message, alike, next: diagnostic.next }
@@ -112,6 +113,9 @@ impl TransportError {
             TransportError::IdentityRefused { .. } => error("RW0415")
                 .effect("the server lets us neither read nor change anything")
                 .next("log in again, or take a fresh kubeconfig; then see who you are: kubectl auth whoami"),
+            TransportError::NoIdentity { .. } => error("RW0410")
+                .next("mend this on the machine that runs railwright, or name another: kubernetes.kubeconfig and kubernetes.context in the spec")
+                .next("without kubernetes.kubeconfig, KUBECONFIG and ~/.kube/config are looked at, as kubectl does"),
             TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }

@@ -129,6 +129,9 @@ pub enum TransportError {
     /// It does not know who we are; the reason names what was shown to it.
     #[error("the API server of {cluster} at {address} does not accept {reason}")]
     IdentityRefused { cluster: String, address: String, reason: String },
+    /// The kubeconfig, its context or what they name cannot be used on this side.
+    #[error("{cluster}: {reason}")]
+    NoIdentity { cluster: String, reason: String },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
     Local { reason: String },

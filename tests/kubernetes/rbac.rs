@@ -277,6 +277,14 @@ spec:
     cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: absent }\n");
     let said = cluster.flat(3, &["rbac", INV]);
     assert!(said.contains("RW1038") && said.contains("give a kubeconfig") && said.contains("resources: [leases]"), "{said}");
+    let said = cluster.flat(3, &["plan", INV]);
+    assert!(said.contains("RW0410") && said.contains("or name another: kubernetes.kubeconfig"), "{said}");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no file absent"));
+    cluster.wishes("  - id: r\n    helm_release: { name: r, namespace: default, chart: charts/absent }\n");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no chart charts/absent"));
+    cluster.wishes("  - id: nowhere\n    kubernetes_object: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: a } } }\n");
+    let said = cluster.flat(1, &["validate", INV]);
+    assert!(said.contains("objects of the kind ConfigMap are in a namespace, and none is named"), "{said}");
     plane.kubectl(&["delete", "crd", "stranger.x.example.org"]);
 }
 

@@ -4,7 +4,7 @@ use super::field::{Effect, NodeField};
 use crate::resource::BodyError;
 use crate::resource::body::texts;
 use crate::resource::fields::Fields;
-use crate::resource::kubernetes_object::labels::{KEY_HELP, VALUE_HELP, is_key, is_value};
+use crate::resource::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -99,6 +99,10 @@ pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
     if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
         let message = format!("the API server takes no {word} with the key {}", Value::from(text));
         fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
+    }
+    if let Some(text) = fields.text(key, false).filter(|text| sort == Sort::Label && OF_THE_KUBELET.contains(text)) {
+        let message = format!("the label {} is the kubelet's own: each sets it anew when it starts", Value::from(text));
+        fields.error("/label", message, Some("choose a key of your own".to_owned()));
     }
     if sort == Sort::Taint && fields.text("effect", true).is_some() && effect(body).is_none() {
         let help = "NoSchedule, PreferNoSchedule or NoExecute";

@@ -218,6 +218,7 @@ fn bodies_are_checked() {
     let taint = |body: Value| TAINT.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
     assert_eq!(label(json!({ "label": "example.org/a", "values": { "a": "x", "b": "" } })), Vec::<String>::new());
     assert_eq!(label(json!({ "label": "a b", "value": "x", "nodes": ["a"] })), ["/label"]);
+    assert_eq!(label(json!({ "label": "kubernetes.io/hostname", "value": "x", "nodes": ["a"] })), ["/label"]);
     assert_eq!(label(json!({ "label": "a", "value": "-x", "nodes": ["a"] })), ["/value"]);
     assert_eq!(label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })), ["/adopt", "/values"]);
     assert_eq!(label(json!({ "label": "a", "value": true, "nodes": ["a"] })), [""]);
