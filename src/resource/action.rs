@@ -315,13 +315,13 @@ impl Action {
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::Reboot => super::reboot::script(),
-            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } | Action::UnmarkObject { .. } => {
-                super::kubernetes_object::NO_HOST.to_owned()
-            }
+            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } | Action::EditNodes { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }
-            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } | Action::UnmarkObject { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }

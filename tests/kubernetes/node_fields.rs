@@ -155,7 +155,7 @@ pub fn a_taint_stands_beside_those_of_others(plane: &ControlPlane) {
         assert!(cluster.told(0, &["explain", named, INV]).contains("node-labels/taints"), "{named}");
     }
     let near = cluster.flat(1, &["plan", INV, "--target", "kube/prod/node_taint/nvidia.com/gpu:NoSchedul"]);
-    assert!(near.contains("RW0301") && near.contains("did you mean kube/prod/node_taint/nvidia.com/gpu:NoSchedule?"), "{near}");
+    assert!(near.contains("RW0301") && near.contains("did you mean 'kube/prod/node_taint/nvidia.com/gpu:NoSchedule'?"), "{near}");
     // Of the same key somebody sets another effect, which is another taint; and takes ours.
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu=other:PreferNoSchedule"]);
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu:NoSchedule-"]);

@@ -302,7 +302,7 @@ pub fn an_object_is_explained(plane: &ControlPlane) {
     let field = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings/data/text", INV]);
     assert!(field.contains("data.text: \"one\""), "{field}");
     let near = cluster.flat(1, &["explain", "kube/prod/ConfigMap.core/default/setings", INV]);
-    assert!(near.contains("RW1032") && near.contains("did you mean `ConfigMap.core/default/settings`?"), "{near}");
+    assert!(near.contains("RW1032") && near.contains("did you mean `kube/prod/ConfigMap.core/default/settings`?"), "{near}");
     let near = cluster.flat(1, &["explain", "kube/production", INV]);
     assert!(near.contains("no Kubernetes cluster `production`") && near.contains("did you mean `kube/prod`?"), "{near}");
     let json: Value =

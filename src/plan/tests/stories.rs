@@ -287,7 +287,7 @@ fn a_selection_that_matches_nothing_is_an_error() {
     world.selection.targets = vec!["host/n11".into()];
     assert_eq!(world.try_plan().unwrap_err()[0].code, "RW0301");
     world.selection.targets = vec!["host/n1/a/xx".into()];
-    assert_eq!(world.try_plan().unwrap_err()[0].next[0], "did you mean host/n1/a/x?");
+    assert_eq!(world.try_plan().unwrap_err()[0].next[0], "did you mean 'host/n1/a/x'?");
 }
 
 #[test]

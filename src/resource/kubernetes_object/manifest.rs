@@ -202,7 +202,16 @@ mod tests {
     use serde_json::json;
 
     fn named(api_version: &str, kind: &str, name: &str) -> Vec<BodyError> {
-        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name } } }))
+        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": "default" } } }))
+    }
+
+    #[test]
+    fn an_object_of_a_namespaced_kind_names_its_namespace() {
+        let of = |api_version: &str, kind: &str| {
+            check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }))
+        };
+        assert_eq!(of("v1", "ConfigMap").iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest"]);
+        assert_eq!((of("v1", "Namespace"), of("example.org/v1", "ConfigMap")), (vec![], vec![]), "others are asked of the server");
     }
 
     #[test]

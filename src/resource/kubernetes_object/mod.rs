@@ -289,12 +289,16 @@ fn refused(object: &ObjectName, message: &str) -> String {
     format!("the API server does not take {object}: {message}")
 }
 
+/// A wish and its preview, where the object was taken over earlier: that stays so.
+fn kept(asked: &Asked, previewed: Preview, is_adopted: bool) -> (Asked, Preview) {
+    let keeps = is_adopted && !asked.adopts;
+    (if keeps { asked.taken_over() } else { asked.clone() }, previewed.of_one_taken_over(keeps))
+}
+
 fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::is("present"));
     let ours = is_ours(object, &asked.cluster);
-    let keeps = ours && is_adopted(object) && !asked.adopts;
-    let previewed = preview::of(asked, answers).of_one_taken_over(keeps);
-    let asked = &if keeps { asked.taken_over() } else { asked.clone() };
+    let (asked, previewed) = &kept(asked, preview::of(asked, answers), ours && is_adopted(object));
     let adopts = asked.adopts;
     assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
@@ -306,18 +310,18 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     let found = manifest::without_servers_part(object);
     let mut anew = None;
     let (fields, note) = match previewed {
-        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
+        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(preview), &found, false), None),
         Preview::NotAllowed(_) | Preview::NotYet(_) => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
         Preview::Refused(message) => {
             let fields = paths::differences(&asked.manifest, &found, true);
-            match replace::is_immutable(&message) {
+            match replace::is_immutable(message) {
                 true if ours && asked.replaces && !adopts => anew = object.pointer("/metadata/uid").and_then(Value::as_str),
-                true => assessment.refusal = Some(replace::advice(asked, &message, ours)),
-                false => assessment.refusal = Some(refused(&asked.object, &message)),
+                true => assessment.refusal = Some(replace::advice(asked, message, ours)),
+                false => assessment.refusal = Some(refused(&asked.object, message)),
             }
             (fields, Some("not previewed"))
         }
-        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason)),
+        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason.clone())),
     };
     // What is as wished needs nobody's leave, and no mark of ours.
     let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();
