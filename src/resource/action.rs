@@ -319,10 +319,8 @@ impl Action {
             Action::EditConfigMap { .. } | Action::MarkPodTemplate { .. } | Action::EditNodes { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }
-            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } | Action::UnmarkObject { .. } => {
-                super::kubernetes_object::NO_HOST.to_owned()
-            }
-            Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } => {
+            Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } | Action::UnmarkObject { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }
             Action::RefreshPackages { .. }
