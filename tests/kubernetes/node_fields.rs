@@ -260,7 +260,7 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
         "repositories: [{ name: ours, url: \"https://example.invalid/\", suite: ./, key: keys/absent.asc }]\n",
     );
     assert!(cluster.told(0, &["rbac", INV]).contains("nodes of node_label pool"));
-    assert!(cluster.flat(0, &["plan", INV, "--target", "kube/prod", "-o", "own.plan"]).contains("node_label pool gpu2 train"));
+    assert!(cluster.flat(0, &["plan", INV, "--target", "kube/prod", "-o", "own.plan"]).contains("gpu2 (persisted) absent -> train"));
     apply(&cluster, 0);
     assert_eq!(label(plane, "gpu2", "pool").as_deref(), Some("train"));
     let keyless = cluster.flat(1, &["plan", INV]);
