@@ -77,14 +77,15 @@ impl Shared {
     /// Objects that the run is about to make on this target.
     fn coming(&self, target: &Target) -> Vec<String> {
         let nodes = self.plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target));
-        let wishes = nodes.flat_map(|node| node.members()).map(|member| &member.wish);
-        wishes.filter(|wish| is_member(&wish.kind, &wish.body)).map(|wish| wish.address.within_target()).collect()
+        let members =
+            nodes.flat_map(|node| node.members()).filter(|member| is_member(&member.wish.kind, &member.wish.body, &member.before));
+        members.map(|member| member.wish.address.within_target()).collect()
     }
 
     /// Writes it, with what is coming among the members of the cluster's set.
     async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
         let record = guard(&self.state).next_record(&target.name, &self.run, &self.plan.digest, clock::now());
-        let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body));
+        let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
         let members = made.map(|(address, _)| address.within_target()).chain(coming).collect();
         let reason = match writer.upkeep(&Upkeep::WriteRecord { json: record.to_json(), members }).await {
             Ok(Performed::Ended { code: 0, .. }) => {

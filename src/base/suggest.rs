@@ -1,12 +1,22 @@
 //! "Did you mean": the known word that is nearest to a mistyped one.
 
-/// The candidate within a few edits of `word`, compared without case; nothing when none is near.
+/// The candidate that goes on where `word` ends (`ack` of `ack-managed`), or is within a few edits of it, compared without case;
+/// nothing when none is near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A word of a hostile input can be long; nobody mistypes that much, and the table below is quadratic.
     if word.chars().count() > 64 {
         return None;
     }
-    within(word, candidates, (word.chars().count() / 3).clamp(1, 3))
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let begun = || candidates.iter().copied().filter(|candidate| is_begun(word, candidate)).min_by_key(|candidate| candidate.len());
+    let same = candidates.iter().copied().find(|candidate| candidate.eq_ignore_ascii_case(word));
+    same.or_else(begun).or_else(|| within(word, candidates.iter().copied(), (word.chars().count() / 3).clamp(1, 3)))
+}
+
+/// Whether a word is the first of those that a candidate is made of.
+fn is_begun(word: &str, candidate: &str) -> bool {
+    let rest = candidate.get(..word.len()).filter(|first| first.eq_ignore_ascii_case(word)).map(|_| &candidate[word.len()..]);
+    !word.is_empty() && rest.is_some_and(|rest| rest.starts_with(['-', '_', '.']))
 }
 
 /// The same for a word that may well be right: one edit away, or none but for case.
@@ -56,10 +66,12 @@ mod tests {
             ("node", Some("nodes")),
             ("max_unavailible", Some("max_unavailable")),
             ("MTU", Some("mtu")),
+            ("max", Some("max_unavailable")),
             ("switches", None),
             ("", None),
         ] {
             assert_eq!(nearest(word, known), found, "{word}");
         }
+        assert_eq!(nearest("ack", ["acs", "ack-managed", "ack-dedicated-x"]), Some("ack-managed"), "before what is a letter away");
     }
 }

@@ -7,7 +7,7 @@ use super::{Exit, Failure};
 use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
 use crate::base::{Diagnostic, Target};
-use crate::plan::{Node, Plan, Selection};
+use crate::plan::{Node, Plan, Selection, UnknownFinding};
 use crate::report;
 use crate::report::document::{self, RunDocument};
 use crate::system::clock::Clock;
@@ -89,7 +89,7 @@ fn question(left: Option<String>) -> String {
 /// The plan and the inventory that it belongs to.
 async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     if arguments.plan.is_dir() {
-        let prepared = pipeline::prepare_to_act(&arguments.plan)?;
+        let prepared = pipeline::prepare_to_carry_out(&arguments.plan)?;
         prepared.lawful()?;
         let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
@@ -97,7 +97,8 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     }
     // A plan that cannot be trusted is refused like a stale one.
     let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
-    let prepared = pipeline::prepare_to_act(Path::new(&plan.inventory.path))?;
+    let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path))?;
+    prepared.may_carry(&plan)?;
     Ok((prepared, plan))
 }
 
@@ -160,9 +161,12 @@ where
 
 /// How much the plan could not find out and no step of it looks at again.
 fn not_looked_at(plan: &Plan) -> usize {
-    let planned: BTreeSet<String> = plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.to_string()).collect();
-    let open = |subject: &str| subject.split_once('#').is_none_or(|(address, _)| !planned.contains(address));
-    plan.unknown.iter().filter(|finding| open(&finding.subject)).count()
+    let members = plan.nodes.iter().flat_map(Node::members);
+    let again = members.flat_map(|member| {
+        member.differences.iter().map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
+    });
+    let again: BTreeSet<String> = again.collect();
+    plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
 }
 
 fn exit(ending: Ending) -> Exit {

@@ -13,7 +13,8 @@ static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
 /// Explain a code such as RW0112, or why a host or a Kubernetes cluster gets what it gets: host/gpu01, kube/prod
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// The code, as it stands after `error` or `warning`; or host/NAME, host/NAME/KIND/RESOURCE, kube/NAME, or an address below it
+    /// The code, as it stands after `error` or `warning`; or host/NAME, host/NAME/KIND/RESOURCE, kube/NAME, an address below it, or what
+    /// a screen calls it: 'gpu01 link ens4'
     what: String,
     /// The folder that holds the spec; this one unless said otherwise
     inventory: Option<PathBuf>,
@@ -27,9 +28,12 @@ pub struct Explain {
 
 /// Explains.
 pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
-    if arguments.what.starts_with("host/") || arguments.what.starts_with("kube/") {
-        let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
-        return explain_host::run(&arguments.what, arguments.attribute.as_deref(), inventory, arguments.json);
+    let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
+    let what = arguments.what.trim();
+    if what.contains(['/', ' ']) {
+        let is_address = ["host/", "kube/"].iter().any(|target| what.starts_with(target)) && !what.contains(' ');
+        let what = if is_address { what.to_owned() } else { explain_host::named(what, inventory)? };
+        return explain_host::run(&what, arguments.attribute.as_deref(), inventory, arguments.json);
     }
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = pages().find(|(name, _)| *name == code) {

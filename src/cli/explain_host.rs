@@ -1,10 +1,11 @@
 //! `railwright explain host/NAME` and `kube/NAME`: why a host or a cluster gets what it gets.
 
 use super::pipeline::{self, Prepared};
+use super::spoken::{About, about};
 use super::{Exit, Failure};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, TargetKind};
+use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::catalog::release::Part;
 use crate::catalog::{Catalog, Row, Table};
 use crate::report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
@@ -31,7 +32,7 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     if host.is_none() && cluster.is_none() {
         return Err(not_there(&prepared, &target).into());
     }
-    let path: Vec<&str> = below.into_iter().chain(attribute).flat_map(|path| path.split('/')).filter(|word| !word.is_empty()).collect();
+    let path = below.into_iter().chain(attribute).collect::<Vec<_>>().join("/");
     let mut resources = resources(&prepared, &target);
     let field = narrow(&mut resources, &path).map_err(|near| nothing_wished(&prepared, &target, &path, near))?;
     let explanation = Explanation {
@@ -50,6 +51,21 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     Ok(Exit::Done)
 }
 
+/// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or as the screens print it.
+pub fn named(what: &str, inventory: &Path) -> Result<String, Failure> {
+    let prepared = pipeline::prepare_to_record(inventory)?;
+    let all = prepared.addresses(&[what.to_owned()])?;
+    let wrong = |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
+    let (what, path) = (one_line(what, 80), &prepared.inventory.path);
+    match &all[..] {
+        [one] => Ok(one.clone()),
+        [] => wrong(format!("nothing is wished for `{what}`"), format!("railwright plan {path} shows what is wished for")),
+        [first, ..] => {
+            wrong(format!("`{what}` is on {} targets", all.len()), format!("name one of them: railwright explain {first} {path}"))
+        }
+    }
+}
+
 fn not_there(prepared: &Prepared, target: &Target) -> Diagnostic {
     let inventory = &prepared.inventory;
     let (sort, what, near) = match target.kind {
@@ -63,10 +79,10 @@ fn not_there(prepared: &Prepared, target: &Target) -> Diagnostic {
     Diagnostic::error("RW1032", format!("the inventory {} has no {what} `{}`", inventory.path, one_line(&target.name, 60))).next(next)
 }
 
-fn nothing_wished(prepared: &Prepared, target: &Target, path: &[&str], near: Option<String>) -> Failure {
+fn nothing_wished(prepared: &Prepared, target: &Target, path: &str, near: Option<Address>) -> Failure {
     let all = || format!("all of them: railwright explain {target} {}", prepared.inventory.path);
     let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
-    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {}", one_line(&path.join("/"), 80), target.name)).next(next).into()
+    Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {}", one_line(path, 80), target.name)).next(next).into()
 }
 
 /// All resources of a target; an object of a cluster is shown as its manifest, which its body holds as a map or as a text.
@@ -84,26 +100,28 @@ fn resources(prepared: &Prepared, target: &Target) -> Vec<ResourceExplained> {
     desired.wishes.iter().filter(|wish| wish.address.target == *target).map(explained).collect()
 }
 
-/// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing is left, the nearest name.
-fn narrow(resources: &mut Vec<ResourceExplained>, path: &[&str]) -> Result<Option<String>, Option<String>> {
-    if path.is_empty() {
+/// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing is left, the nearest resource.
+fn narrow(resources: &mut Vec<ResourceExplained>, path: &str) -> Result<Option<String>, Option<Address>> {
+    if path.trim_matches('/').is_empty() {
         return Ok(None);
     }
-    let starts = |resource: &ResourceExplained, words: &[&str]| {
-        let own: Vec<&str> = resource.address.path.iter().map(String::as_str).collect();
-        own.starts_with(words)
+    let found: Vec<Option<About>> = resources.iter().map(|resource| about(path, &resource.address)).collect();
+    let field = found.iter().flatten().filter_map(|about| if let About::Field(field) = about { Some(field.clone()) } else { None });
+    // Of two names, one of which goes on with the other, the longer is meant.
+    let meant = match field.min_by_key(String::len) {
+        _ if found.contains(&Some(About::Itself)) => About::Itself,
+        Some(field) => About::Field(field),
+        None => About::Above,
     };
-    // A kind and a name; of a cluster a namespace between them.
-    let depth = resources.iter().map(|resource| resource.address.path.len()).max().unwrap_or_default();
-    let is_field = path.len() > depth && resources.iter().any(|resource| starts(resource, &path[..depth]));
-    let field = is_field.then(|| path[depth..].join("."));
-    let wanted = if is_field { &path[..depth] } else { path };
-    let names: Vec<String> = resources.iter().map(|resource| resource.address.path.join("/")).collect();
-    resources.retain(|resource| starts(resource, wanted));
-    match resources.is_empty() {
-        true => Err(nearest(&path.join("/"), names.iter().map(String::as_str)).map(str::to_owned)),
-        false => Ok(field),
+    if !found.contains(&Some(meant.clone())) {
+        let names: Vec<String> = resources.iter().map(|resource| resource.address.path.join("/")).collect();
+        let near = nearest(path, names.iter().map(String::as_str));
+        let near = names.iter().position(|name| Some(name.as_str()) == near);
+        return Err(near.map(|near| resources[near].address.clone()));
     }
+    let mut about = found.iter();
+    resources.retain(|_| about.next() == Some(&Some(meant.clone())));
+    Ok(if let About::Field(field) = meant { Some(field) } else { None })
 }
 
 /// The rows of the catalogue that are about a host.

@@ -219,6 +219,7 @@ fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
     named.extend(
         spec.repositories.iter().enumerate().map(|(index, repository)| (format!("repositories[{index}].key"), repository.key.clone())),
     );
+    named.extend(spec.kubernetes.iter().filter_map(|cluster| Some(("kubernetes.kubeconfig".to_owned(), cluster.kubeconfig.clone()?))));
     named.extend(spec.secrets.iter().filter_map(|(name, secret)| Some((format!("secrets.{name}.file"), secret.file.clone()?))));
     // Many hosts share a key; its absence is said once.
     let mut seen = HashSet::new();

@@ -27,6 +27,7 @@ pub mod rules;
 pub mod schema;
 pub mod secrets;
 pub mod show;
+mod spoken;
 pub mod state;
 mod subject;
 pub mod sudoers;

@@ -6,7 +6,8 @@ use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, recording, secrets, wishes};
 use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, Target, nodeset};
+use crate::base::{Diagnostic, Target, TargetKind, nodeset};
+use crate::module::context::{self, KEY_IS_ABSENT};
 use crate::module::{Desired, Texts};
 use crate::observe::sealed;
 use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Plan, Proof, RolloutPolicy, Selection};
@@ -14,7 +15,6 @@ use crate::report;
 use crate::resource::{Observation, kind_named};
 use crate::rules::Judgement;
 use crate::solve;
-use crate::spec::Sources;
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
 use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
@@ -60,16 +60,34 @@ pub struct Prepared {
 
 /// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
 pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
+    told(path, source, |prepared| prepared.has_keys().map(|()| prepared))
+}
+
+/// The same for a command that may leave the hosts alone: signing keys that are not there are a hindrance only where a host is
+/// planned for, which [`plan`] and [`Prepared::may_carry`] see to.
+pub fn prepare_partly(path: &Path, source: &Source) -> Result<Prepared, Failure> {
+    told(path, source, Ok)
+}
+
+/// Says what looks wrong of the inventory. What ends the command says it by itself.
+fn told(path: &Path, source: &Source, accept: impl FnOnce(Prepared) -> Result<Prepared, Failure>) -> Result<Prepared, Failure> {
     let inventory = inventory::read(path)?;
-    let tell = |warnings: &[Diagnostic], sources: &Sources| {
-        if !warnings.is_empty() && *source == Source::Live {
-            report::out::note(&report::diagnostic::text(warnings, sources, report::out::Look::of_stderr()));
-        }
+    let (warnings, sources) = (inventory.warnings.clone(), inventory.loaded.sources.clone());
+    let prepared = of_inventory(inventory, source, None).and_then(accept);
+    let at = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
+    let ends = |warning: &Diagnostic| {
+        let failed = prepared.as_ref().err().into_iter().flat_map(|failure| &failure.diagnostics);
+        failed.filter(|failed| failed.code == KEY_IS_ABSENT).any(|failed| at(failed) == at(warning))
     };
-    tell(&inventory.warnings, &inventory.loaded.sources);
-    let prepared = of_inventory(inventory, source, None, false)?;
-    tell(&prepared.desired.warnings, &prepared.inventory.loaded.sources);
-    Ok(prepared)
+    let warnings: Vec<Diagnostic> = warnings.into_iter().filter(|warning| !ends(warning)).collect();
+    let of_modules = prepared.as_ref().map(|prepared| &prepared.desired.warnings[..]).unwrap_or_default();
+    let look = report::out::Look::of_stderr();
+    for told in [&warnings[..], of_modules] {
+        if !told.is_empty() && *source == Source::Live {
+            report::out::note(&report::diagnostic::text(told, &sources, look));
+        }
+    }
+    prepared
 }
 
 /// Somebody names a host that nobody may log in to.
@@ -82,22 +100,30 @@ pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
         .next("where the host can be reached after all, say so in its group: `ssh: { user: root }`")
 }
 
-/// The same for a command that only records what hosts say: signing keys that are not there yet are no hindrance, since no host
-/// is asked by them, and the recording has none of them.
+/// The same for a command that only records what hosts say, or asks no host: signing keys that are not there yet are no hindrance,
+/// since no host is asked by them, and the recording has none of them.
 pub fn prepare_to_record(path: &Path) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live, None, true)
+    of_inventory(inventory::read(path)?, &Source::Live, None)
 }
 
 /// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
 /// are not there yet are no hindrance.
 pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live, Some(name), true)
+    of_inventory(inventory::read(path)?, &Source::Live, Some(name))
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
 /// anybody is asked or connected to.
 pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
-    let prepared = prepare(path, &Source::Live)?;
+    no_reader(prepare(path, &Source::Live)?)
+}
+
+/// The same for a command that carries out a plan, which may be of a cluster alone.
+pub fn prepare_to_carry_out(path: &Path) -> Result<Prepared, Failure> {
+    no_reader(prepare_partly(path, &Source::Live)?)
+}
+
+fn no_reader(prepared: Prepared) -> Result<Prepared, Failure> {
     let of_a_reader = prepared.inventory.accesses().find(|access| access.read_only && access.cluster.is_none());
     match of_a_reader {
         Some(HostAccess { name: host, user, .. }) => Err(Failure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()])),
@@ -107,20 +133,20 @@ pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
 pub fn prepare_again(path: &Path, read_as: Option<String>) -> Result<Prepared, Failure> {
-    Ok(of_inventory(inventory::read(path)?, &Source::Live, None, false)?.read_as(read_as))
+    let prepared = of_inventory(inventory::read(path)?, &Source::Live, None)?;
+    prepared.has_keys()?;
+    Ok(prepared.read_as(read_as))
 }
 
-fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>, without_keys: bool) -> Result<Prepared, Failure> {
+/// Where a signing key is not there, a text stands for it; [`Prepared::has_keys`] tells.
+fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
     let recorded = match source {
         Source::Live => None,
         Source::Recorded(file) => Some(recording::read(file)?),
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
     texts.extend(wishes::referenced(&inventory)?);
-    let mut filled = texts.clone();
-    if without_keys {
-        wishes::stand_for_absent(&inventory, &mut filled);
-    }
+    let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
     let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));
@@ -149,6 +175,23 @@ impl Prepared {
     pub fn with_hardware(mut self) -> Self {
         self.asks_hardware = true;
         self
+    }
+
+    /// Whether every signing key is there. What stands for one is neither planned for a host nor brought to it.
+    pub fn has_keys(&self) -> Result<(), Failure> {
+        let loaded = &self.inventory.loaded;
+        let absent = context::repositories(loaded, &self.texts).err();
+        absent.map_or(Ok(()), |absent| {
+            let sources = self.inventory.knowledge.sources(&loaded.sources);
+            Err(Failure::of_input(absent, &loaded.sources).after(self.judgement.errors(), &sources))
+        })
+    }
+
+    /// The same where a plan has steps of hosts.
+    pub fn may_carry(&self, plan: &Plan) -> Result<(), Failure> {
+        let is_host = |target: &Target| target.kind == TargetKind::Host;
+        let of_hosts = plan.nodes.iter().filter_map(|node| node.target.as_ref()).any(is_host);
+        if of_hosts { self.has_keys() } else { Ok(()) }
     }
 
     /// The secrets that the wishes name, asked for once.
@@ -228,7 +271,8 @@ impl Prepared {
         }
     }
 
-    fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+    /// The same of whatever host, also one without SSH.
+    pub(super) fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let state = State::load(&self.folder)?;
             let wished = self.desired.wishes.iter().map(|wish| &wish.address);
@@ -245,6 +289,9 @@ impl Prepared {
 
 /// The plan, with the observation and the state that it was made of.
 pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
+    if !selection.is_of_clusters() {
+        prepared.has_keys()?;
+    }
     let Observed { observation, state, wishes } = observe(prepared).await?;
     let loaded = &prepared.inventory.loaded;
     let plan = plan::make(&Inputs {
@@ -268,6 +315,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         selection,
     })
     .map_err(|diagnostics| Failure::from(diagnostics).with_sources(&loaded.sources))?;
+    prepared.may_carry(&plan)?;
     Ok((plan, state))
 }
 

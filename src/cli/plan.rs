@@ -43,7 +43,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         Some(file) => Source::Recorded(file.clone()),
         None => Source::Live,
     };
-    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     prepared.lawful()?;
     let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
     let (plan, _) = pipeline::plan(&prepared, selection).await?;

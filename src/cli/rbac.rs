@@ -12,12 +12,13 @@ use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of
 use crate::resource::kubernetes_object::keeper;
 use crate::resource::kubernetes_object::known_kinds::KnownKinds;
 use crate::resource::kubernetes_object::manifest;
+use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::kubernetes_object::rule::{Rule, rules};
 use crate::resource::node_probe::EXEC;
-use crate::resource::{Wish, kind_named};
+use crate::resource::{Read, Wish, kind_named};
 use crate::state::State;
 use crate::transport::{Reader, connector};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this inventory
@@ -92,10 +93,10 @@ impl Rbac {
 
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Live)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
     let uses = of_inventory(&prepared)?;
-    let kinds = kinds(&prepared, cluster, &uses).await?;
+    let (kinds, unnamed) = kinds(&prepared, &uses).await?;
     let releases = releases(&prepared)?;
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
     let spec = &prepared.inventory.loaded.spec;
@@ -104,7 +105,8 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
-        let notes = notes(&prepared, level, &uses, &rules);
+        let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.path));
+        let notes = left_out.chain(notes(&prepared, level, &uses, &rules)).collect();
         Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level, arguments.subject(), rules, notes)
     };
     let roles: Vec<Role> = levels.into_iter().map(one).collect();
@@ -112,7 +114,12 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         true => out::print(&document::text(&RbacDocument::of(cluster, &roles))),
         false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, &roles)),
     }
-    Ok(Exit::Done)
+    if unnamed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let warning = not_known(&unnamed, cluster, &prepared.inventory.path);
+    out::note(&report::diagnostic::text(&[warning], &Default::default(), out::Look::of_stderr()));
+    Ok(Exit::Incomplete)
 }
 
 /// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives back what an earlier one left.
@@ -154,12 +161,31 @@ fn releases(prepared: &Prepared) -> Result<Vec<Wish>, Failure> {
     Ok(wished.chain(gone.map(|(address, applied)| applied.wish(address))).collect())
 }
 
-/// What the server calls the kinds; it is asked only about those that nothing here tells.
-async fn kinds(prepared: &Prepared, cluster: &str, uses: &[Use]) -> Result<KnownKinds, Failure> {
+/// A kind of which no rule can be written yet.
+struct Unnamed {
+    /// With its group.
+    kind: String,
+    /// Why the server did not say what it calls it.
+    reason: String,
+}
+
+impl Unnamed {
+    /// In a role that goes without its rules.
+    fn note(&self, inventory: &str) -> String {
+        format!(
+            "left out: rules for {}, of which the API server did not say what it calls it ({}); once it does, run railwright rbac {inventory} again",
+            one_line(&self.kind, 80),
+            one_line(&self.reason, 160)
+        )
+    }
+}
+
+/// What the server calls the kinds, and those that nobody knows; it is asked only about what nothing here tells.
+async fn kinds(prepared: &Prepared, uses: &[Use]) -> Result<(KnownKinds, Vec<Unnamed>), Failure> {
     let mut kinds = KnownKinds::of(&prepared.desired.wishes);
     let questions = kinds.questions(uses.iter().map(|one| &one.object));
     if questions.is_empty() {
-        return Ok(kinds);
+        return Ok((kinds, Vec::new()));
     }
     let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
     let access = access.ok_or_else(|| no_cluster(prepared))?;
@@ -167,27 +193,31 @@ async fn kinds(prepared: &Prepared, cluster: &str, uses: &[Use]) -> Result<Known
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
     };
-    let answers = answered.map_err(|error| not_known(uses, &kinds, cluster, &error.one_line()))?;
+    let mut unnamed: BTreeMap<String, String> = BTreeMap::new();
     for question in &questions {
-        kinds.learn(question, &answers).map_err(|reason| not_known(uses, &kinds, cluster, &reason))?;
+        let learned = match &answered {
+            Ok(answers) => kinds.learn(question, answers),
+            Err(error) => Err(error.one_line()),
+        };
+        if let (Err(reason), Read::Kubernetes(KubernetesRead::Kind(object))) = (learned, question) {
+            unnamed.insert(object.kind_and_group(), reason);
+        }
     }
-    Ok(kinds)
+    Ok((kinds, unnamed.into_iter().map(|(kind, reason)| Unnamed { kind, reason }).collect()))
 }
 
-fn not_known(uses: &[Use], kinds: &KnownKinds, cluster: &str, reason: &str) -> Diagnostic {
-    let open: BTreeSet<String> =
-        uses.iter().filter(|one| kinds.called(&one.object).is_none()).map(|one| one.object.kind_and_group()).collect();
-    let some: Vec<String> = open.iter().take(4).map(|kind| one_line(kind, 80)).collect();
-    let more = if open.len() > 4 { format!(" and {} more", counted(open.len() - 4, "kind")) } else { String::new() };
-    Diagnostic::error(
-        "RW1038",
-        format!("what the API server calls {}{more} is not known here, and it did not say: {reason}", some.join(", ")),
-    )
-    .on(format!("kube/{cluster}"))
-    .effect("a rule names a kind by its plural, and holds for a namespace or for the whole cluster: a guess may allow another kind")
-    .state("nothing was changed")
-    .next("give the cluster: a kubeconfig (kubernetes.kubeconfig, or KUBECONFIG) whose server is reachable and serves the kind")
-    .next("or let a module of the inventory wish for the CustomResourceDefinition of the kind")
+fn not_known(unnamed: &[Unnamed], cluster: &str, inventory: &str) -> Diagnostic {
+    let some: Vec<String> = unnamed.iter().take(4).map(|one| one_line(&one.kind, 80)).collect();
+    let more = if unnamed.len() > 4 { format!(" and {} more", counted(unnamed.len() - 4, "kind")) } else { String::new() };
+    let reasons: BTreeSet<&str> = unnamed.iter().map(|one| one.reason.as_str()).collect();
+    let reason = one_line(&reasons.into_iter().collect::<Vec<_>>().join("; "), 300);
+    let what = format!("what the API server calls {}{more} is not known here, and it did not say: {reason}", some.join(", "));
+    Diagnostic::warning("RW1038", what)
+        .on(format!("kube/{cluster}"))
+        .effect("the roles lack the rules for it: a rule names a kind by its plural, and a guess may allow another kind")
+        .state("all other rules were printed; nothing was changed")
+        .next(format!("once the kind is served, for the rest: railwright rbac {inventory}"))
+        .next("where the server could not be asked, give a kubeconfig with which it can: kubernetes.kubeconfig, or KUBECONFIG")
 }
 
 /// What the one who applies the documents has to know besides.

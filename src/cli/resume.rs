@@ -36,7 +36,7 @@ pub struct Resume {
 
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare_to_act(&arguments.inventory)?;
+    let prepared = pipeline::prepare_to_carry_out(&arguments.inventory)?;
     let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     let Some(run) = prepared.folder.newest_run()? else {
@@ -47,6 +47,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
         ]));
     };
     let plan = prepared.folder.read_plan(&run)?;
+    prepared.may_carry(&plan)?;
     if plan.spec_digest != prepared.inventory.loaded.digest {
         report::out::note(&report::diagnostic::text(&[moved(&prepared, &run)], &Default::default(), report::out::Look::of_stderr()));
     }

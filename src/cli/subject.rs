@@ -3,6 +3,7 @@
 //! `file /etc/x` for every host that has it), names that a screen folds (`link ens[0-7]f0np0`) among them.
 
 use super::Failure;
+use super::spoken::{About, about};
 use crate::base::text::{counted, one_line};
 use crate::base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use crate::resource::kind_named;
@@ -33,21 +34,32 @@ pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
     Ok(out)
 }
 
-/// What a screen says of a cluster's resources: `DaemonSet.apps kube-system/rdma`, with or without the cluster before it.
+/// A cluster by its name alone, and its resources in all the ways in which they are called, with or without the cluster before.
 fn of_clusters(text: &str, known: &Known) -> Result<Vec<String>, Failure> {
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !said.contains(' ') || !known.targets.iter().any(|target| target.kind == TargetKind::Kube) {
+    let has = |kind: TargetKind, name: &str| known.targets.iter().any(|target| target.kind == kind && &*target.name == name);
+    if has(TargetKind::Kube, &said) && !has(TargetKind::Host, &said) {
+        return Ok(vec![Target::kube(&said).to_string()]);
+    }
+    let (cluster, below) = match said.strip_prefix("kube/") {
+        Some(named) => named.split_once(['/', ' ']).map_or((None, ""), |(cluster, below)| (Some(cluster), below)),
+        None => match said.split_once(' ') {
+            Some((cluster, below)) if has(TargetKind::Kube, cluster) => (Some(cluster), below),
+            _ => (None, said.as_str()),
+        },
+    };
+    let of_others = ["host/", "switch/"].iter().any(|other| said.starts_with(other));
+    if of_others || !below.contains(['/', ' ']) && cluster.is_none() || !known.targets.iter().any(|target| target.kind == TargetKind::Kube)
+    {
         return Ok(Vec::new());
     }
     let there = (known.resources)()?;
     let objects = there.iter().filter_map(|address| address.parse::<Address>().ok()).filter(|a| a.target.kind == TargetKind::Kube);
-    let is_meant = |a: &Address| {
-        let words = a.words();
-        said.strip_suffix(&words).is_some_and(|before| {
-            before.is_empty() || before.strip_suffix(' ').is_some_and(|of| of == a.target.name.as_ref() || of == a.target.to_string())
-        })
-    };
-    Ok(objects.filter(is_meant).map(|a| a.to_string()).collect())
+    let objects = objects.filter(|a| cluster.is_none_or(|cluster| *a.target.name == *cluster));
+    let about: Vec<(Address, About)> = objects.filter_map(|a| about(below, &a).map(|about| (a, about))).collect();
+    let of = |meant: &About| about.iter().filter(|(_, about)| about == meant).map(|(a, _)| a.to_string()).collect::<Vec<_>>();
+    let one = of(&About::Itself);
+    Ok(if one.is_empty() && cluster.is_some() { of(&About::Above) } else { one })
 }
 
 /// The one address that a text stands for.
@@ -62,7 +74,7 @@ fn no_address(text: &str, why: &str) -> Diagnostic {
     Diagnostic::error("RW1011", format!("{} is no address: {why}", one_line(text, 80)))
         .state("nothing was planned or changed")
         .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set")
-        .next("or as the screens do, in quotes: 'NAME KIND RESOURCE'")
+        .next("of a Kubernetes cluster kube/NAME, kube/NAME/KIND/NAMESPACE/OBJECT; or as the screens do, in quotes: 'NAME KIND RESOURCE'")
 }
 
 /// Where no host is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
@@ -159,6 +171,7 @@ mod tests {
             let files = ["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"];
             let links = ["host/n2/link/ens6", "host/n2/link/ens7", "host/n3/link/odd[1-2]"];
             let objects = ["kube/prod/ConfigMap.core/kube-system/rdma", "kube/prod/Namespace.core/-/rdma"];
+            let objects = objects.into_iter().chain(["kube/prod/node_taint/nvidia.com%2Fgpu:NoSchedule"]);
             Ok(files.into_iter().chain(links).chain(objects).map(str::to_owned).collect())
         };
         match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
@@ -187,6 +200,16 @@ mod tests {
             ("ConfigMap kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
             ("kube/prod   ConfigMap kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
             ("prod  Namespace rdma", "kube/prod/Namespace.core/-/rdma"),
+            ("prod", "kube/prod"),
+            ("kube/prod", "kube/prod"),
+            ("kube/prod/ConfigMap/kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
+            ("configmap kube-system/rdma", "kube/prod/ConfigMap.core/kube-system/rdma"),
+            ("kube/prod/Namespace/rdma", "kube/prod/Namespace.core/-/rdma"),
+            ("kube/prod/configmap", "kube/prod/ConfigMap.core/kube-system/rdma"),
+            ("kube/other/Namespace/rdma", "kube/other/Namespace/rdma"),
+            ("kube/prod/node_taint/nvidia.com/gpu:NoSchedule", "kube/prod/node_taint/nvidia.com%2Fgpu:NoSchedule"),
+            ("node_taint/nvidia.com/gpu:NoSchedule", "kube/prod/node_taint/nvidia.com%2Fgpu:NoSchedule"),
+            ("node_taint nvidia.com%2Fgpu:NoSchedule", "kube/prod/node_taint/nvidia.com%2Fgpu:NoSchedule"),
             ("n1 link ens[0-1]f0np0", "host/n1/link/ens0f0np0 host/n1/link/ens1f0np0"),
             ("host/n[1-2]/link/ens[4-5]", "host/n1/link/ens4 host/n1/link/ens5 host/n2/link/ens4 host/n2/link/ens5"),
             ("file /etc/[x-y]", "host/n1/file/%2Fetc%2F[x-y] host/n2/file/%2Fetc%2F[x-y] host/n3/file/%2Fetc%2F[x-y]"),

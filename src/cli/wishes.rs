@@ -3,7 +3,9 @@
 use super::inventory::Inventory;
 use super::{Failure, pipeline};
 use crate::base::Diagnostic;
+use crate::base::text::one_line;
 use crate::module::{self, Desired, ModuleFiles, Texts};
+use crate::resource::{Wish, helm_release};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::system::files;
@@ -15,12 +17,23 @@ const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
 pub fn check(inventory: &Inventory, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
-    let mut found = match referenced(inventory).and_then(|texts| desired(inventory, &inventory.loaded, answers, &texts)) {
-        Ok(desired) => return Ok(desired.warnings),
-        Err(found) => found,
+    let texts = with_stand_ins(inventory, referenced(inventory)?);
+    let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, answers, &texts)?;
+    warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
+    Ok(warnings)
+}
+
+/// A chart of this machine that is not there.
+fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
+    let release = helm_release::release(wish);
+    let is_there = release.is_fetched() || files::exists(&PathBuf::from(inventory.absolute(&release.chart)));
+    let warning = || {
+        Diagnostic::warning("RW1005", format!("there is no chart {}", one_line(&release.chart, 120)))
+            .on(format!("{}, module {}", wish.address, one_line(&wish.module, 80)))
+            .effect("the spec is valid, but whatever needs this chart will stop")
+            .next("create it, or correct the path; it is relative to the inventory")
     };
-    found.diagnostics.retain(|diagnostic| diagnostic.code != module::context::KEY_IS_ABSENT);
-    if found.diagnostics.is_empty() { Ok(Vec::new()) } else { Err(found) }
+    (!is_there).then(warning)
 }
 
 /// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
@@ -37,15 +50,16 @@ pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
     Ok(texts)
 }
 
-/// A text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never used
-/// for what a host is asked or told.
-pub(super) fn stand_for_absent(inventory: &Inventory, texts: &mut Texts) {
+/// With a text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never
+/// used for what a host is told.
+pub(super) fn with_stand_ins(inventory: &Inventory, mut texts: Texts) -> Texts {
     for (named, _) in module::context::files(&inventory.loaded) {
         let words = format!("({named} is not there yet)");
         texts
             .entry(named)
             .or_insert_with(|| format!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{words}\n-----END PGP PUBLIC KEY BLOCK-----\n"));
     }
+    texts
 }
 
 /// What the modules wish for on the hosts of `asked`.

@@ -80,7 +80,7 @@ fn last_applied(wish: &Wish, assess: Assess<'_>, last: &LastApplied) -> Option<A
 
 fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
     let mut out = Vec::new();
-    for (name, attribute) in &assessment.attributes {
+    for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
         for (plane, wanted, found) in attribute.differences() {
             let left = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
             // As it was left is as it is, where only the wish's own input is another one.

@@ -171,7 +171,12 @@ fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources
         ));
     }
     let on = sort_of_target(&manifest, problems);
-    let names = if on == TargetKind::Kube { &names.cluster } else { &names.host };
+    // What templates can name goes by the kinds: where one is misspelt, that is all that is wrong.
+    let names = match on {
+        _ if manifest.resources.iter().any(|entry| kind_named(&entry.kind.text).is_none()) => &Shape::Any,
+        TargetKind::Kube => &names.cluster,
+        TargetKind::Host | TargetKind::Switch => &names.host,
+    };
     let with_parameters = with_parameters(names, &manifest, problems);
     let mut building = Building { manifest: &manifest, files: &templates, shape: names.clone(), problems, named: Vec::new() };
     // Whether a module applies is decided before its parameters have values.
@@ -188,12 +193,13 @@ fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources
 
 /// A module is for hosts or for the Kubernetes cluster: what its templates can name differs.
 fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> TargetKind {
-    let on = manifest.resources.first().map_or(TargetKind::Host, |first| target_of(&first.kind.text));
+    let mut known = manifest.resources.iter().filter(|entry| kind_named(&entry.kind.text).is_some());
+    let on = known.next().map_or(TargetKind::Host, |first| target_of(&first.kind.text));
     let mut told = |message: &str, node: NodeId, label: &str| {
         let error = Diagnostic::error("RW0227", message).at(manifest.document.source().name(), manifest.document.caret(node), label);
         problems.push(error.next("make two modules of it"));
     };
-    if let Some(other) = manifest.resources.iter().find(|entry| target_of(&entry.kind.text) != on) {
+    if let Some(other) = known.find(|entry| target_of(&entry.kind.text) != on) {
         told(
             "a module is for hosts or for the Kubernetes cluster, not for both",
             other.kind.node,

@@ -163,11 +163,12 @@ fn judge_removal(
         assessment.before = applied.before.clone();
     }
     note_unknown(address, &assessment, unknown);
+    let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };
     let status = match &assessment.refusal {
-        Some(refusal) => Status::Held(Reason::RemovedFromSpec, refusal.clone()),
+        Some(refusal) => Status::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
         None if assessment.only_unknown() && assessment.actions.is_empty() => Status::Unknown,
-        None => Status::Change(Reason::RemovedFromSpec),
+        None => Status::Change(reason),
     };
     let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
     let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
@@ -205,11 +206,10 @@ fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<Un
     if assessment.known_after.is_some() {
         return;
     }
-    for (name, attribute) in &assessment.attributes {
+    for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
         for (plane, _, found) in attribute.differences() {
-            if let crate::resource::Reading::Unknown(reason) = found {
-                let subject = format!("{} ({})", address.with_attribute(name), plane.word());
-                unknown.push(UnknownFinding::new(subject, reason.clone()));
+            if let Reading::Unknown(reason) = found {
+                unknown.push(UnknownFinding::new(UnknownFinding::subject_of(address, name, plane), reason.clone()));
             }
         }
     }

@@ -72,7 +72,8 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         alike.learn(group, parts.len(), judged);
         parts.extend(made);
     }
-    named.all(inputs.targets)?;
+    let resources = inputs.wishes.iter().map(|wish| &wish.address).chain(inputs.last.resources.keys());
+    named.all(inputs.targets, resources)?;
     cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);

@@ -39,6 +39,8 @@ pub enum Reason {
     WillBeLostAtReboot,
     /// Applied earlier, no longer in the spec.
     RemovedFromSpec,
+    /// Applied earlier and no longer in the spec; it stays where it is, and is ours no longer.
+    LetGo,
     /// As wished now; an earlier step of this plan resets it, so it is looked at again after that step.
     Disturbed {
         /// The node that disturbs it.
@@ -247,6 +249,11 @@ impl UnknownFinding {
     /// One resource, or a target without more to say of it.
     pub fn new(subject: impl Into<String>, reason: impl Into<String>) -> Self {
         UnknownFinding { subject: subject.into(), reason: reason.into(), trouble: None }
+    }
+
+    /// The subject of an attribute in a plane.
+    pub fn subject_of(address: &Address, attribute: &str, plane: Plane) -> String {
+        format!("{} ({})", address.with_attribute(attribute), plane.word())
     }
 
     /// The target that it is about, and the resource on it, unless it is about the whole target.

@@ -1,7 +1,8 @@
 //! `--target X` is X and its prerequisites; `--exclude X` is all but X and what needs X (law 6).
 
 use super::judge::Item;
-use crate::base::{Diagnostic, Target};
+use crate::base::suggest::nearest;
+use crate::base::{Address, Diagnostic, Target, quote};
 use crate::graph::Graph;
 use std::collections::BTreeSet;
 
@@ -15,6 +16,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Narrowed to clusters and their resources; what these come after may be elsewhere.
+    pub fn is_of_clusters(&self) -> bool {
+        !self.targets.is_empty() && self.targets.iter().all(|target| target.starts_with("kube/"))
+    }
+
     /// As it is recorded in the plan and shown on its screen.
     pub fn words(&self) -> Vec<String> {
         let targets = self.targets.iter().map(|t| format!("--target {t}"));
@@ -73,7 +79,7 @@ impl<'a> Named<'a> {
 
     /// An entry that matches neither a resource nor a target of the spec is an error, since it is most likely misspelt. A
     /// target may have no resource here: one that could not be read is left out by its name all the same.
-    pub fn all(&self, targets: &[Target]) -> Result<(), Vec<Diagnostic>> {
+    pub fn all<'r>(&self, targets: &[Target], resources: impl Iterator<Item = &'r Address>) -> Result<(), Vec<Diagnostic>> {
         let targets: Vec<String> = match self.targets.iter().chain(&self.excludes).all(|named| *named) {
             true => return Ok(()),
             false => targets.iter().map(Target::to_string).collect(),
@@ -81,7 +87,10 @@ impl<'a> Named<'a> {
         let wanted = self.selection.targets.iter().zip(&self.targets).map(|(pattern, named)| ("--target", pattern, *named));
         let unwanted = self.selection.excludes.iter().zip(&self.excludes).map(|(pattern, named)| ("--exclude", pattern, *named));
         let misspelt = wanted.chain(unwanted).filter(|(_, pattern, named)| !named && !targets.contains(pattern));
-        let problems: Vec<Diagnostic> = misspelt.map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets)).collect();
+        let called =
+            |address: &Address| [address.to_string(), format!("{}/{}/{}", address.target, address.kind_word(), address.name_words())];
+        let known: Vec<String> = targets.iter().cloned().chain(resources.flat_map(called)).collect();
+        let problems: Vec<Diagnostic> = misspelt.map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets, &known)).collect();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }
@@ -97,10 +106,14 @@ fn hits(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<us
     all
 }
 
-fn names_nothing(flag: &str, pattern: &str, targets: &[String]) -> Diagnostic {
+fn names_nothing(flag: &str, pattern: &str, targets: &[String], known: &[String]) -> Diagnostic {
     let is_on_target = targets.iter().any(|target| is_below(pattern, target));
     let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
-    Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}"))
-        .state("nothing was planned or changed")
+    let near = nearest(pattern, known.iter().map(String::as_str).filter(|known| *known != pattern));
+    let problem =
+        Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}")).state("nothing was planned or changed");
+    let problem = near.map_or(problem.clone(), |near| problem.next(format!("did you mean {}?", quote::sh(near))));
+    problem
         .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4")
+        .next("of a Kubernetes cluster: kube/NAME, or kube/NAME/KIND/NAMESPACE/OBJECT")
 }

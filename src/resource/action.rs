@@ -179,6 +179,8 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         anew: bool,
     },
+    /// Takes our marks from an object of Kubernetes, and nothing else; one of another UID is left alone.
+    UnmarkObject { object: ObjectName, uid: String },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
     /// its readers' pods have to bear.
     EditConfigMap {
@@ -324,7 +326,7 @@ impl Action {
                 super::kubernetes_object::NO_HOST.to_owned()
             }
             Action::UpgradeRelease { .. } | Action::UninstallRelease { .. } => super::kubernetes_object::NO_HOST.to_owned(),
-            Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } => {
+            Action::CordonNode { .. } | Action::UncordonNode { .. } | Action::EvictPod { .. } | Action::UnmarkObject { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }
             Action::RefreshPackages { .. }

@@ -72,6 +72,10 @@ impl Attribute {
 pub struct Assessment {
     /// Every attribute that the kind judges, by name.
     pub attributes: BTreeMap<String, Attribute>,
+    /// What nobody can judge before something else is there (a node that joins later), by name: it is told as unknown, and keeps
+    /// nothing else of the wish from being judged or done.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub out_of_reach: BTreeMap<String, Attribute>,
     /// What would mend the differences, in order. Empty when nothing differs, or when nothing can be done yet.
     pub actions: Vec<Action>,
     /// How much the actions disturb.
@@ -99,6 +103,9 @@ pub struct Assessment {
     pub announced: Vec<String>,
     /// What undoing needs to know of the time before our first change; stored in the state when the change is applied.
     pub before: Value,
+    /// Taking it back leaves it where it is: nothing of the time before us comes back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
     /// What removal would leave behind, in words; empty when it restores everything.
     pub residue: Vec<String>,
     /// The wish cannot be carried out here at all, in words (no manager owns the link, no such package).

@@ -21,6 +21,7 @@ impl TransportError {
             | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
             TransportError::ServerUnreachable { cluster, .. }
             | TransportError::ServerNotTrusted { cluster, .. }
+            | TransportError::NoIdentity { cluster, .. }
             | TransportError::IdentityRefused { cluster, .. }
             | TransportError::RecordUnread { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
             TransportError::Local { .. } => None,
@@ -49,7 +50,7 @@ impl TransportError {
             TransportError::ServerNotTrusted { reason, .. } => format!("the API server is not trusted: {}", one_line(reason, 120)),
             TransportError::IdentityRefused { reason, .. } => format!("the API server does not accept {}", one_line(reason, 120)),
             TransportError::RecordUnread { reason, .. } => format!("the record of our changes cannot be read: {}", one_line(reason, 120)),
-            TransportError::Local { .. } => self.one_line(),
+            TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
         Trouble { code: diagnostic.code.into_owned(), message: diagnostic.message, alike, next: diagnostic.next }
@@ -121,6 +122,9 @@ impl TransportError {
                     "only where it is damaged for good: kubectl -n kube-system delete secret {0}; the memory of the folder that applies then counts",
                     one_line(secret, 80)
                 )),
+            TransportError::NoIdentity { .. } => error("RW0410")
+                .next("mend this on the machine that runs railwright, or name another: kubernetes.kubeconfig and kubernetes.context in the spec")
+                .next("without kubernetes.kubeconfig, KUBECONFIG and ~/.kube/config are looked at, as kubectl does"),
             TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }

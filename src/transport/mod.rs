@@ -132,6 +132,9 @@ pub enum TransportError {
     /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
     #[error("the record of our changes on {cluster} cannot be read: {reason}")]
     RecordUnread { cluster: String, secret: String, reason: String },
+    /// The kubeconfig, its context or what they name cannot be used on this side.
+    #[error("{cluster}: {reason}")]
+    NoIdentity { cluster: String, reason: String },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
     Local { reason: String },

@@ -101,6 +101,7 @@ impl Secrets {
             TransportError::ServerUnreachable { cluster, address, reason } => {
                 TransportError::ServerUnreachable { cluster, address, reason: redact(reason) }
             }
+            TransportError::NoIdentity { cluster, reason } => TransportError::NoIdentity { cluster, reason: redact(reason) },
             TransportError::Local { reason } => TransportError::Local { reason: redact(reason) },
             other => other,
         }

@@ -302,7 +302,7 @@ fn why_a_host_gets_what_it_gets() {
       next:   did you mean `host/gpu1`?
     --- exit 1 ---
     "#);
-    assert!(place.run(&["explain", "host/gpu2/link/eth9", "inv"]).contains("did you mean `link/eth1`?"));
+    assert!(place.run(&["explain", "host/gpu2/link/eth9", "inv"]).contains("did you mean `host/gpu2/link/eth1`?"));
 }
 
 const WISHES: &str = r#"cluster: train

@@ -101,6 +101,25 @@ pub fn a_label_is_set_drifts_is_mended_and_goes(plane: &ControlPlane) {
     assert_eq!((label(plane, "gpu1", "railwright.io/rdma"), marks(plane, "gpu1"), marks(plane, "gpu2")), (None, 0, 0));
     nothing_to_do(&cluster);
     plane.kubectl(&["label", "node", "gpu1", "pool-"]);
+
+    // Hosts that are no nodes yet are told of, also where everything else is as wished.
+    spec(
+        &cluster,
+        "admin",
+        &[("gpu[1-3]", ", kubernetes_labels: { pool: train }"), ("late-[1-2]", ", kubernetes_labels: { pool: train }")],
+        "",
+    );
+    let unknown = "? kube/prod node_label/pool#late-[1-2] (persisted) the cluster has no node late-[1-2];";
+    let planned = plan(&cluster, 3);
+    assert!(planned.contains(unknown) && planned.contains("+ kube/prod node_label pool gpu[1-3] train"), "{planned}");
+    apply(&cluster, 3);
+    assert_eq!(label(plane, "gpu3", "pool").as_deref(), Some("train"));
+    let planned = plan(&cluster, 3);
+    assert!(planned.contains(unknown), "{planned}");
+    let drift = crate::cluster::flat(&String::from_utf8(cluster.command(&["drift", INV]).output().unwrap().stdout).unwrap());
+    assert!(drift.contains("the cluster has no node late-[1-2];"), "{drift}");
+    spec(&cluster, "admin", &[("gpu[1-3]", "")], "");
+    apply(&cluster, 0);
 }
 
 pub fn a_label_of_others_is_a_conflict_until_it_is_adopted(plane: &ControlPlane) {
@@ -109,7 +128,7 @@ pub fn a_label_of_others_is_a_conflict_until_it_is_adopted(plane: &ControlPlane)
     let pool = [("gpu[1-2]", ", kubernetes_labels: { pool: train }")];
     spec(&cluster, "admin", &pool, "");
     let held = plan(&cluster, 3);
-    assert!(held.contains("gpu1: theirs, which kubectl-label set; it was never ours; `adopt: true` takes it over"), "{held}");
+    assert!(held.contains("gpu1: theirs, which kubectl-label set; it was never ours; `modules: { node-labels: { parameters: { adopt: [pool] } } }` takes it over"), "{held}");
     apply(&cluster, 3);
     assert_eq!((label(plane, "gpu1", "pool").as_deref(), label(plane, "gpu2", "pool")), (Some("theirs"), None));
     spec(&cluster, "admin", &pool, "node-labels: { parameters: { adopt: [pool] } }");
@@ -129,6 +148,14 @@ pub fn a_taint_stands_beside_those_of_others(plane: &ControlPlane) {
     apply(&cluster, 0);
     assert_eq!(taints(plane, "gpu1"), ["theirs=x:NoSchedule", "nvidia.com/gpu=present:NoSchedule"]);
     nothing_to_do(&cluster);
+    for named in
+        ["node_taint nvidia.com/gpu:NoSchedule", "kube/prod/node_taint/nvidia.com/gpu:NoSchedule", "node_taint/nvidia.com%2Fgpu:NoSchedule"]
+    {
+        cluster.told(0, &["plan", INV, "--target", named]);
+        assert!(cluster.told(0, &["explain", named, INV]).contains("node-labels/taints"), "{named}");
+    }
+    let near = cluster.flat(1, &["plan", INV, "--target", "kube/prod/node_taint/nvidia.com/gpu:NoSchedul"]);
+    assert!(near.contains("RW0301") && near.contains("did you mean 'kube/prod/node_taint/nvidia.com/gpu:NoSchedule'?"), "{near}");
     // Of the same key somebody sets another effect, which is another taint; and takes ours.
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu=other:PreferNoSchedule"]);
     plane.kubectl(&["taint", "node", "gpu2", "nvidia.com/gpu:NoSchedule-"]);
@@ -197,7 +224,7 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
     assert!(roles.contains("nodes of node_label pool of module node-labels"), "{roles}");
 
     spec(&cluster, "admin", &[("gpu[3-4]", ", kubernetes_labels: { pool: train }")], "");
-    apply(&cluster, 0);
+    apply(&cluster, 3);
     assert_eq!(label(plane, "gpu3", "pool").as_deref(), Some("train"), "gpu4 is no node yet");
     plane.nodes(&["gpu4"], &[]);
     let planned = plan(&cluster, 0);
@@ -206,7 +233,7 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
     assert_eq!(label(plane, "gpu4", "pool").as_deref(), Some("train"));
     spec(&cluster, "admin", &[("elsewhere[1-2]", ", kubernetes_labels: { pool: train }")], "");
     let held = plan(&cluster, 3);
-    assert!(held.contains("the cluster has no node of these names"), "{held}");
+    assert!(held.contains("the cluster has no node elsewhere[1-2];"), "{held}");
 
     spec(&cluster, "admin", &[("gpu3", ", kubernetes_labels: { pool: \"a b\" }")], "");
     let invalid = cluster.flat(1, &["validate", INV]);
@@ -223,9 +250,23 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     cluster.wishes(own);
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!((label(plane, "gpu1", "pool").as_deref(), taints(plane, "gpu1")), (Some("own"), vec!["own=:NoSchedule".to_owned()]));
-    spec(&cluster, "admin", &[("gpu2", ", kubernetes_labels: { pool: train }")], "");
+    spec(&cluster, "admin", &[("gpu2", ", os: ubuntu-22.04, kubernetes_labels: { pool: train }")], "");
     let twice = cluster.flat(1, &["validate", INV]);
     assert!(twice.contains("RW0211") && twice.contains("node_label/pool is wished for twice"), "{twice}");
+    // A signing key that is not there is in the way of hosts alone.
+    cluster.wishes("  []\n");
+    cluster.file(
+        "inv/repositories.yaml",
+        "repositories: [{ name: ours, url: \"https://example.invalid/\", suite: ./, key: keys/absent.asc }]\n",
+    );
+    assert!(cluster.told(0, &["rbac", INV]).contains("nodes of node_label pool"));
+    assert!(cluster.flat(0, &["plan", INV, "--target", "kube/prod", "-o", "own.plan"]).contains("gpu2 (persisted) absent -> train"));
+    apply(&cluster, 0);
+    assert_eq!(label(plane, "gpu2", "pool").as_deref(), Some("train"));
+    let keyless = cluster.flat(1, &["plan", INV]);
+    assert!(keyless.contains("RW0214"), "{keyless}");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no file keys/absent.asc"));
+    std::fs::remove_file(cluster.folder().join("inv/repositories.yaml")).unwrap();
     cluster.spec("admin", "");
     cluster.wishes("  - id: bad\n    node_taint: { key: own, effect: NoRun, nodes: [gpu1] }\n");
     let bad = cluster.flat(1, &["validate", INV]);

@@ -37,6 +37,13 @@ fn text_of(plane: &ControlPlane, name: &str) -> String {
     plane.kubectl(&["get", "configmap", name, "-o", "jsonpath={.data.text}"])
 }
 
+/// How many labels and annotations of ours it has.
+fn marks_on(plane: &ControlPlane, name: &str) -> usize {
+    let object: Value = serde_json::from_str(&plane.kubectl(&["get", "configmap", name, "-o", "json"])).unwrap();
+    let keys = ["labels", "annotations"].into_iter().flat_map(|of| object["metadata"][of].as_object().cloned().unwrap_or_default());
+    keys.filter(|(key, _)| key.starts_with("railwright.io/") || key.starts_with("applyset.")).count()
+}
+
 pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.wishes(&config_map("made", "one"));
@@ -78,11 +85,22 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     cluster.wishes(&config_map("theirs", "ours").replace("      manifest:", "      adopt: true\n      manifest:"));
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "theirs"), "ours");
+    // Without the word it stays taken over.
+    cluster.wishes(&config_map("theirs", "ours"));
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
+    cluster.told(0, &["drift", INV]);
+    cluster.wishes(&config_map("theirs", "again"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!((text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")), ("again", 2));
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
-    assert!(plan.contains("stays: it was there before us"), "{plan}");
+    let says =
+        "removed from spec: it stays, and is ours no longer leaves ConfigMap.core default/theirs stays as it is: it was there before us";
+    assert!(plan.contains(says) && plan.contains("marks (persisted) ours -> absent"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
-    assert_eq!(text_of(plane, "theirs"), "ours");
+    assert_eq!((text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")), ("again", 0));
+    assert!(cluster.told(0, &["plan", INV, "--detailed-exitcode"]).contains("No changes."));
     plane.kubectl(&["delete", "configmap", "theirs"]);
 }
 

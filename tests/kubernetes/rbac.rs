@@ -252,8 +252,9 @@ pub fn a_kind_of_others_is_asked_for(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "nobody");
     let strange = "  - id: strange\n    kubernetes_object:\n      manifest: { apiVersion: x.example.org/v1, kind: Strange, metadata: { name: a, namespace: default } }\n";
     cluster.wishes(strange);
-    let said = cluster.flat(1, &["rbac", INV]);
-    assert!(said.contains("RW1038") && said.contains("Strange.x.example.org") && said.contains("give the cluster"), "{said}");
+    let said = cluster.flat(3, &["rbac", INV]);
+    assert!(said.contains("warning RW1038") && said.contains("once the kind is served"), "{said}");
+    assert!(said.contains("# left out: rules for Strange.x.example.org,") && said.contains("resources: [leases]"), "{said}");
     let definition = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: { name: stranger.x.example.org }
@@ -274,8 +275,16 @@ spec:
     let rule = rules.iter().find(|rule| rule["group"] == "x.example.org").unwrap();
     assert_eq!((&rule["resource"], &rule["namespace"]), (&json!("stranger"), &json!("default")), "{rule}");
     cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: absent }\n");
-    let said = cluster.flat(1, &["rbac", INV]);
-    assert!(said.contains("RW1038") && said.contains("give the cluster"), "{said}");
+    let said = cluster.flat(3, &["rbac", INV]);
+    assert!(said.contains("RW1038") && said.contains("give a kubeconfig") && said.contains("resources: [leases]"), "{said}");
+    let said = cluster.flat(3, &["plan", INV]);
+    assert!(said.contains("RW0410") && said.contains("or name another: kubernetes.kubeconfig"), "{said}");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no file absent"));
+    cluster.wishes("  - id: r\n    helm_release: { name: r, namespace: default, chart: charts/absent }\n");
+    assert!(cluster.flat(0, &["validate", INV]).contains("warning RW1005: there is no chart charts/absent"));
+    cluster.wishes("  - id: nowhere\n    kubernetes_object: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: a } } }\n");
+    let said = cluster.flat(1, &["validate", INV]);
+    assert!(said.contains("objects of the kind ConfigMap are in a namespace, and none is named"), "{said}");
     plane.kubectl(&["delete", "crd", "stranger.x.example.org"]);
 }
 
@@ -287,10 +296,13 @@ pub fn an_object_is_explained(plane: &ControlPlane) {
     assert!(all.contains("Kubernetes cluster prod 5 resources") && all.contains("own/plugin"), "{all}");
     let one = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings", INV]);
     assert!(one.contains("1 resource") && one.contains("what a story wants") && one.contains("inv/cluster.yaml:2"), "{one}");
+    for named in ["ConfigMap default/settings", "kube/prod/configmap/default/settings"] {
+        assert!(cluster.flat(0, &["explain", named, INV]).contains("inv/cluster.yaml:2"), "{named}");
+    }
     let field = cluster.flat(0, &["explain", "kube/prod/ConfigMap.core/default/settings/data/text", INV]);
     assert!(field.contains("data.text: \"one\""), "{field}");
     let near = cluster.flat(1, &["explain", "kube/prod/ConfigMap.core/default/setings", INV]);
-    assert!(near.contains("RW1032") && near.contains("did you mean `ConfigMap.core/default/settings`?"), "{near}");
+    assert!(near.contains("RW1032") && near.contains("did you mean `kube/prod/ConfigMap.core/default/settings`?"), "{near}");
     let near = cluster.flat(1, &["explain", "kube/production", INV]);
     assert!(near.contains("no Kubernetes cluster `production`") && near.contains("did you mean `kube/prod`?"), "{near}");
     let json: Value =

@@ -149,6 +149,18 @@ verify:
     "#);
 }
 
+/// Whether it is for hosts or for a cluster is told by its kinds: where one is misspelt, nothing else is said of it.
+#[test]
+fn a_kind_that_is_misspelt_is_all_that_is_wrong() {
+    let text = "--- module.yaml\nmodule: own\nsummary: x\nwhen: kubernetes is defined\nresources:\n  - id: a\n    kubernetes_objects: { manifest: { kind: \"{{ kubernetes.name }}\" } }\n";
+    let said = errors(&[("own", text)]);
+    assert!(
+        said.starts_with("RW0202 there is no resource kind `kubernetes_objects`") && said.contains("did you mean `kubernetes_object`?"),
+        "{said}"
+    );
+    assert_eq!(said.matches("RW0").count(), 1, "{said}");
+}
+
 #[test]
 fn a_manifest_of_another_form() {
     let text = r#"--- module.yaml

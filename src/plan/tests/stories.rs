@@ -286,6 +286,8 @@ fn a_selection_that_matches_nothing_is_an_error() {
     let mut world = World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]);
     world.selection.targets = vec!["host/n11".into()];
     assert_eq!(world.try_plan().unwrap_err()[0].code, "RW0301");
+    world.selection.targets = vec!["host/n1/a/xx".into()];
+    assert_eq!(world.try_plan().unwrap_err()[0].next[0], "did you mean 'host/n1/a/x'?");
 }
 
 #[test]

@@ -313,6 +313,7 @@ pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
         Reason::NotReady => "not ready: it comes about by itself, and is waited for".to_owned(),
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is running so, and not persisted".to_owned(),
         Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
+        Reason::LetGo => "removed from spec: it stays, and is ours no longer".to_owned(),
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
         Reason::KnownAfter { step } => format!("known after {}", clean_line(&step.path.join(" "))),
         Reason::Unknown => "could not be read, so it is applied again".to_owned(),

@@ -33,8 +33,8 @@ pub fn parts(node: &Node) -> Option<Parts<'_>> {
 
 /// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
 pub fn is_plain(reason: &Reason) -> bool {
-    use Reason::{Drifted, New, NotReady, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
-    matches!(reason, New | Takeover | Drifted | OwedRestart | NotReady | WillBeLostAtReboot | RemovedFromSpec)
+    use Reason::{Drifted, LetGo, New, NotReady, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot};
+    matches!(reason, New | Takeover | Drifted | OwedRestart | NotReady | WillBeLostAtReboot | RemovedFromSpec | LetGo)
 }
 
 /// Nodes of the same shape are folded: same resources, reasons and attributes, the same to interrupt and to watch over;

@@ -174,7 +174,8 @@ fn disruption(word: &Value) -> Option<Disruption> {
     DISRUPTIONS.into_iter().find(|disruption| word.as_str() == Some(disruption.word()))
 }
 
-fn release(wish: &Wish) -> Release {
+/// The release that a wish is about.
+pub fn release(wish: &Wish) -> Release {
     let text = |field: &str| wish.text(field).map(str::to_owned);
     let values = wish.body.get("values").cloned().unwrap_or_else(|| json!({}));
     Release {

@@ -36,6 +36,13 @@ pub struct Release {
     pub cluster: String,
 }
 
+impl Release {
+    /// The chart is not on this machine.
+    pub fn is_fetched(&self) -> bool {
+        self.repository.is_some() || self.chart.starts_with("oci://") || self.chart.starts_with("https://")
+    }
+}
+
 /// There is no `helm` here that can be used; the answer says why.
 pub const NO_HELM: i32 = 1;
 /// The cluster or a file did not answer; the answer says why.

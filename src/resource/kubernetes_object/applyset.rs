@@ -22,9 +22,11 @@ pub fn id(parent: &str) -> String {
     format!("applyset-{}-v1", hash.trim_end_matches('=').replace('+', "-").replace('/', "_"))
 }
 
-/// True for a wish of this kind that we make ourselves: what is taken over stood there before us.
-pub fn is_member(kind: &str, body: &Value) -> bool {
-    kind == "kubernetes_object" && body.get("adopt").and_then(Value::as_bool) != Some(true)
+/// True for a wish of this kind that we make ourselves: what is taken over stood there before us, as the wish says or, where it no
+/// longer does, what is known of the time before our first change.
+pub fn is_member(kind: &str, body: &Value, before: &Value) -> bool {
+    let is = |value: &Value, field: &str| value.get(field).and_then(Value::as_bool) == Some(true);
+    kind == "kubernetes_object" && !is(body, "adopt") && !is(before, "existed")
 }
 
 /// The kinds of a set's members, and where they are.

@@ -54,6 +54,11 @@ pub const WELL_KNOWN: [(&str, &str, &str, bool); 31] = [
     ("storage.k8s.io", "StorageClass", "storageclasses", false),
 ];
 
+/// True for an object of a kind of Kubernetes itself that is in a namespace.
+pub fn is_namespaced(object: &ObjectName) -> bool {
+    WELL_KNOWN.iter().any(|(group, kind, _, namespaced)| *namespaced && *kind == object.kind && *group == object.group())
+}
+
 /// What is known by now.
 #[derive(Debug, Clone, Default)]
 pub struct KnownKinds {

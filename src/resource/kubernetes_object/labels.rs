@@ -9,6 +9,9 @@ const LABELS: [&str; 4] =
     ["/metadata/labels", "/spec/selector/matchLabels", "/spec/template/metadata/labels", "/spec/template/spec/nodeSelector"];
 const ANNOTATIONS: [&str; 2] = ["/metadata/annotations", "/spec/template/metadata/annotations"];
 const NAME_LIMIT: usize = 63;
+/// Labels that each kubelet gives its own node, and gives back when it starts (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go,
+/// `initialNode` and `updateDefaultLabels`).
+pub const OF_THE_KUBELET: [&str; 3] = ["kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"];
 /// What a key is.
 pub const KEY_HELP: &str =
     "letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63; before it a DNS name and `/`, or nothing";

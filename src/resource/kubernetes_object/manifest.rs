@@ -1,5 +1,6 @@
 //! The wish for one object: as a map in the module's manifest, or as the YAML text of a template file.
 
+use super::known_kinds;
 use super::request::ObjectName;
 use crate::resource::BodyError;
 use crate::resource::fields::Fields;
@@ -111,6 +112,12 @@ fn problems(manifest: &Value) -> Vec<Problem> {
     if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
         out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
     }
+    let is_in_one = object(manifest).is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
+    if is_in_one {
+        let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let message = format!("objects of the kind {kind} are in a namespace, and none is named");
+        out.push(("/metadata/namespace", message, Some("name it: `metadata: { name: ..., namespace: default }`".to_owned())));
+    }
     out.extend(super::labels::problems(manifest));
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/kind") == "Secret" {
@@ -195,7 +202,16 @@ mod tests {
     use serde_json::json;
 
     fn named(api_version: &str, kind: &str, name: &str) -> Vec<BodyError> {
-        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name } } }))
+        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": "default" } } }))
+    }
+
+    #[test]
+    fn an_object_of_a_namespaced_kind_names_its_namespace() {
+        let of = |api_version: &str, kind: &str| {
+            check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }))
+        };
+        assert_eq!(of("v1", "ConfigMap").iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest"]);
+        assert_eq!((of("v1", "Namespace"), of("example.org/v1", "ConfigMap")), (vec![], vec![]), "others are asked of the server");
     }
 
     #[test]

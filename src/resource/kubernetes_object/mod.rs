@@ -32,7 +32,7 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 
 use self::access::Verb;
 use self::looks::{Live, looked_at};
-use self::ownership::{Holder, holders, is_mark, is_ours, marked};
+use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, taken_over};
 use self::paths::Field;
 use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
@@ -115,7 +115,8 @@ impl Kind for KubernetesObject {
             (false, _) if replaces => &[Verb::Patch, Verb::Create, Verb::Delete],
             (false, _) => &[Verb::Patch, Verb::Create],
             (true, false) => &[Verb::Delete],
-            (true, true) => &[],
+            (true, _) if adopts => &[Verb::Patch],
+            (true, _) => &[],
         };
         verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
@@ -173,6 +174,7 @@ pub fn owns_nothing(object: &ObjectName) -> bool {
 }
 
 /// A wish as questions.
+#[derive(Clone)]
 struct Asked {
     object: ObjectName,
     manifest: Value,
@@ -203,6 +205,11 @@ impl Asked {
 
     fn preview(&self) -> Read {
         Read::Kubernetes(KubernetesRead::Preview { object: self.object.clone(), manifest: self.manifest.to_string() })
+    }
+
+    /// The same of an object that we took over earlier. It is asked as its wish says; see [`Preview::of_one_taken_over`].
+    fn taken_over(&self) -> Self {
+        Asked { manifest: taken_over(self.manifest.clone()), adopts: true, ..self.clone() }
     }
 
     fn apply(&self) -> Action {
@@ -287,9 +294,17 @@ fn refused(object: &ObjectName, message: &str) -> String {
     format!("the API server does not take {object}: {message}")
 }
 
+/// A wish and its preview, where the object was taken over earlier: that stays so.
+fn kept(asked: &Asked, previewed: Preview, is_adopted: bool) -> (Asked, Preview) {
+    let keeps = is_adopted && !asked.adopts;
+    (if keeps { asked.taken_over() } else { asked.clone() }, previewed.of_one_taken_over(keeps))
+}
+
 fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::is("present"));
-    let (ours, adopts) = (is_ours(object, &asked.cluster, asked.adopts), asked.adopts);
+    let ours = is_ours(object, &asked.cluster);
+    let (asked, previewed) = &kept(asked, preview::of(asked, answers), ours && is_adopted(object));
+    let adopts = asked.adopts;
     assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
         let how = finalizers::told(object);
@@ -299,8 +314,8 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     }
     let found = manifest::without_servers_part(object);
     let mut anew = None;
-    let (fields, note) = match preview::of(asked, answers) {
-        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(&preview), &found, false), None),
+    let (fields, note) = match previewed {
+        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(preview), &found, false), None),
         Preview::NotAllowed(_) | Preview::NotYet(_) => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
         Preview::Refused(refusal) => {
             let fields = paths::differences(&asked.manifest, &found, true);
@@ -311,7 +326,7 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
             }
             (fields, Some("not previewed"))
         }
-        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason)),
+        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason.clone())),
     };
     // What is as wished needs nobody's leave, and no mark of ours.
     let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();

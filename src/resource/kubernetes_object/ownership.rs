@@ -8,7 +8,7 @@ use super::applyset;
 use super::paths::{Field, Step};
 use crate::base::Digest;
 use crate::resource::assessment::SET_BY;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Our name as a field manager.
@@ -61,14 +61,13 @@ enum Hold {
 
 /// True when this cluster of a spec made the object, or took it over: one of its marks is there, as we set it. A copy has the labels,
 /// but nobody who applied it as us.
-pub fn is_ours(object: &Value, cluster: &str, adopts: bool) -> bool {
+pub fn is_ours(object: &Value, cluster: &str) -> bool {
     let has = |name: &str, value: &str| {
         let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
         let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
         label == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
     };
-    let is_marked = has(MEMBERSHIP, &part_of(cluster)) || has(applyset::PART_OF, &applyset::id(&keeper(cluster)));
-    is_marked && (adopts || !is_adopted(object))
+    has(MEMBERSHIP, &part_of(cluster)) || has(applyset::PART_OF, &applyset::id(&keeper(cluster)))
 }
 
 /// True when the object was there before us, or may have been.
@@ -112,6 +111,21 @@ pub fn marked(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
         false => mark(&mut manifest, "labels", applyset::PART_OF, &applyset::id(&keeper(cluster))),
     }
     manifest
+}
+
+/// The same of what was taken over, whatever its wish says of that by now: who forgets it deletes what stood there before us.
+pub fn taken_over(mut manifest: Value) -> Value {
+    if let Some(labels) = manifest.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        labels.remove(applyset::PART_OF);
+    }
+    mark(&mut manifest, "annotations", ADOPTED, "true");
+    manifest
+}
+
+/// The merge patch (RFC 7386) that takes our marks from the object of this UID, and nothing else.
+pub fn unmarking(uid: &str) -> Value {
+    let labels = json!({ MEMBERSHIP: null, applyset::PART_OF: null });
+    json!({ "metadata": { "uid": uid, "labels": labels, "annotations": { ADOPTED: null } } })
 }
 
 fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
@@ -160,7 +174,6 @@ fn is_step(key: &str, step: &Step) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn field(name: &str) -> Step {
         Step::Field(name.to_owned())
@@ -193,19 +206,19 @@ mod tests {
             object["metadata"]["managedFields"] = json!([{ "manager": "railwright", "operation": "Apply", "time": "", "fieldsV1": label }]);
             object
         };
-        assert!(!is_ours(&object, "lab-", false));
+        assert!(!is_ours(&object, "lab-"));
         for made in [
             marked(object.clone()),
             marked(json!({ "metadata": { "labels": { "a": "b" } } })),
             marked(json!({ "metadata": { "labels": null } })),
         ] {
-            assert!(is_ours(&made, "lab-", false) && !is_ours(&made, "other", true), "{made}");
+            assert!(is_ours(&made, "lab-") && !is_ours(&made, "other"), "{made}");
         }
         let mut copied = marked(object.clone());
         copied["metadata"]["managedFields"] = json!([]);
-        assert!(!is_ours(&copied, "lab-", true), "a copy is not ours");
+        assert!(!is_ours(&copied, "lab-"), "a copy is not ours");
         let adopted = super::marked(marked(object), "lab-", true);
-        assert!(!is_ours(&adopted, "lab-", false) && is_ours(&adopted, "lab-", true) && is_adopted(&adopted));
+        assert!(is_ours(&adopted, "lab-") && is_adopted(&adopted));
         let names = ["lab", "Lab", "lab-"].map(keeper);
         assert!(
             names[0] == "railwright-lab" && names[1] != names[2] && names.iter().all(|name| name.starts_with("railwright-lab")),

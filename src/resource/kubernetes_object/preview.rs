@@ -1,6 +1,7 @@
 //! What the server made of the dry run of a wish.
 
 use super::Asked;
+use super::ownership::taken_over;
 use super::refusal::Refusal;
 use super::request::{NO_KIND, NOT_SAID, REFUSED};
 use crate::base::text::one_line;
@@ -20,6 +21,16 @@ pub enum Preview {
     /// Nothing can be said before another step: the kind or the namespace is not there yet, in the server's words.
     NotYet(String),
     Unknown(String),
+}
+
+impl Preview {
+    /// The dry run of a wish that no longer says that its object was taken over takes our marks for that: they stay.
+    pub fn of_one_taken_over(self, keeps: bool) -> Self {
+        match self {
+            Preview::Is(object) if keeps => Preview::Is(taken_over(object)),
+            other => other,
+        }
+    }
 }
 
 /// The answer to it.

@@ -143,20 +143,43 @@ fn only_what_we_made_is_removed() {
     let waited = undo(json!({ "existed": false }), (0, &going));
     assert!(waited.only_waits() && matches!(&waited.actions[..], [Action::Await { .. }]), "{waited:?}");
     assert!(format!("{:?}", waited.attributes[OBJECT].found).contains("held by its finalizer example.org/never"), "{waited:?}");
-    assert!(undo(json!({ "existed": true }), (0, &ours)).actions.is_empty());
+    assert!(matches!(&undo(json!({ "existed": true }), (0, &ours)).actions[..], [Action::UnmarkObject { .. }]));
     assert!(undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us"));
     let again = object(&json!({ "a": "1" }), "kubectl-create");
     assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("made it anew"));
     assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
     let adopted = self::wish(body(&json!({ "a": "1" }), true));
     let kept = KubernetesObject.undo(&adopted, &json!({ "existed": false }), &answers(&adopted, (0, &ours), (ABSENT, &json!(""))));
-    assert!(kept.actions.is_empty() && !kept.residue.is_empty(), "{kept:?}");
+    assert!(kept.stays && matches!(&kept.actions[..], [Action::UnmarkObject { uid, .. }] if uid == "u1"), "{kept:?}");
+    let theirs = object(&json!({ "a": "1" }), "kubectl-create");
+    let unmarked = KubernetesObject.undo(&adopted, &json!({ "existed": true }), &answers(&adopted, (0, &theirs), (ABSENT, &json!(""))));
+    assert!(unmarked.is_met() && unmarked.actions.is_empty() && !unmarked.residue.is_empty(), "{unmarked:?}");
     let unserved = undo(json!({ "existed": false }), (NO_KIND, &json!("")));
     assert!(unserved.has_unknown() && unserved.actions.is_empty(), "{unserved:?}");
     let space =
         self::wish(json!({ "cluster": "lab", "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }));
     let kept = KubernetesObject.undo(&space, &json!({ "existed": false }), &answers(&space, (0, &ours), (ABSENT, &json!(""))));
     assert!(kept.actions.is_empty() && kept.residue[0].contains("would go along"), "{kept:?}");
+}
+
+/// Forgetting `adopt: true` neither holds it nor makes it one that is deleted.
+#[test]
+fn what_was_taken_over_stays_so() {
+    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
+    let (wish, previewed) = (wish(body(&wanted, false)), object(&wanted, MANAGER));
+    let met = assess(&wish, (0, &taken_over(previewed.clone())), (0, &previewed));
+    assert!(met.is_met() && met.actions.is_empty() && met.before == json!({ "existed": true }), "{met:?}");
+    for (code, preview) in [(0, &previewed), (NOT_SAID, &json!("no dry run"))] {
+        let changed = assess(&wish, (0, &taken_over(object(&other, MANAGER))), (code, preview));
+        let [Action::ApplyObject { manifest, .. }] = &changed.actions[..] else {
+            assert_eq!(code, NOT_SAID, "{changed:?}");
+            continue;
+        };
+        assert!(changed.refusal.is_none() && changed.attributes.keys().eq(["data.a", OBJECT]), "{changed:?}");
+        assert!(ownership::is_adopted(manifest) && !manifest.to_string().contains(applyset::PART_OF), "{manifest}");
+    }
+    assert!(!applyset::is_member("kubernetes_object", &wish.body, &met.before));
+    assert!(applyset::is_member("kubernetes_object", &wish.body, &json!({ "existed": false })));
 }
 
 #[test]

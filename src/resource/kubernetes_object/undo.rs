@@ -1,4 +1,4 @@
-//! Taking an object back: only what we made is deleted, by its UID; what was there before us stays.
+//! Taking an object back: only what we made is deleted, by its UID; what was there before us stays, without our marks.
 
 use super::ownership::{is_adopted, is_ours};
 use super::request::NO_KIND;
@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// How long an object that was told to go may take: it is held until its finalizers are taken away.
 const GONE_WITHIN_S: u32 = 120;
+/// The attribute of our label and our annotation on what was taken over.
+const MARKS: &str = "marks";
 
 /// An object may be there under a version of its kind that is no longer served.
 fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
@@ -37,17 +39,26 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         }
         Live::Is(object) => object,
     };
-    let stays = if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
-        Some("what lies below it would go along")
-    } else if before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object) {
+    let ours = is_ours(&object, &asked.cluster);
+    let was_there = before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object);
+    let stays = if was_there {
         Some("it was there before us")
-    } else if !is_ours(&object, &asked.cluster, false) {
+    } else if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
+        Some("what lies below it would go along")
+    } else if !ours {
         Some("somebody made it anew since")
     } else {
         None
     };
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Some(why) = stays {
-        assessment.residue.push(format!("{} stays: {why}", asked.object));
+        assessment.stays = true;
+        assessment.residue.push(format!("{} stays as it is: {why}", asked.object));
+        if was_there && ours {
+            let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
+            assessment.attributes.insert(MARKS.to_owned(), attribute);
+            assessment.actions = vec![Action::UnmarkObject { object: asked.object, uid }];
+        }
         return assessment;
     }
     let gone = Action::Await { until: format!("{} is gone", asked.object), within_s: GONE_WITHIN_S };
@@ -58,7 +69,6 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         assessment.actions = vec![gone];
         return assessment;
     }
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     presence(&mut assessment, Reading::Absent, Reading::is("present"));
     if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
         assessment.disruption = Disruption::Restart;

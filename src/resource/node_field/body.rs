@@ -4,7 +4,7 @@ use super::field::{Effect, NodeField};
 use crate::resource::BodyError;
 use crate::resource::body::texts;
 use crate::resource::fields::Fields;
-use crate::resource::kubernetes_object::labels::{KEY_HELP, VALUE_HELP, is_key, is_value};
+use crate::resource::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ impl Sort {
 
     fn fields(self) -> &'static [&'static str] {
         match self {
-            Sort::Label => &["label", "value", "values", "nodes", "adopt", "cluster"],
-            Sort::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "cluster"],
+            Sort::Label => &["label", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
+            Sort::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
         }
     }
 
@@ -48,6 +48,8 @@ pub struct Asked {
     pub values: BTreeMap<String, String>,
     /// Taken over, whoever set it.
     pub adopts: bool,
+    /// What its author writes to have it taken over: a module whose parameter says so names that.
+    pub adopt_with: String,
     /// The spec's cluster, whose mark ours have.
     pub cluster: String,
 }
@@ -57,7 +59,8 @@ impl Asked {
     pub fn of(sort: Sort, body: &Value) -> Option<Self> {
         let cluster = body.get("cluster").and_then(Value::as_str).unwrap_or_default().to_owned();
         let adopts = body.get("adopt") == Some(&Value::Bool(true));
-        Some(Asked { field: field(sort, body)?, values: values(sort, body)?, adopts, cluster })
+        let adopt_with = body.get("adopt_with").and_then(Value::as_str).unwrap_or("adopt: true").to_owned();
+        Some(Asked { field: field(sort, body)?, values: values(sort, body)?, adopts, adopt_with, cluster })
     }
 }
 
@@ -97,11 +100,16 @@ pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
         let message = format!("the API server takes no {word} with the key {}", Value::from(text));
         fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
     }
+    if let Some(text) = fields.text(key, false).filter(|text| sort == Sort::Label && OF_THE_KUBELET.contains(text)) {
+        let message = format!("the label {} is the kubelet's own: each sets it anew when it starts", Value::from(text));
+        fields.error("/label", message, Some("choose a key of your own".to_owned()));
+    }
     if sort == Sort::Taint && fields.text("effect", true).is_some() && effect(body).is_none() {
         let help = "NoSchedule, PreferNoSchedule or NoExecute";
         fields.error("/effect", "the API server takes no taint of this effect", Some(help.to_owned()));
     }
     fields.flag("adopt");
+    fields.text("adopt_with", false);
     match values(sort, body) {
         None => {
             let help =

@@ -50,15 +50,34 @@ pub fn assess(asked: &Asked, answers: &Answers) -> Assessment {
             note(&mut cases, name, case, now);
         }
     }
-    let mut assessment = told(&asked.field, &cases);
+    let mut assessment = told(asked, &cases);
     if asked.values.keys().all(|name| !nodes.contains_key(name)) {
-        let names = nodeset::fold(&asked.values.keys().collect::<Vec<_>>());
-        let why = "the cluster has no node of these names; under others, `kubernetes_node` in the spec has to say them";
-        assessment.refusal.get_or_insert_with(|| why.to_owned());
-        assessment.attributes.insert(short(&names), Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent));
+        let names = short(&nodeset::fold(&asked.values.keys().collect::<Vec<_>>()));
+        assessment.refusal.get_or_insert_with(|| no_node(&names));
+        assessment.attributes.insert(names, Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent));
         assessment.actions.clear();
+    } else {
+        assessment.out_of_reach = missing(asked, &nodes);
     }
     assessment
+}
+
+/// The nodes that are not there, by the value that they are to have. The others are judged and changed all the same.
+fn missing(asked: &Asked, nodes: &BTreeMap<String, FieldNow>) -> BTreeMap<String, Attribute> {
+    let mut by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, value) in asked.values.iter().filter(|(name, _)| !nodes.contains_key(*name)) {
+        by_value.entry(value).or_default().push(name);
+    }
+    let one = |(value, names): (&str, Vec<&str>)| {
+        let names = short(&nodeset::fold(&names));
+        let found = Reading::Unknown(format!("{}; once it has, the next apply sets it there", no_node(&names)));
+        (names, Attribute::in_plane(Plane::Persisted, Reading::is(asked.field.value(value)), found))
+    };
+    by_value.into_iter().map(one).collect()
+}
+
+fn no_node(names: &str) -> String {
+    format!("the cluster has no node {names}; if it is there under another name, `kubernetes_node` in the spec has to say that")
 }
 
 /// The wish was taken out: what bears our mark is as it was before us, and what somebody changed since stays.
@@ -73,7 +92,7 @@ pub fn undo(asked: &Asked, answers: &Answers) -> Assessment {
             note(&mut cases, name, case, now);
         }
     }
-    told(&asked.field, &cases)
+    told(asked, &cases)
 }
 
 /// What each node says; why it is not known.
@@ -140,7 +159,8 @@ fn short(names: &str) -> String {
 }
 
 /// All cases as attributes, with what mends them.
-fn told(field: &NodeField, cases: &Cases) -> Assessment {
+fn told(asked: &Asked, cases: &Cases) -> Assessment {
+    let field = &asked.field;
     let mut assessment = Assessment::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
     let value = |value: &Option<String>| value.as_ref().map_or(Reading::Absent, |value| Reading::is(field.value(value)));
@@ -174,7 +194,7 @@ fn told(field: &NodeField, cases: &Cases) -> Assessment {
     }
     assessment.attributes = attributes;
     if !refusals.is_empty() {
-        assessment.refusal = Some(format!("{}; `adopt: true` takes it over", one_line(&refusals.join("; "), 600)));
+        assessment.refusal = Some(format!("{}; `{}` takes it over", one_line(&refusals.join("; "), 600), asked.adopt_with));
     } else if !edits.is_empty() {
         disturb(field, &edits, &mut assessment);
         assessment.actions = vec![Action::EditNodes { field: field.clone(), edits }];

@@ -92,6 +92,8 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
     let refusal = "gpu1: no, which kubectl-label set; it was never ours; `adopt: true` takes it over";
     assert_eq!((conflict.refusal.as_deref(), conflict.actions.len()), (Some(refusal), 0));
     assert!(told(&conflict).contains("set by kubectl-label at 2026-01-02T03:04:05Z"), "{}", told(&conflict));
+    let by_parameter = assess(&label(json!({ "adopt_with": "modules: { x: {} }" })), theirs.clone());
+    assert!(by_parameter.refusal.is_some_and(|why| why.ends_with("; `modules: { x: {} }` takes it over")));
     let adopted = assess(&label(json!({ "adopt": true })), theirs);
     let wanted = [
         edit(&["gpu2"], None, Some("true"), Some(mark("train", "true", None))),
@@ -108,14 +110,22 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
 }
 
 #[test]
-fn a_host_that_is_no_node_is_passed_over_unless_all_are() {
+fn a_host_that_is_no_node_is_unknown_and_keeps_the_others_from_nothing() {
     let one = assess(&label(json!({})), json!({ "gpu1": { "value": "true" } }));
     assert!(one.is_met() && one.attributes.keys().eq(["gpu1"]), "{one:?}");
+    let lacks =
+        |of: &Assessment| format!("{:?}", of.out_of_reach.iter().map(|(name, a)| (name.clone(), a.found.clone())).collect::<Vec<_>>());
+    assert!(lacks(&one).contains("the cluster has no node gpu2; ") && one.out_of_reach.keys().eq(["gpu2"]), "{one:?}");
+    let values = json!({ "label": "a", "values": { "gpu1": "x", "gpu2": "y", "gpu3": "y", "gpu4": "x" }, "cluster": "train" });
+    let some = assess(&wish(&LABEL, values), json!({ "gpu1": {} }));
+    assert!(edits(&some).len() == 1 && some.out_of_reach.keys().eq(["gpu4", "gpu[2-3]"]), "{some:?}");
     let new = assess(&label(json!({})), json!({ "gpu1": {} }));
     assert!(new.is_absent() && edits(&new).len() == 1, "{new:?}");
     let none = assess(&label(json!({})), json!({ "other": {} }));
     assert!(
-        !none.is_met() && none.actions.is_empty() && none.refusal.as_ref().is_some_and(|why| why.contains("kubernetes_node")),
+        !none.is_met()
+            && none.actions.is_empty()
+            && none.refusal.as_ref().is_some_and(|why| why.contains("no node gpu[1-2]; ") && why.contains("kubernetes_node")),
         "{none:?}"
     );
 }
@@ -208,6 +218,7 @@ fn bodies_are_checked() {
     let taint = |body: Value| TAINT.check(&body).into_iter().map(|error| error.pointer).collect::<Vec<_>>();
     assert_eq!(label(json!({ "label": "example.org/a", "values": { "a": "x", "b": "" } })), Vec::<String>::new());
     assert_eq!(label(json!({ "label": "a b", "value": "x", "nodes": ["a"] })), ["/label"]);
+    assert_eq!(label(json!({ "label": "kubernetes.io/hostname", "value": "x", "nodes": ["a"] })), ["/label"]);
     assert_eq!(label(json!({ "label": "a", "value": "-x", "nodes": ["a"] })), ["/value"]);
     assert_eq!(label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })), ["/adopt", "/values"]);
     assert_eq!(label(json!({ "label": "a", "value": true, "nodes": ["a"] })), [""]);

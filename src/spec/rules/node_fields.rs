@@ -1,7 +1,7 @@
 //! Labels and taints of nodes: as the API server takes them, and on a cluster that there is.
 
 use super::{Checker, error, shown};
-use crate::resource::kubernetes_object::labels::{KEY_HELP, VALUE_HELP, is_key, is_value};
+use crate::resource::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::spec::model::{NodeGroup, Spec};
 
 const CODE: &str = "RW0147";
@@ -29,6 +29,10 @@ fn labels(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
         if !is_key(key) {
             let finding = error(CODE, format!("the API server takes no label with the key `{}`", shown(key)), EFFECT, KEY_HELP);
             checker.find(&path, "of this key", finding);
+        }
+        if OF_THE_KUBELET.contains(&key.as_str()) {
+            let why = format!("the label `{}` is the kubelet's own: each sets it anew when it starts", shown(key));
+            checker.find(&path, "of this key", error(CODE, why, EFFECT, "choose a key of your own, such as railwright.io/pool"));
         }
         if !is_value(value) {
             let finding = error(CODE, format!("the API server takes no label with the value `{}`", shown(value)), EFFECT, VALUE_HELP);

@@ -323,6 +323,7 @@ fn labels_and_taints_of_nodes() {
         ("kubernetes_labels: { a b: x }", &[("RW0147", "x")]),
         ("kubernetes_labels: { Rails.io/a: x }", &[("RW0147", "x")]),
         ("kubernetes_labels: { a: -x }", &[("RW0147", "-x")]),
+        ("kubernetes_labels: { kubernetes.io/hostname: n9 }", &[("RW0147", "n9")]),
         ("kubernetes_labels: { a: true, b: 1 }", &[]),
         (&too_long, &[("RW0147", &long)]),
         (

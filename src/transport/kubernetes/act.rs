@@ -2,12 +2,14 @@
 //! object is read again.
 
 use super::answer;
+use super::edit::merge;
 use super::kinds::{self, NotKnown, Resource};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{Call, Reply};
 use super::{KubernetesLink, NOT_HERE, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::finalizers;
+use crate::resource::kubernetes_object::ownership::unmarking;
 use crate::resource::kubernetes_object::{self, request::ObjectName};
 use crate::resource::{Action, AnswerStatus};
 use crate::system::clock::{self, Deadline};
@@ -37,6 +39,7 @@ impl KubernetesLink {
         let done = match action {
             Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
             Action::DeleteObject { object, uid, anew } => self.delete(object, uid, anew.then_some(limit)).await,
+            Action::UnmarkObject { object, uid } => self.unmark(object, uid).await,
             Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
             Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
             Action::EditNodes { field, edits } => self.edit_nodes(field, edits).await,
@@ -113,6 +116,18 @@ impl KubernetesLink {
             }
             clock::pause(pause).await;
             pause = (pause * 2).min(LOOK);
+        }
+    }
+
+    /// Takes our marks from the object of this UID.
+    async fn unmark(&self, object: &ObjectName, uid: &str) -> Result<Performed, Stop> {
+        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let reply = self.change(&merge(&path, &unmarking(uid))).await?;
+        match reply.status {
+            200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            404 => Ok(ended(0, "", "")),
+            _ => Err(refused(object, &resource, &reply)),
         }
     }
 

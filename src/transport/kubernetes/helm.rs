@@ -171,8 +171,7 @@ impl Helm {
 
     /// The chart of a release on this machine, fetched where it has to be. The bytes that were looked at are those that are used.
     pub async fn chart(&self, program: &Client, release: &Release) -> Result<Chart, Failed> {
-        let is_remote = release.repository.is_some() || release.chart.starts_with("oci://") || release.chart.starts_with("https://");
-        let path = match is_remote {
+        let path = match release.is_fetched() {
             true => match self.pulled(program, release).await? {
                 Ok(path) => path,
                 Err(reason) => return Ok(Chart::Unknown(reason)),

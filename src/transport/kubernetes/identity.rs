@@ -37,7 +37,7 @@ struct Chosen {
 
 /// A client; nothing was asked yet but a plugin.
 pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
-    let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
+    let local = |reason: String| TransportError::NoIdentity { cluster: access.name.clone(), reason };
     let cluster = access.cluster.clone().unwrap_or_default();
     let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
     let name = access.name.clone();

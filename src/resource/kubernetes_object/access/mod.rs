@@ -288,7 +288,7 @@ impl Use {
 /// What an action does with which objects; nothing where it is for a host.
 pub fn of_action(action: &Action) -> Vec<(ObjectName, Verb)> {
     match action {
-        Action::ApplyObject { object, .. } => vec![(object.clone(), Verb::Patch)],
+        Action::ApplyObject { object, .. } | Action::UnmarkObject { object, .. } => vec![(object.clone(), Verb::Patch)],
         Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), Verb::Patch)],
         Action::DeleteObject { object, .. } => vec![(object.clone(), Verb::Delete)],
         Action::UninstallRelease { deletes, .. } => {
