@@ -236,7 +236,7 @@ pub fn new_parts(members: &[&Member]) -> Vec<String> {
         let texts: BTreeSet<String> =
             members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();
         let text = several(texts);
-        let plain = matches!(text.as_str(), "present" | "in place" | "installed") || difference.attribute == "owner";
+        let plain = value::is_presence(&text, &members[0].wish.body) || difference.attribute == "owner";
         let part = format!("{} {text}", difference.attribute);
         if !plain && !parts.contains(&part) {
             parts.push(part);
