@@ -14,6 +14,7 @@ pub mod exec;
 pub mod finalizers;
 pub mod known_kinds;
 pub mod labels;
+mod left;
 pub(super) mod looks;
 pub mod manifest;
 pub mod nodes;
@@ -135,6 +136,14 @@ impl Kind for KubernetesObject {
             disturbs::add(&wish.body, &mut assessment);
         }
         assessment
+    }
+
+    fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
+        let unasked = asked(applied).filter(|asked| answers.get(&asked.preview()).is_none());
+        match unasked.map(|asked| (live(&asked, answers), asked)) {
+            Some((Live::Is(object), asked)) => left::left(&asked, &object),
+            _ => self.assess(applied, answers),
+        }
     }
 
     fn troubles(&self, wish: &Wish) -> Vec<Read> {
