@@ -284,7 +284,7 @@ fn open_journal(bytes: &[u8]) -> Opened {
 }
 
 fn open_record(bytes: &[u8]) -> Opened {
-    match host_record::parse(&Target::host("a"), &String::from_utf8_lossy(bytes)) {
+    match host_record::parse(&Target::host("a"), &String::from_utf8_lossy(bytes), &StateFolder::at("inv")) {
         Ok(record) => {
             State::default().merge(&record);
             Ok(Vec::new())
