@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn what_to_do_about_a_wait_leaves_nothing_else_out() {
-        let said = format!("{:?}", not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &Next { inventory: "inv".to_owned() }));
+        let said =
+            format!("{:?}", not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &Next { inventory: "inv".to_owned() }));
         assert!(said.contains("railwright resume inv") && said.contains("railwright plan inv") && !said.contains("--exclude"), "{said}");
         assert!(said.contains("everything of this step was applied"), "{said}");
     }
