@@ -245,7 +245,8 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
         true => "a value of the release".to_owned(),
         false => chart(wish),
     };
-    let maker = foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, i.updated, one_line(&i.description, 60)));
+    let maker =
+        foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, to_the_second(&i.updated), one_line(&i.description, 60)));
     for change in changes.iter().filter(|change| installed.is_some() || !is_value(change)) {
         let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
         let by = change.by.clone().or_else(|| maker.clone());
@@ -305,6 +306,12 @@ fn disturbing(wish: &Wish, changed: &str) -> Option<(String, Disruption)> {
     Some((path.clone(), disruption(word)?))
 }
 
+/// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.
+fn to_the_second(time: &str) -> String {
+    let zone = |rest: &str| rest.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+    time.split_once('.').map_or_else(|| time.to_owned(), |(second, rest)| format!("{second}{}", zone(rest)))
+}
+
 /// Somebody's run is under way on it, or died.
 fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
@@ -315,7 +322,9 @@ fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     };
     Some(format!(
         "revision {} of {} is {}: another helm is at work on it, or one has died; once none runs any more, `helm -n {namespace} {unlock} {name}` unlocks it",
-        installed.revision, installed.updated, installed.status
+        installed.revision,
+        to_the_second(&installed.updated),
+        installed.status
     ))
 }
 
