@@ -1,5 +1,4 @@
-//! What an earlier wish left behind, where the server was not asked what it would make of that one: its own fields, as the server
-//! wrote them.
+//! What an earlier wish left behind: its own fields, as the server wrote them, whether or not they differ from what is there now.
 
 use super::paths::{self, Field};
 use super::{Asked, MANAGER, holders, presence};

@@ -139,11 +139,15 @@ impl Kind for KubernetesObject {
     }
 
     fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
-        let unasked = asked(applied).filter(|asked| answers.get(&asked.preview()).is_none());
-        match unasked.map(|asked| (live(&asked, answers), asked)) {
-            Some((Live::Is(object), asked)) => left::left(&asked, &object),
-            _ => self.assess(applied, answers),
+        let judged = self.assess(applied, answers);
+        let Some(asked) = asked(applied) else { return judged };
+        let Live::Is(object) = live(&asked, answers) else { return judged };
+        // Judged, only what differs is named; and what the server was not asked for cannot be judged.
+        let mut all = left::left(&asked, &object);
+        if answers.get(&asked.preview()).is_some() {
+            all.attributes.extend(judged.attributes);
         }
+        all
     }
 
     fn troubles(&self, wish: &Wish) -> Vec<Read> {

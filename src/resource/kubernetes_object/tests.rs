@@ -121,8 +121,16 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
     let answers = answers(&now, (0, &live), (0, &object(&json!({ "a": "9", "c": "5" }), MANAGER)));
     let left = |name: &str| KubernetesObject.left(&earlier, &answers).attributes[name].wanted.persisted.clone().unwrap();
     assert_eq!((left("data.a"), left("data.b"), left("data.c")), (Reading::is("1"), Reading::is("2"), Reading::is("3")));
-    let asked = KubernetesObject.left(&now, &answers);
-    assert_eq!(asked, KubernetesObject.assess(&now, &answers), "what was asked for is judged as ever");
+    let of_now = |assessment: Assessment| assessment.attributes["data.a"].wanted.persisted.clone();
+    assert_eq!(
+        of_now(KubernetesObject.left(&now, &answers)),
+        of_now(KubernetesObject.assess(&now, &answers)),
+        "what was asked for is judged"
+    );
+    let mut both = answers.clone();
+    both.insert(KubernetesObject.reads(&earlier)[1].key(), Answer { status: AnswerStatus::Exit(0), out: live.to_string() });
+    let met = KubernetesObject.left(&earlier, &both).attributes["data.a"].wanted.persisted.clone();
+    assert_eq!(met, Some(Reading::is("1")), "also where nothing of it differs");
     let template = |cpu: &str| json!({ "containers": [{ "name": "x", "cpu": "1" }, { "name": "agent", "cpu": cpu, "args": ["-v"] }] });
     let every = paths::every(
         &json!({ "spec": template("1000m"), "data": { "a": "{\"l\":[{\"name\":\"r\",\"max\":1}]}" } }),
