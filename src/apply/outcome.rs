@@ -85,6 +85,8 @@ pub struct ApplyOutcome {
     pub run: Option<String>,
     /// How many steps ended how.
     pub counts: Counts,
+    /// True when `resume` has something to go on with.
+    pub resumable: bool,
     /// Hosts that wait for a power cycle, wave by wave.
     pub power_cycles: Vec<Vec<String>>,
     /// What went wrong, in the order in which it was seen; warnings among it.
@@ -106,6 +108,7 @@ impl ApplyOutcome {
             ending: Ending::Refused,
             run: None,
             counts: Counts::default(),
+            resumable: false,
             power_cycles: Vec::new(),
             problems,
             outcomes: Vec::new(),

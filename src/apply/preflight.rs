@@ -4,7 +4,7 @@ use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
 use super::idle::{Busy, idle};
-use super::trouble::{self, Locked, Next};
+use super::trouble::{self, Next};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::observe::crowd;
@@ -191,7 +191,7 @@ pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLoc
     let work = |host: String| -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Ok(writer) = connect(&host, context).await
-                && take_lock(&context.locked(&host), &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
+                && take_lock(&host, context, &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
             {
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: lock.holder.line() }).await;
             }
@@ -261,7 +261,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, 
                     Ok(access::Found { warning, .. }) => warnings.extend(warning),
                 }
             }
-            if let Err(refusal) = take_lock(&context.locked(host), &writer, holder, run.fence).await {
+            if let Err(refusal) = take_lock(host, context, &writer, holder, run.fence).await {
                 return refusal;
             }
             // With the lock in hand nobody begins another one. What the host is like is read after that.
@@ -269,7 +269,7 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, 
                 let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
                 return One::Unready(busy.into());
             }
-            let record = record.map(|json| host_record::parse(&context.target(host), &json)).transpose();
+            let record = record.map(|json| host_record::parse(&context.target(host), &json, &context.folder)).transpose();
             let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
             One::Ready(Box::new(Ready { now, record, warnings }))
         }
@@ -302,7 +302,8 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
 
 /// Takes the lock of a host or a cluster. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
 /// so that run is dead. A higher fencing number on the host only means that ours has to go beyond it.
-async fn take_lock(of: &Locked, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
+async fn take_lock(host: &str, context: &Context, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
+    let of = &context.locked(host);
     let unreachable = |error: TransportError| One::Unready(error.into());
     let mut taken_over = false;
     for _ in 0..4 {
@@ -312,7 +313,7 @@ async fn take_lock(of: &Locked, writer: &Writer, holder: &Holder, fence: &Atomic
             Performed::Ended { code: 75, stdout, .. } => {
                 let ours = Holder::parse(&stdout).is_some_and(|other| other.folder == holder.folder);
                 if !ours || taken_over {
-                    return Err(One::Refused(Box::new(trouble::locked(&of.target, &stdout))));
+                    return Err(One::Refused(Box::new(trouble::locked(&of.target, &stdout, &Next::beside(&context.folder)))));
                 }
                 taken_over = true;
                 let line = stdout.trim().to_owned();

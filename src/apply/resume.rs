@@ -6,7 +6,7 @@ use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight, sweep};
 use super::run::{Begun, is_done};
 use super::shared::{Earlier, RunParts};
-use super::steps::{Role, steps};
+use super::steps::{Role, Step, steps};
 use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
 use crate::plan::by_hand::released;
@@ -22,6 +22,15 @@ pub struct Decisions {
     pub redo: BTreeSet<Address>,
     /// Take these for done as they are.
     pub accept: BTreeSet<Address>,
+}
+
+fn is_left(steps: &[Step], n: usize, status: &RunStatus) -> bool {
+    steps[n].held.is_none() && !is_done(steps, n, status)
+}
+
+/// Whether something is left of a run that it may go on with: what its plan holds is left to another plan.
+pub(super) fn is_resumable(steps: &[Step], status: &RunStatus) -> bool {
+    (0..steps.len()).any(|n| is_left(steps, n, status) && steps[n].role != Role::Barrier)
 }
 
 /// Goes on with the newest run of the state folder.
@@ -50,9 +59,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
     keep_windows_of_now(&mut plan, now.as_deref());
     let steps = steps(&plan).map_err(one)?;
-    let is_left = |n: &usize| steps[*n].held.is_none() && !is_done(&steps, *n, &status);
-    let left: BTreeSet<&str> = (0..steps.len()).filter(is_left).map(|n| steps[n].id.as_str()).collect();
-    if left.is_empty() || !steps.iter().any(|step| left.contains(step.id.as_str()) && step.role != Role::Barrier) {
+    let left: BTreeSet<&str> = (0..steps.len()).filter(|n| is_left(&steps, *n, &status)).map(|n| steps[n].id.as_str()).collect();
+    if !is_resumable(&steps, &status) {
         // It may have died before it let its hosts go.
         sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
         return Err(vec![nothing(&format!("run {run} is done"), &Next::of(&plan))]);

@@ -2,9 +2,10 @@
 //! after. Pure.
 
 use super::estimate::{Estimate, Past};
+use super::resume::is_resumable;
 use super::steps::{Role, Step};
 use crate::base::{Target, nodeset};
-use crate::plan::{NodeKind, Plan};
+use crate::plan::{Node, NodeKind, Plan};
 use crate::state::run_status::GateStatus;
 use crate::state::{Outcome, RunStatus};
 use serde::Serialize;
@@ -120,6 +121,9 @@ pub struct StepNote {
     pub what: String,
     /// Since when, RFC 3339.
     pub since: String,
+    /// For how many seconds at most it waits for what comes about by itself, once its actions are done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_s: Option<u64>,
 }
 
 /// How a run stands.
@@ -161,6 +165,8 @@ pub struct RolloutStatus {
     pub failure_budget: usize,
     /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
     pub power_cycles: Vec<String>,
+    /// Whether `resume` has something to go on with, once no process is at it.
+    pub resumable: bool,
     /// What goes on now.
     pub active: Vec<StepNote>,
     /// What went wrong.
@@ -178,7 +184,8 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
         (None, true, None) => Life::Running,
     };
     let is_live = matches!(life, Life::Running | Life::Paused);
-    let seen = Seen { run, steps, by_host: by_host(steps), is_over: life == Life::Over, is_live };
+    let waits_s = plan.nodes.iter().filter_map(|node| Some((node.id.as_str(), waits_s(node)?))).collect();
+    let seen = Seen { run, waits_s, steps, by_host: by_host(steps), is_over: life == Life::Over, is_live };
     let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(Outcome::is_loss)));
     let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host));
     let work = || steps.iter().filter(|step| step.role == Role::Work && step.held.is_none());
@@ -209,6 +216,7 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
         lost: folded(&lost),
         failure_budget: plan.rollout.failure_budget(),
         power_cycles: seen.power_cycles(),
+        resumable: is_resumable(steps, run),
         active: seen.active(),
         failed: seen.failed(),
         left,
@@ -217,6 +225,11 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
 
 fn waits_for_power_cycle(step: &Step, outcome: Option<&Outcome>) -> bool {
     step.by_hand && matches!(outcome, Some(Outcome::Held { .. }))
+}
+
+fn waits_s(node: &Node) -> Option<u64> {
+    let NodeKind::Change { actions, .. } = &node.kind else { return None };
+    Some(actions.iter().map(|action| u64::from(action.waits_s())).sum()).filter(|seconds| *seconds > 0)
 }
 
 fn by_host(steps: &[Step]) -> BTreeMap<&Target, Vec<&Step>> {
@@ -248,6 +261,8 @@ fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
 /// A journal, asked about steps and hosts.
 struct Seen<'a> {
     run: &'a RunStatus,
+    /// How long steps wait at most for what comes about by itself, by their ids.
+    waits_s: BTreeMap<&'a str, u64>,
     steps: &'a [Step],
     by_host: BTreeMap<&'a Target, Vec<&'a Step>>,
     is_over: bool,
@@ -331,11 +346,12 @@ impl<'a> Seen<'a> {
     fn active(&self) -> Vec<StepNote> {
         let step = |step: &Step| {
             let since = self.run.nodes.get(&step.id)?.begun_at.clone()?;
-            self.is_open(step).then(|| StepNote { node: step.id.clone(), what: "running".to_owned(), since })
+            let waits_s = self.waits_s.get(step.id.as_str()).copied();
+            self.is_open(step).then(|| StepNote { node: step.id.clone(), what: "running".to_owned(), since, waits_s })
         };
         let gates = self.run.gates.iter().filter(|_| !self.is_over).filter_map(|(node, gate)| {
             let since = gate.checking_since.clone()?;
-            Some(StepNote { node: node.clone(), what: "checking".to_owned(), since })
+            Some(StepNote { node: node.clone(), what: "checking".to_owned(), since, waits_s: None })
         });
         self.steps.iter().filter_map(step).chain(gates).collect()
     }
@@ -350,7 +366,7 @@ impl<'a> Seen<'a> {
                 }
                 _ => return None,
             };
-            Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since })
+            Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since, waits_s: None })
         };
         self.steps.iter().filter_map(note).collect()
     }

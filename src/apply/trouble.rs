@@ -28,8 +28,7 @@ impl Next {
 
     /// For the inventory that the state folder lies in, where there is no plan to ask.
     pub fn beside(folder: &StateFolder) -> Self {
-        let inventory = folder.path().parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
-        Next { inventory: inventory.unwrap_or_else(|| ".".to_owned()) }
+        Next { inventory: folder.inventory() }
     }
 
     /// The command that goes on with the run.

@@ -245,6 +245,10 @@ impl Turn {
         self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         self.problems.extend(may_be_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         let (waits, power_cycles) = self.waiting(&outcomes);
+        let is_left = |(step, outcome): (&Step, Option<&Outcome>)| {
+            step.role != Role::Barrier && step.held.is_none() && !outcome.is_some_and(Outcome::is_done)
+        };
+        let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
             Some(broken) => Err(broken),
@@ -258,7 +262,7 @@ impl Turn {
             ending = ending.min(Ending::Failed);
             self.problems.push(problem);
         }
-        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, power_cycles, problems: self.problems, outcomes }
+        ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, resumable, power_cycles, problems: self.problems, outcomes }
     }
 
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds

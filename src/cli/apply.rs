@@ -9,6 +9,7 @@ use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wis
 use crate::base::{Diagnostic, Target};
 use crate::plan::{Node, Plan, Selection, UnknownFinding};
 use crate::report;
+use crate::report::apply::Besides;
 use crate::report::document::{self, RunDocument};
 use crate::system::clock::Clock;
 use crate::system::{signals, terminal};
@@ -47,16 +48,19 @@ pub struct Apply {
 /// Carries out a plan.
 pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let (prepared, plan) = chosen(arguments).await?;
-    let work = plan.nodes.iter().any(|node| node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()));
     if !arguments.plan.is_file() || !arguments.yes {
         let next = report::plan::Next { time: rollout::time(&prepared, &plan)?, ..Default::default() };
         report::out::note(&report::plan::screen(&plan, &next));
     }
     let left = pipeline::tell_left_open(&prepared)?;
-    if !work {
-        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some()));
-        if arguments.json {
-            report::out::print(&document::text(&RunDocument::of(&outcome)));
+    if !plan.has_work() {
+        let held = plan.nodes.iter().filter(|node| node.held.is_some()).count();
+        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0);
+        match arguments.json {
+            true => report::out::print(&document::text(&RunDocument::of(&outcome))),
+            false => report::apply::nothing_done(held, plan.unknown.len(), &prepared.inventory.path)
+                .iter()
+                .for_each(|text| report::out::print(text)),
         }
         return Ok(exit(outcome.ending));
     }
@@ -153,7 +157,10 @@ where
     let ending = if outcome.ending == Ending::Done && unknown > 0 { Ending::Incomplete } else { outcome.ending };
     let text = match json {
         true => document::text(&RunDocument::of(&ApplyOutcome { ending, ..outcome })),
-        false => report::apply::summary(&outcome, ending, &inventory.path, unknown),
+        false => {
+            let provable = inventory.loaded.reached().next().is_some();
+            report::apply::summary(&outcome, ending, Besides { inventory: &inventory.path, unknown, provable })
+        }
     };
     report::out::print(&text);
     exit(ending)

@@ -4,13 +4,13 @@ use super::Failure;
 use super::pipeline::Prepared;
 use super::question::{self, Observed};
 use crate::base::{Diagnostic, Target, nodeset};
-use crate::drift::compare::Assess;
+use crate::drift::compare::{Assess, Judge};
 use crate::drift::outliers::{Outlier, Shown, outliers, shown};
 use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
 use crate::plan::ClusterNodes;
 use crate::plan::judge::reached;
 use crate::report;
-use crate::resource::{Observation, Wish, kind_named};
+use crate::resource::{Answers, Kind, Observation, Wish, kind_named};
 use crate::state::sightings::Sightings;
 use std::collections::BTreeMap;
 
@@ -25,17 +25,19 @@ pub async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
 pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> DriftReport {
     let Observed { observation, state, wishes } = observed;
     let silent = targets.iter().filter_map(|target| Some((target.clone(), reached(observation, target).err()?))).collect();
-    let assess = |wish: &Wish| {
+    let of = |wish: &Wish| -> Result<(&'static dyn Kind, &Answers), String> {
         let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
-        Ok(kind.assess(wish, &found.answers))
+        Ok((kind, &found.answers))
     };
+    let assess = |wish: &Wish| of(wish).map(|(kind, answers)| kind.assess(wish, answers));
+    let left = |applied: &Wish| of(applied).map(|(kind, answers)| kind.left(applied, answers));
     let occasion = Occasion {
         cluster: prepared.inventory.loaded.spec.cluster.clone(),
         inventory: prepared.inventory.origin.clone(),
         checked_at: observation.recorded_at.clone(),
     };
-    let mut report = findings(&occasion, wishes, &silent, &assess, &state.last_applied);
+    let mut report = findings(&occasion, wishes, &silent, Judge { assess: &assess, left: &left }, &state.last_applied);
     if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
         && let Some(found) = observation.targets.get(&nodes.cluster).filter(|found| found.problem.is_none())
     {

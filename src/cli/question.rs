@@ -9,8 +9,8 @@ use crate::report;
 use crate::resource::file::found::Found;
 use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish};
-use crate::state::State;
 use crate::state::host_record::{self, HOST_RECORD_PATH};
+use crate::state::{State, StateFolder};
 use crate::transport::HostAccess;
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ impl Question {
     /// What the answers are to be judged by, with what the hosts' own records say.
     pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
         let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
-        if merge_records(&observation, &mut self.state) && sealed::remembers_sealed(&self.state.last_applied) {
+        if merge_records(&observation, &mut self.state, &prepared.folder) && sealed::remembers_sealed(&self.state.last_applied) {
             secrets = prepared.secrets_with_key()?;
             sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
         }
@@ -113,7 +113,7 @@ impl Question {
 }
 
 /// True when some host remembers more than we do.
-fn merge_records(observation: &Observation, state: &mut State) -> bool {
+fn merge_records(observation: &Observation, state: &mut State, folder: &StateFolder) -> bool {
     let (mut merged, mut unread) = (false, Vec::new());
     for (target, found) in &observation.targets {
         let record = Found::at(HOST_RECORD_PATH, &found.answers);
@@ -123,7 +123,7 @@ fn merge_records(observation: &Observation, state: &mut State) -> bool {
         if !matches!(record, Found::Regular(_)) {
             continue;
         }
-        match host_record::parse(target, record.text().unwrap_or_default()) {
+        match host_record::parse(target, record.text().unwrap_or_default(), folder) {
             Ok(record) => merged |= state.merge(&record),
             Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
         }

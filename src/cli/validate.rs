@@ -8,6 +8,7 @@ use crate::report::diagnostic;
 use crate::report::document::{self, SpecSummary, ValidationDocument};
 use crate::report::knowledge;
 use crate::report::out::{self, Look};
+use crate::report::wrap::{COLUMNS, broken};
 use crate::rules::untrue;
 use crate::solve;
 use crate::spec::Sources;
@@ -61,7 +62,8 @@ pub fn run(arguments: &Validate) -> Exit {
         }
         out::print(knowledge::waived(&judgement.waived).trim_start());
         let warned = if found.is_empty() { String::new() } else { format!(" {}.", counted(found.len(), "warning")) };
-        out::print(&format!("{}: valid. {}{warned}", read.path, summary(&read)));
+        let text = format!("{}: valid. {}{warned}", read.path, summary(&read));
+        out::print(&broken(text.split(' '), 0, 0, COLUMNS));
     }
     Exit::Done
 }

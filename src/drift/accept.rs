@@ -52,13 +52,20 @@ fn is_unread(report: &DriftReport, pattern: &Pattern) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drift::compare::Judge;
     use crate::drift::{DriftReason, Occasion, findings};
     use crate::plan::{LastApplied, UnknownFinding};
     use crate::resource::{Plane, Reading};
 
     fn report(found: &[(&str, Plane, DriftReason)]) -> DriftReport {
         let occasion = Occasion { checked_at: "2026-06-15T23:59:59Z".into(), ..Occasion::default() };
-        let mut report = findings(&occasion, &[], &Default::default(), &|_| panic!("no wishes"), &LastApplied::default());
+        let mut report = findings(
+            &occasion,
+            &[],
+            &Default::default(),
+            Judge { assess: &|_| panic!("no wishes"), left: &|_| panic!("no wishes") },
+            &LastApplied::default(),
+        );
         report.findings = found
             .iter()
             .map(|(address, plane, reason)| DriftFinding {

@@ -49,6 +49,7 @@ pub fn seconds(from: &str, to: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drift::compare::Judge;
     use crate::drift::{DriftFinding, DriftReason, Occasion, findings};
     use crate::plan::{LastApplied, UnknownFinding};
     use crate::resource::{Plane, Reading};
@@ -56,7 +57,13 @@ mod tests {
     /// A look at this hour that found these attributes of host n1 and n2, and could not judge these subjects.
     fn look(hour: u32, found: &[&str], unread: &[&str]) -> DriftReport {
         let occasion = Occasion { checked_at: format!("2026-01-01T{hour:02}:00:00Z"), ..Occasion::default() };
-        let mut report = findings(&occasion, &[], &Default::default(), &|_| panic!("no wishes"), &LastApplied::default());
+        let mut report = findings(
+            &occasion,
+            &[],
+            &Default::default(),
+            Judge { assess: &|_| panic!("no wishes"), left: &|_| panic!("no wishes") },
+            &LastApplied::default(),
+        );
         report.not_judged = unread.iter().map(|subject| UnknownFinding::new(*subject, "why")).collect();
         report.findings = found
             .iter()

@@ -13,12 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
 pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
 
+/// How wishes are judged.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The wishes of now.
+    pub assess: Assess<'a>,
+    /// What was applied last: what it left behind.
+    pub left: Assess<'a>,
+}
+
 /// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with the reason.
 pub fn findings(
     occasion: &Occasion,
     wishes: &[Wish],
     silent: &BTreeMap<Target, UnknownFinding>,
-    assess: Assess<'_>,
+    judge: Judge<'_>,
     last: &LastApplied,
 ) -> DriftReport {
     let wished = wishes.iter().map(|w| w.address.target.clone());
@@ -40,7 +49,7 @@ pub fn findings(
         judged: Vec::new(),
     };
     for wish in wishes.iter().filter(|wish| !silent.contains_key(&wish.address.target)) {
-        match assess(wish) {
+        match (judge.assess)(wish) {
             Err(reason) => report.not_judged.push(UnknownFinding::new(wish.address.to_string(), reason)),
             Ok(Assessment { known_after: Some(step), .. }) => {
                 let reason = format!("cannot be judged before {step} is there");
@@ -49,7 +58,7 @@ pub fn findings(
             Ok(assessment) => {
                 report.resources += 1;
                 report.judged.push(wish.address.clone());
-                let applied = last_applied(wish, assess, last);
+                let applied = last_applied(wish, judge.left, last);
                 report.findings.extend(of_resource(wish, &assessment, applied.as_ref()));
             }
         }
@@ -72,16 +81,18 @@ fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, 
 }
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
-fn last_applied(wish: &Wish, assess: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
+fn last_applied(wish: &Wish, left: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
     let applied = last.applied(&wish.address)?.wish(&wish.address);
     let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
-    asks_alike.then(|| assess(&applied).ok()).flatten()
+    asks_alike.then(|| left(&applied).ok()).flatten()
 }
 
 fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
     let mut out = Vec::new();
     for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
-        for (plane, wanted, found) in attribute.differences() {
+        // What is not there yet, or is other than wished, is no matter of waiting.
+        let is_early = |found: &Reading| attribute.settles && *found == Reading::Absent && !assessment.only_waits();
+        for (plane, wanted, found) in attribute.differences().into_iter().filter(|(.., found)| !is_early(found)) {
             let left = applied.and_then(|a| a.attributes.get(name)).and_then(|a| a.wanted.get(plane)).cloned();
             // As it was left is as it is, where only the wish's own input is another one.
             let last = if attribute.input.is_some() { applied.map(|_| found.clone()) } else { left };
@@ -137,6 +148,11 @@ mod tests {
         }
     }
 
+    /// What was applied last is judged as what is wished now.
+    fn alike(assess: Assess<'_>) -> Judge<'_> {
+        Judge { assess, left: assess }
+    }
+
     fn applied(mtu: u32) -> LastApplied {
         let wish = link(mtu);
         let applied = Applied {
@@ -169,7 +185,7 @@ mod tests {
             }
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
         };
-        findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), &assess, last)
+        findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), alike(&assess), last)
             .findings
             .into_iter()
             .map(|f| (f.plane, f.reason))
@@ -204,7 +220,7 @@ mod tests {
             let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no")) };
             let assess =
                 |_: &Wish| Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() });
-            findings(&Occasion::default(), &[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
+            findings(&Occasion::default(), &[wish("now")], &BTreeMap::new(), alike(&assess), &last).findings[0].reason
         };
         assert_eq!(reason("now", None), DriftReason::ChangedOutside);
         assert_eq!(reason("then", None), DriftReason::SpecNewer);
@@ -217,7 +233,7 @@ mod tests {
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
         let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
         for wishes in [&wishes[..], &[]] {
-            let report = findings(&Occasion::default(), wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
+            let report = findings(&Occasion::default(), wishes, &silent_targets, alike(&|_| panic!("it said nothing")), &applied(9000));
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
             assert!(!report.has_drift() && report.is_incomplete());
         }
@@ -225,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_in_the_spec_is_drift_until_it_is_taken_back() {
-        let report = findings(&Occasion::default(), &[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
+        let report = findings(&Occasion::default(), &[], &BTreeMap::new(), alike(&|_| panic!("nothing is wished")), &applied(9000));
         assert_eq!(report.no_longer_wished, [Address::host("n1", "link", "ens4")]);
         assert!(report.has_drift() && !report.is_incomplete());
     }
@@ -236,12 +252,26 @@ mod tests {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
-        let report = findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
+        let report = findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), alike(&assess), &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),
             (&Some(Reading::is(4200)), &Reading::is(9000), &Reading::is(1500))
         );
         assert_eq!(finding.address.to_string(), "host/n1/link/ens4#mtu");
+    }
+
+    #[test]
+    fn what_is_waited_for_is_told_once_all_else_is_there() {
+        let one = |made: Reading| {
+            let object = Attribute::in_plane(Plane::Persisted, Reading::is("present"), made.clone());
+            let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent).that_settles();
+            let attributes = [("object".to_owned(), object), ("ready".to_owned(), ready)].into();
+            let assess = |_: &Wish| Ok(Assessment { attributes: Clone::clone(&attributes), ..Assessment::default() });
+            let report = findings(&Occasion::default(), &[link(1)], &BTreeMap::new(), alike(&assess), &LastApplied::default());
+            report.findings.into_iter().map(|finding| (finding.attribute, finding.reason)).collect::<Vec<_>>()
+        };
+        assert_eq!(one(Reading::Absent), [("object".to_owned(), DriftReason::SpecNewer)]);
+        assert_eq!(one(Reading::is("present")), [("ready".to_owned(), DriftReason::NotReady)]);
     }
 }

@@ -385,3 +385,10 @@ pub struct Plan {
     /// Digest over everything else; empty while it is computed.
     pub digest: String,
 }
+
+impl Plan {
+    /// True when a run would have something to do or to write down.
+    pub fn has_work(&self) -> bool {
+        self.nodes.iter().any(|node| node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()))
+    }
+}

@@ -211,11 +211,8 @@ fn stopping(running: &[String], reboot_limit: Option<Duration>) -> String {
     let verb = if running.len() == 1 { "is" } else { "are" };
     let wait = reboot_limit
         .map_or(String::new(), |limit| format!("\n          a reboot is waited for up to {} min", limit.as_secs().div_ceil(60)));
-    format!(
-        "stopping: nothing new starts; {} {verb} finished first: {}{wait}\n          {leave}",
-        counted(running.len(), "step"),
-        shown.join(", ")
-    )
+    let steps = format!("stopping: nothing new starts; {} {verb} finished first: {}", counted(running.len(), "step"), shown.join(", "));
+    format!("{}{wait}\n          {leave}", broken(steps.split(' '), CLOCK, CLOCK, COLUMNS))
 }
 
 fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
@@ -231,9 +228,28 @@ fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
     Some(format!("{}  {words}", step(node)))
 }
 
-/// The last lines of a run: what came of it as a whole, and what to run next. `unknown` is how much the plan could not
-/// find out.
-pub fn summary(outcome: &ApplyOutcome, ending: Ending, inventory: &str, unknown: usize) -> String {
+/// What the summary of a run has to know besides its outcome.
+#[derive(Debug, Clone, Copy)]
+pub struct Besides<'a> {
+    /// The inventory as the user named it.
+    pub inventory: &'a str,
+    /// How much the plan could not find out.
+    pub unknown: usize,
+    /// Whether some host can be proven: test traffic is started over SSH.
+    pub provable: bool,
+}
+
+/// What is said where no step of a plan may be carried out; nothing where none is needed.
+pub fn nothing_done(held: usize, unknown: usize, inventory: &str) -> Option<String> {
+    let parts = [(held, "held"), (unknown, "could not be found out")].into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = parts.map(|(number, words)| format!("{number} {words}")).collect();
+    let next = format!("next: mend what is said above, then railwright plan {inventory}");
+    (!parts.is_empty()).then(|| format!("incomplete: nothing was done; {}\n{next}\n", parts.join(", ")))
+}
+
+/// The last lines of a run: what came of it as a whole, and what to run next.
+pub fn summary(outcome: &ApplyOutcome, ending: Ending, besides: Besides<'_>) -> String {
+    let Besides { inventory, unknown, provable } = besides;
     if outcome.ending == Ending::Refused {
         return "refused: nothing was changed\n".to_owned();
     }
@@ -259,11 +275,13 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, inventory: &str, unknown:
     let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
     let next = match outcome.ending {
         Ending::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
-        Ending::Done => format!("next: railwright verify {inventory}"),
+        Ending::Done if provable => format!("next: railwright verify {inventory}"),
+        Ending::Done => format!("next: railwright drift {inventory}"),
         Ending::Interrupted => format!("next: railwright resume {inventory}"),
         Ending::Waiting => format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait"),
         // what was refused as stale would be refused again
         Ending::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
+        _ if !outcome.resumable => format!("next: mend what is said above, then railwright plan {inventory}"),
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
     let waits = power_cycles(&outcome.power_cycles);
@@ -300,7 +318,8 @@ mod tests {
                   Ctrl-C again leaves at once, and resume looks at what was left
         ");
         insta::assert_snapshot!(told(&["host/a/file/%2Fetc%2Fx", "host/b/link/ens1", "gate/1", "host/c/transaction/packages"], None), @r"
-        stopping: nothing new starts; 4 steps are finished first: a  file /etc/x, b  link ens1, gate  1, 1 more
+        stopping: nothing new starts; 4 steps are finished first: a  file /etc/x, b  link ens1,
+                  gate  1, 1 more
                   Ctrl-C again leaves at once, and resume looks at what was left
         ");
         insta::assert_snapshot!(told(&[], None), @"stopping: nothing new starts; Ctrl-C again leaves at once, and resume looks at what was left");

@@ -43,7 +43,12 @@ pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
     if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
         out.push_str(&format!("\n{}\n--force does not wait\n", rule()));
     }
-    out.push_str(&format!("next: railwright plan {inventory} shows what that run left to be done\n"));
+    let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
+    let next = match !any(|one| matches!(one, Stolen::Taken(_))) && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. })) {
+        true => format!("lock list {inventory} shows who has the locks that were not taken"),
+        false => format!("plan {inventory} shows what that run left to be done"),
+    };
+    out.push_str(&format!("next: railwright {next}\n"));
     clean(&out)
 }
 
@@ -108,5 +113,8 @@ mod tests {
         --force does not wait
         next: railwright plan inv shows what that run left to be done
         "##);
+        let young: BTreeMap<String, Stolen> = [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();
+        let not_taken = stolen(&young, "inv");
+        assert!(not_taken.ends_with("next: railwright lock list inv shows who has the locks that were not taken\n"), "{not_taken}");
     }
 }

@@ -50,7 +50,7 @@ pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String
     out.push('\n');
     if let Some(left) = &status.left {
         let words = match status.life {
-            Life::Running => left_words(left, now),
+            Life::Running => left_words(left, waits(&status.active, now), now),
             _ => format!("{} once it goes on; by the journals of {}", about(left), counted(left.runs, "run")),
         };
         out.push_str(&labelled("left     ", &words, COLUMNS));
@@ -136,7 +136,8 @@ fn notes(out: &mut String, title: &str, mark: &str, notes: &[StepNote], now: Tim
     }
     out.push_str(&rule(title));
     for note in notes.iter().take(NOTES) {
-        let text = format!("{}   {}{}", super::apply::step(&note.node), one_line(&note.what, 200), ago(&note.since, now));
+        let waits = note.waits_s.map_or(String::new(), |seconds| format!(", and waits for {} at most", duration(seconds)));
+        let text = format!("{}   {}{}{waits}", super::apply::step(&note.node), one_line(&note.what, 200), ago(&note.since, now));
         out.push_str(&labelled(mark, &text, COLUMNS));
     }
     if notes.len() > NOTES {
@@ -158,9 +159,22 @@ fn rounded(seconds: u64) -> u64 {
     if seconds >= 600 { seconds.div_ceil(60) * 60 } else { seconds }
 }
 
-fn left_words(left: &Estimate, now: Timestamp) -> String {
+/// For how many seconds from now on what goes on may still wait: how long that took in earlier runs says little of this time.
+fn waits(active: &[StepNote], now: Timestamp) -> Option<u64> {
+    let left = |note: &StepNote| {
+        let since = note.since.parse::<Timestamp>().ok()?;
+        Some(note.waits_s?.saturating_sub(u64::try_from(now.as_second() - since.as_second()).unwrap_or_default()))
+    };
+    active.iter().filter_map(left).max()
+}
+
+fn left_words(left: &Estimate, waits: Option<u64>, now: Timestamp) -> String {
     let seconds = i64::try_from(left.seconds).unwrap_or(i64::MAX);
     let end = now.checked_add(SignedDuration::from_secs(seconds)).map_or(String::new(), |end| format!(": likely over at {end}"));
+    let end = match waits {
+        Some(seconds) => format!(", or {} more where what is waited for takes its time", duration(seconds)),
+        None => end,
+    };
     format!("{}{end}; by the journals of {}", about(left), counted(left.runs, "run"))
 }
 
@@ -186,7 +200,10 @@ fn next(status: &RolloutStatus, inventory: &str) -> String {
     match (status.life, status.ending.as_deref()) {
         (Life::Running, _) => format!("next     railwright rollout pause {inventory}, or rollout abort {inventory}\n"),
         (Life::Paused, _) => format!("next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"),
+        // Without a host that a gate could ask there is none that test traffic could be started on.
+        (Life::Over, Some("done")) if status.waves.is_empty() => format!("next     railwright drift {inventory}\n"),
         (Life::Over, Some("done")) => format!("next     railwright verify {inventory}\n"),
+        (Life::Over, _) if !status.resumable => format!("next     railwright plan {inventory}\n"),
         _ => format!("next     railwright resume {inventory}\n"),
     }
 }
@@ -207,7 +224,8 @@ mod tests {
         waves.push(wave(5, &[(HostState::Failed, "n5"), (HostState::Running, "n[6-7]"), (HostState::Waiting, "n8")], GateState::Waiting));
         waves.push(wave(6, &[(HostState::Done, "n9")], GateState::Checking { since: at(29) }));
         waves.extend((7..=200).map(|n| wave(n, &[(HostState::Waiting, &format!("n{}", n + 3))], GateState::Waiting)));
-        let note = |node: &str, what: &str, minute| StepNote { node: node.to_owned(), what: what.to_owned(), since: at(minute) };
+        let note =
+            |node: &str, what: &str, minute| StepNote { node: node.to_owned(), what: what.to_owned(), since: at(minute), waits_s: None };
         RolloutStatus {
             run: "r0034-1a2b3c".to_owned(),
             plan: "d".to_owned(),
@@ -227,6 +245,7 @@ mod tests {
             lost: "n5".to_owned(),
             failure_budget: 5,
             power_cycles: Vec::new(),
+            resumable: true,
             active: vec![note("host/n6/reboot", "running", 24), note("host/n7/file/%2Fetc%2Fx", "running", 29)],
             failed: vec![note("host/n5/link/ens1", "failed: not as wished after it\u{1b}[2J", 20)],
             left: Some(Estimate { seconds: 7300, never_seen: ["link_qos".to_owned()].into(), runs: 3, reboot_s: Some(245) }),
@@ -263,6 +282,12 @@ mod tests {
             text.contains("left     nobody knows") && text.ends_with("railwright rollout continue inv, or rollout abort inv\n"),
             "{text}"
         );
+        let waiting = StepNote { waits_s: Some(300), ..status().active.remove(1) };
+        let text = screen(&RolloutStatus { active: vec![waiting], ..status() }, "inv", now);
+        assert!(text.contains("running (1 min ago), and waits for 5 min at most\n"), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("link qos, or 4 min more where what is waited for takes its time; by the journals of 3 runs"), "{text}");
+        assert!(!text.contains("likely over"), "{text}");
         let dead = screen(&RolloutStatus { life: Life::Dead, ..status() }, "inv", now);
         assert!(dead.contains("its last word was at 2026-01-01T00:29:00Z") && dead.ends_with("railwright resume inv\n"), "{dead}");
     }

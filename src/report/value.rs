@@ -10,11 +10,20 @@ pub const NARROW: usize = 31;
 /// The most characters of a value where it may wrap.
 pub const WIDE: usize = 400;
 
+/// Words for what has no value, or an empty one.
+const ABSENT: &str = "absent";
+const EMPTY: &str = "empty";
+
+/// A text that would be read as one of our own words for having no value: it is told in quotes.
+fn reads_as_none(text: &str) -> bool {
+    [ABSENT, EMPTY].contains(&text) || ["unknown (", "not applicable ("].iter().any(|words| text.starts_with(words))
+}
+
 /// A reading on one line, cut at `width` characters.
 pub fn reading(reading: &Reading, width: usize) -> String {
     match reading {
         Reading::Is(value) => self::value(value, width),
-        Reading::Absent => "absent".to_owned(),
+        Reading::Absent => ABSENT.to_owned(),
         Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, width)),
         Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, width)),
     }
@@ -25,8 +34,9 @@ fn value(value: &Value, width: usize) -> String {
         Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
             format!("{} of text", counted(text.lines().count(), "line"))
         }
-        Value::String(text) if text.is_empty() => "empty".to_owned(),
+        Value::String(text) if text.is_empty() => EMPTY.to_owned(),
         Value::String(text) if seal::is_seal(text) => seal::VEIL.to_owned(),
+        Value::String(text) if reads_as_none(text) => format!("\"{}\"", one_line(text, width)),
         Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => one_line(&items.iter().map(|v| self::value(v, width)).collect::<Vec<_>>().join(", "), width),
@@ -89,6 +99,21 @@ fn counts(old: &str, new: &str) -> (usize, usize) {
     (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
 }
 
+/// True for a word by which a kind says of something without a value that it is there, unless the wish itself has the word: then it
+/// is a value like any other.
+pub fn is_presence(text: &str, body: &Value) -> bool {
+    ["present", "in place", "installed"].contains(&text) && !says(body, text)
+}
+
+fn says(body: &Value, text: &str) -> bool {
+    match body {
+        Value::String(said) => said == text,
+        Value::Array(items) => items.iter().any(|item| says(item, text)),
+        Value::Object(map) => map.values().any(|item| says(item, text)),
+        _ => false,
+    }
+}
+
 /// A text change as a unified difference, every line cleaned and indented.
 pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Option<String> {
     let text = |reading: &Reading| match reading {
@@ -108,4 +133,27 @@ pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Optio
         out.push('\n');
     }
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_is_told_from_our_words_for_none() {
+        let change = |found: Reading, wanted: Value| change(&found, &Reading::Is(wanted), NARROW).to_string();
+        assert_eq!(change(Reading::Absent, json!("absent")), "absent -> \"absent\"");
+        assert_eq!(change(Reading::Absent, json!("")), "absent -> empty");
+        assert_eq!(change(Reading::is(""), json!("empty")), "empty -> \"empty\"");
+        assert_eq!(change(Reading::is("absently"), json!(["absent"])), "absently -> \"absent\"");
+        assert_eq!(reading(&Reading::is("unknown (not asked)"), WIDE), "\"unknown (not asked)\"");
+    }
+
+    #[test]
+    fn a_word_of_a_kind_is_a_value_where_the_wish_has_it() {
+        assert!(is_presence("present", &json!({ "name": "a" })));
+        assert!(!is_presence("present", &json!({ "values": { "gpu-1": "present" } })));
+        assert!(!is_presence("8", &json!({})));
+    }
 }

@@ -18,13 +18,16 @@ pub fn labelled(label: &str, text: &str, columns: usize) -> String {
     format!("{label}{}\n", broken(clean_line(text).split(' '), indent, indent, columns))
 }
 
-/// A line `path value`. A path that is too long is broken after a dot, and a value that then does not fit has a line of its own.
+/// A line `path value`. A path that is too long is broken after a dot, and a value that then does not fit has a line of its own, as has
+/// one that would be broken behind a path that takes most of the columns.
 pub fn field(indent: &str, path: &str, value: &str, columns: usize) -> String {
     let path = clean_line(path);
     let together = labelled(&format!("{indent}{path} "), value, columns);
-    if together.lines().all(|line| line.width() <= columns) {
+    let has_room = together.lines().count() == 1 || indent.width() + path.width() <= columns / 2;
+    if has_room && together.lines().all(|line| line.width() <= columns) {
         return together;
     }
+    let path = path.trim_end();
     let (mut out, mut column) = (indent.to_owned(), indent.width());
     for part in path.split_inclusive('.') {
         if column + part.width() > columns {
@@ -96,6 +99,8 @@ mod tests {
         assert_eq!(field("  ", "spec.image", "a:1", 16), "  spec.image a:1\n");
         assert_eq!(field("  ", "spec.image", "registry:1", 16), "  spec.image\n      registry:1\n");
         assert_eq!(field("  ", "spec.template.metadata.name", "a", 16), "  spec.template.\n    metadata.\n    name a\n");
+        assert_eq!(field("  ", "spec.image ", "a:1 -> a:2", 20), "  spec.image\n      a:1 -> a:2\n", "not a word a line");
+        assert_eq!(field("  ", "image ", "a:1 -> a:2 or so", 20), "  image  a:1 -> a:2\n         or so\n");
     }
 
     #[test]

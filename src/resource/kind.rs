@@ -58,6 +58,12 @@ pub trait Kind: Sync {
     /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment;
 
+    /// What a wish that was applied earlier left behind: its attributes, wanted as they were left. The answers are to the questions of
+    /// the wish of now.
+    fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
+        self.assess(applied, answers)
+    }
+
     /// True where taking back leaves what somebody changed since as it is.
     fn undo_keeps_changes(&self) -> bool {
         false

@@ -48,6 +48,12 @@ impl StateFolder {
         &self.root
     }
 
+    /// The inventory that it lies in, as the user named it.
+    pub fn inventory(&self) -> String {
+        let inventory = self.root.parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
+        inventory.unwrap_or_else(|| ".".to_owned())
+    }
+
     /// Makes the folder, hidden from git, with an identity by which hosts know its locks again.
     pub fn prepare(&self) -> Result<(), Diagnostic> {
         let make = || -> io::Result<()> {

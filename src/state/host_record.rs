@@ -1,6 +1,7 @@
 //! The record that each host keeps of itself: it survives the loss of the machine that railwright ran on, and tells a
 //! second operator what was applied. It is never trusted over what is observed.
 
+use super::StateFolder;
 use super::last_applied_file::FORMAT_VERSION;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::Applied;
@@ -43,8 +44,8 @@ impl HostRecord {
 
 /// Reads a host's record. One that cannot be read or speaks of another host is left out with a warning: what we remember
 /// ourselves stands.
-pub fn parse(target: &Target, json: &str) -> Result<HostRecord, Diagnostic> {
-    let unreadable = |what: &str| unreadable(target, what);
+pub fn parse(target: &Target, json: &str, folder: &StateFolder) -> Result<HostRecord, Diagnostic> {
+    let unreadable = |what: &str| unreadable(target, what, folder);
     let record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(unreadable(&format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
@@ -61,7 +62,7 @@ pub fn parse(target: &Target, json: &str) -> Result<HostRecord, Diagnostic> {
     Ok(record)
 }
 
-fn unreadable(target: &Target, what: &str) -> Diagnostic {
+fn unreadable(target: &Target, what: &str, folder: &StateFolder) -> Diagnostic {
     let (place, record) = match target.kind {
         TargetKind::Kube => ("cluster", "the record that the cluster keeps of us, a Secret in kube-system,"),
         TargetKind::Host | TargetKind::Switch => ("host", "the record that the host keeps of itself"),
@@ -70,12 +71,16 @@ fn unreadable(target: &Target, what: &str) -> Diagnostic {
         .on(target.to_string())
         .effect(format!("if somebody else applied to this {place}, a removal may not know what was there before"))
         .state("what this side remembers is used instead; the record is written anew by the next apply")
-        .next(format!("railwright state show {target}"))
+        .next(format!("railwright state list {} {target} shows what this side remembers", folder.inventory()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(target: &Target, json: &str) -> Result<HostRecord, Diagnostic> {
+        super::parse(target, json, &StateFolder::at("inventories/lab/.railwright"))
+    }
 
     #[test]
     fn a_host_cannot_speak_for_another() {
@@ -93,6 +98,7 @@ mod tests {
         let of_cluster = parse(&Target::kube("prod"), "{").unwrap_err();
         assert!(!format!("{of_cluster:?}").contains("host"), "{of_cluster:?}");
         assert!(of_cluster.message.contains("a Secret in kube-system"), "{of_cluster:?}");
+        assert_eq!(of_cluster.next, ["railwright state list inventories/lab kube/prod shows what this side remembers"]);
         let last = record("a", "host/a/file/x").replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
         assert!(parse(&Target::host("a"), &last).is_err(), "nobody could ever write a newer one");
     }

@@ -224,6 +224,6 @@ mod tests {
         assert!(ours.merge(&record));
         let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
-        assert_eq!(host_record::parse(&crate::base::Target::host("a"), &record.to_json()).unwrap(), record);
+        assert_eq!(host_record::parse(&crate::base::Target::host("a"), &record.to_json(), &StateFolder::at("inv")).unwrap(), record);
     }
 }

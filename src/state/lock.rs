@@ -169,7 +169,7 @@ fn held(folder: &StateFolder, line: &str) -> Diagnostic {
         .on(folder.path().join("lock").display().to_string())
         .effect("two runs at once would undo each other's steps and take more hosts out of service than the budget allows")
         .state("this run changed nothing; the other one goes on")
-        .next("wait until it ends, then make a new plan: `railwright plan`")
+        .next(format!("wait until it ends, then make a new plan: railwright plan {}", folder.inventory()))
         .next("the lock goes away with its process; nothing has to be removed by hand")
 }
 

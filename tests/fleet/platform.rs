@@ -61,6 +61,12 @@ fn drifted(room: &Room) -> Vec<String> {
     };
     let assess = |wish: &Wish| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
     let state = room.state();
-    let report = drift::findings(&Default::default(), &room.wishes, &Default::default(), &assess, &state.last_applied);
+    let report = drift::findings(
+        &Default::default(),
+        &room.wishes,
+        &Default::default(),
+        drift::compare::Judge { assess: &assess, left: &assess },
+        &state.last_applied,
+    );
     report.findings.iter().map(|finding| finding.address.to_string()).collect()
 }

@@ -6,7 +6,7 @@ use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
 use railwright::apply::steps::steps;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume};
 use railwright::plan::by_hand::released;
-use railwright::report;
+use railwright::report::{self, apply::Besides};
 use railwright::resource::Disruption;
 use railwright::spec::window::Window;
 use railwright::state::{Entry, Outcome, run_status};
@@ -34,6 +34,10 @@ async fn begin(room: &Room) -> ApplyOutcome {
 async fn go_on(room: &Room) -> ApplyOutcome {
     room.gate.checked.lock().unwrap().clear();
     resume(&room.context, Decisions::default(), room.sink()).await
+}
+
+fn summary(outcome: &ApplyOutcome) -> String {
+    report::apply::summary(outcome, outcome.ending, Besides { inventory: "inv", unknown: 0, provable: true })
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
@@ -209,7 +213,7 @@ async fn rollout_status_shows_who_waits() {
 
     next     railwright resume inv
     ");
-    insta::assert_snapshot!(report::apply::summary(&ApplyOutcome { run: Some("r1".into()), ..outcome.clone() }, outcome.ending, "inv", 0), @r"
+    insta::assert_snapshot!(summary(&ApplyOutcome { run: Some("r1".into()), ..outcome.clone() }), @r"
     run r1 waiting: 4 changed, 4 held
     power cycle, by hand: a,b (a first)
     next: when a host was switched off and on, railwright resume inv; it tells which still wait

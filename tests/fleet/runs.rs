@@ -4,6 +4,7 @@ use crate::room::{NEVER, Room};
 use railwright::apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
 use railwright::base::Address;
 use railwright::plan::{NodeKind, Plan, Reason, content};
+use railwright::report::apply::{Besides, summary};
 use railwright::resource::{Action, Disruption};
 use railwright::state::{ClusterLock, Outcome, listing};
 use railwright::transport::sim::steps::Running;
@@ -453,6 +454,16 @@ async fn held_steps_leave_the_run_incomplete() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, outcome.counts.held, outcome.counts.done), (Ending::Incomplete, 1, 2));
     room.host("a", |host| assert_eq!(host.boot, 0));
+    let besides = Besides { inventory: "inv", unknown: 0, provable: true };
+    let said = summary(&outcome, outcome.ending, besides);
+    assert!(said.ends_with("next: mend what is said above, then railwright plan inv\n"), "{said}");
+    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.resumable, codes(&resumed)), (false, vec!["RW0623"]), "the two agree");
+    let left = ApplyOutcome { resumable: true, ..outcome.clone() };
+    assert!(summary(&left, left.ending, besides).contains("then railwright resume inv"));
+    let unproven = Besides { provable: false, ..besides };
+    let done = ApplyOutcome { ending: Ending::Done, ..outcome };
+    assert!(summary(&done, done.ending, unproven).ends_with("next: railwright drift inv\n"));
 }
 
 /// A setting of firmware on each host's card.

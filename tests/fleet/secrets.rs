@@ -49,7 +49,16 @@ fn drift(room: &Room) -> String {
         }
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
     };
-    format!("{:?}", drift::findings(&Default::default(), &wishes, &Default::default(), &assess, &state.last_applied))
+    format!(
+        "{:?}",
+        drift::findings(
+            &Default::default(),
+            &wishes,
+            &Default::default(),
+            drift::compare::Judge { assess: &assess, left: &assess },
+            &state.last_applied
+        )
+    )
 }
 
 fn room(template: &str) -> Room {

@@ -241,7 +241,13 @@ fn open_observation(bytes: &[u8]) -> Opened {
     };
     let named: std::collections::BTreeSet<&str> = crate::laws::bodies().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(named.len() + 1, kinds().len(), "every kind but the build of a module has a body");
-    let found = railwright::drift::findings(&Default::default(), &wishes, &Default::default(), &assess, &Default::default());
+    let found = railwright::drift::findings(
+        &Default::default(),
+        &wishes,
+        &Default::default(),
+        railwright::drift::compare::Judge { assess: &assess, left: &assess },
+        &Default::default(),
+    );
     Ok(vec![
         report::drift::screen(&found),
         report::drift::markdown::document(&found),
@@ -278,7 +284,7 @@ fn open_journal(bytes: &[u8]) -> Opened {
 }
 
 fn open_record(bytes: &[u8]) -> Opened {
-    match host_record::parse(&Target::host("a"), &String::from_utf8_lossy(bytes)) {
+    match host_record::parse(&Target::host("a"), &String::from_utf8_lossy(bytes), &StateFolder::at("inv")) {
         Ok(record) => {
             State::default().merge(&record);
             Ok(Vec::new())

@@ -170,7 +170,7 @@ fn locks_of_a_run_that_died_are_seen_and_taken_away() {
 
     a holder gives a sign of life every 60 s, and is taken for dead after 180 s without
     --force does not wait
-    next: railwright plan inv shows what that run left to be done
+    next: railwright lock list inv shows who has the locks that were not taken
     --- exit 4 ---
     "##);
     machine.host.must("cd /var/lib/railwright && touch -d '1 hour ago' lock beat");

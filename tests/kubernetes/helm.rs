@@ -109,6 +109,8 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
         assert!(plan.contains(said), "{said}: {plan}");
     }
     assert_eq!(driver(), r#"{"driver":"compat"}"#);
+    let drift = story.told(2, &["drift", INV]);
+    assert!(drift.contains("a value of the release is another one since") && !drift.contains("the chart charts/rails"), "{drift}");
     story.apply();
     assert_eq!(driver(), r#"{"driver":"ofed"}"#);
 

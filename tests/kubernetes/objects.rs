@@ -66,6 +66,10 @@ pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "made"), "one");
 
+    cluster.wishes(&config_map("made", "two"));
+    let drift = cluster.flat(2, &["drift", INV]);
+    assert!(drift.contains("found one, wanted two (applied one)") && drift.contains("SPEC NEWER"), "{drift}");
+
     cluster.wishes("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("ConfigMap default/made"), "{plan}");
@@ -80,7 +84,8 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     cluster.wishes(&config_map("theirs", "ours"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("it was never ours") && plan.contains("data.text (kubectl-create)"), "{plan}");
-    cluster.told(3, &["apply", INV, "--yes"]);
+    let applied = cluster.told(3, &["apply", INV, "--yes"]);
+    assert!(applied.contains("incomplete: nothing was done; 1 held\nnext: mend what is said above, then railwright plan"), "{applied}");
     assert_eq!(text_of(plane, "theirs"), "theirs");
     cluster.wishes(&config_map("theirs", "ours").replace("      manifest:", "      adopt: true\n      manifest:"));
     cluster.told(0, &["apply", INV, "--yes"]);

@@ -134,12 +134,13 @@ pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &Next)
     let problem = Diagnostic::error("RW0633", format!("what is waited for does not come about: {}", one_line(what, 900)))
         .on(node)
         .effect(effect)
-        .state("everything was applied as it is wished; the step only waits")
+        .state("everything of this step was applied as it is wished; it only waits")
         .next(format!("mend what keeps it, then {}", next.resume()));
     match others_go_on {
         true => problem
             .next(format!("or, where a node is not to have it, take its host out of what is waited for in the spec, then {}", next.plan())),
-        false => problem.next(format!("or leave the wait out, if what comes after it can do without: {} --exclude {node}", next.plan())),
+        // `--exclude` would leave out what comes after it as well.
+        false => problem.next(format!("or take the wait out of the spec, where what comes after it can do without, then {}", next.plan())),
     }
 }
 
@@ -170,7 +171,7 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
     Diagnostic::warning("RW0634", format!("the run was stopped while this was waited for: {}", one_line(what, 600)))
         .on(node)
         .effect("whether it comes about is not known yet, and nothing after this step was begun")
-        .state("everything was applied as it is wished; the step only waits")
+        .state("everything of this step was applied as it is wished; it only waits")
         .next(format!("{} looks again and goes on", next.resume()))
 }
 
@@ -183,6 +184,14 @@ mod tests {
     use crate::resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
     use serde_json::json;
     use std::sync::Arc;
+
+    #[test]
+    fn what_to_do_about_a_wait_leaves_nothing_else_out() {
+        let said =
+            format!("{:?}", not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &Next { inventory: "inv".to_owned() }));
+        assert!(said.contains("railwright resume inv") && said.contains("railwright plan inv") && !said.contains("--exclude"), "{said}");
+        assert!(said.contains("everything of this step was applied"), "{said}");
+    }
 
     #[test]
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {

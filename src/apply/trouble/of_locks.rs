@@ -61,15 +61,18 @@ pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
 }
 
 /// Somebody else works on it.
-pub fn locked(target: &Target, holder: &str) -> Diagnostic {
+pub fn locked(target: &Target, holder: &str, next: &Next) -> Diagnostic {
     let word = word(target);
     let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
     Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
         .on(target.to_string())
         .effect(format!("two runs on one {word} would undo each other's steps"))
         .state(nothing_changed(target))
-        .next("wait until that run ends, then make a new plan")
-        .next("if that run is dead: `railwright resume` where it was started; or, when its machine is gone, `railwright lock steal INVENTORY --reason TEXT`")
+        .next(format!("wait until that run ends, then make a new plan: {}", next.plan()))
+        .next(format!(
+            "if that run is dead: `railwright resume` of its inventory where it was started; or, when its machine is gone, railwright lock steal {} --reason TEXT",
+            next.inventory
+        ))
 }
 
 /// The state where a lock was not had: they are taken before the first change.
@@ -157,7 +160,7 @@ mod tests {
         let lost = TransportError::Local { reason: "no kubeconfig".to_owned() };
         let told = [
             lock_failed(&of, "exit status 1: forbidden"),
-            locked(target, "somebody"),
+            locked(target, "somebody", &next),
             lock_lost(target, None),
             not_workable(target, &fence, &next),
             not_reached(target.to_string(), &lost, &next),

@@ -64,7 +64,7 @@ pub fn screen(report: &DriftReport) -> String {
         out.extend(report.outliers.iter().map(|one| labelled(" . ", &outlier(one), 100)));
     }
     if !report.no_ssh.is_empty() {
-        out.push_str(&rule("NO SSH, by the spec: these hosts were not asked; what their cluster says of them is above"));
+        out.push_str(&rule("NO SSH, by the spec: these hosts were not asked"));
         out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
     }
     out.push_str(&waived(&report.waived));

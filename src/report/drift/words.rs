@@ -33,7 +33,7 @@ pub fn meaning(reason: DriftReason) -> &'static str {
         DriftReason::ChangedOutside => "somebody else changed it since it was applied",
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
         DriftReason::OwedRestart => "written down, but not in effect yet",
-        DriftReason::NotReady => "as applied, and not working yet or no longer",
+        DriftReason::NotReady => "what comes about by itself, and has not yet or no longer",
         DriftReason::NotGivenBack => "a run of ours took it out of service, and no run has given it back",
         DriftReason::SpecNewer => "no drift of the target, apply was not run",
         DriftReason::Unknown => "could not be found out",
@@ -43,6 +43,7 @@ pub fn meaning(reason: DriftReason) -> &'static str {
 /// What was applied last, in words that stand in brackets.
 pub fn applied(finding: &DriftFinding, width: usize) -> String {
     let applied = match &finding.last_applied {
+        None if finding.reason == DriftReason::NotReady => "no run has seen it so".to_owned(),
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
         Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),

@@ -59,15 +59,21 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     }
     let members = || open.iter().flat_map(|n| n.members());
     let looked = members().filter(|m| matches!(m.reason, Reason::Disturbed { .. })).count();
-    let removed = members().filter(|m| m.removal).count();
+    let forgotten = members().filter(|m| entry::is_forgotten(m)).count();
+    let removed = members().filter(|m| m.removal).count() - forgotten;
     let waited = members().filter(|m| m.reason == Reason::NotReady).count();
-    let changed = members().count() - looked - removed - waited;
+    let changed = members().count() - looked - removed - forgotten - waited;
     if changed > 0 {
         parts.push(format!("{} change{}", counted(changed, "resource"), if changed == 1 { "s" } else { "" }));
     }
-    for (number, words) in
-        [(removed, "removed"), (waited, "waited for"), (looked, "looked at again"), (held.len(), "held"), (plan.unknown.len(), "unknown")]
-    {
+    for (number, words) in [
+        (removed, "removed"),
+        (forgotten, "forgotten"),
+        (waited, "waited for"),
+        (looked, "looked at again"),
+        (held.len(), "held"),
+        (plan.unknown.len(), "unknown"),
+    ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));
         }
@@ -104,18 +110,25 @@ pub fn narrowed(plan: &Plan) -> String {
     }
 }
 
+/// What goes on with a plan of which nothing may be carried out.
+const HELD: &str = "mend what holds it, then plan again";
+
 /// The plan's digest and the commands that go on.
 pub fn go_on(plan: &Plan, next: &Next) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
+    // Whoever applies it would be told that there is nothing to do.
+    let can_go_on = plan.has_work();
     match &next.file {
         Some(file) => {
             let command = |example: &str| format!("         one resource in full: railwright show {file} {example}\n");
             let mut examples = plan.nodes.iter().flat_map(|node| node.members()).map(entry::named);
             let short = examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
             let example = command(&short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
-            format!("digest   {digest}\nnext     railwright apply {file}\n{example}")
+            let apply = if can_go_on { format!("railwright apply {file}") } else { HELD.to_owned() };
+            format!("digest   {digest}\nnext     {apply}\n{example}")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
+        None if !can_go_on => format!("digest   {digest}\nnext     {HELD}: railwright plan {}{}\n", next.inventory, narrowed(plan)),
         None => format!(
             "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
             format!("{}{}", next.inventory, narrowed(plan))

@@ -11,6 +11,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+/// The indentation of what stands below an entry.
+pub(super) const BELOW: &str = "       ";
+
 /// Stands for the node-set until entries are folded; no name can hold a control character.
 pub const WHO: &str = "\u{1}";
 
@@ -181,7 +184,7 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
             let by = difference.by.as_ref().map(|by| format!(" ({})", clean_line(by))).unwrap_or_default();
-            out.push_str(&wrapped(&format!("{} ", label(difference)), &format!("{}{by}", change_of(&members, d))));
+            out.push_str(&wrap::field(BELOW, &label(difference), &format!("{}{by}", change_of(&members, d)), 99));
         }
     }
     out.push_str(&wrapped("because  ", &called(&why_of(&members))));
@@ -193,21 +196,26 @@ fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> Str
             &format!("what somebody changed since we applied it: {attribute} {}", several(changes.collect())),
         ));
     }
-    for residue in member.residue.iter().filter(|_| member.removal) {
-        out.push_str(&wrapped("leaves   ", &called(residue)));
-    }
-    out
+    out + &leaves(member, called)
+}
+
+/// What a removal does not take back.
+pub(super) fn leaves(member: &Member, called: &dyn Fn(&str) -> String) -> String {
+    member.residue.iter().filter(|_| member.removal).map(|residue| wrapped("leaves   ", &called(residue))).collect()
 }
 
 /// How many fields of a new object a plan shows; `show` has them all.
 const FIELDS_OF_OBJECT: usize = 8;
 
+/// How the part of an object that a release makes ends.
+const MADE: &str = " made";
+
 /// The fields of an object that is made anew, a line each.
-fn object_fields(wish: &Wish, most: usize) -> String {
+pub(super) fn object_fields(wish: &Wish, most: usize) -> String {
     let called = quote::sh(&clean_line(&wish.address.words()));
     let fields = kubernetes_object::fields(wish);
     let line = |(path, value): &(String, serde_json::Value)| {
-        wrap::field("       ", path, &value::reading(&Reading::Is(value.clone()), value::WIDE), 99)
+        wrap::field(BELOW, path, &value::reading(&Reading::Is(value.clone()), value::WIDE), 99)
     };
     let more = fields.len().saturating_sub(most);
     let rest = if more > 0 { wrapped("", &format!("... {more} more: railwright show PLAN {called}")) } else { String::new() };
@@ -215,7 +223,7 @@ fn object_fields(wish: &Wish, most: usize) -> String {
 }
 
 /// What nobody could ask the server before is said of a new object, too.
-fn not_previewed(member: &Member) -> String {
+pub(super) fn not_previewed(member: &Member) -> String {
     let told = |by: &&String| member.wish.kind == "kubernetes_object" || by.starts_with("not previewed");
     let by = member.differences.iter().filter_map(|difference| difference.by.as_ref()).find(told);
     by.map(|by| wrapped("preview  ", by)).unwrap_or_default()
@@ -226,8 +234,22 @@ fn new_values(members: &[&Member]) -> String {
     if members[0].wish.kind == "kubernetes_object" {
         return object_fields(&members[0].wish, FIELDS_OF_OBJECT);
     }
-    let parts = new_parts(members);
-    if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) }
+    let (made, parts) = made(members[0], new_parts(members));
+    let values = if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) };
+    values + &made.map(|made| wrapped("makes    ", &made)).unwrap_or_default()
+}
+
+/// Objects that a release makes are told by their kinds, where they are many; `show` names them all. The rest of the parts with it.
+fn made(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
+    let (made, rest): (Vec<String>, Vec<String>) = parts.iter().cloned().partition(|part| part.ends_with(MADE));
+    if member.wish.kind != "helm_release" || made.len() <= FIELDS_OF_OBJECT {
+        return (None, parts);
+    }
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    made.iter().for_each(|part| *kinds.entry(part.split(' ').next().unwrap_or_default()).or_default() += 1);
+    let kinds: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let called = quote::sh(&shown(member));
+    (Some(format!("{} objects: {}; railwright show PLAN {called} names them", made.len(), kinds.join(", "))), rest)
 }
 
 /// The values of what is new. What a name says already is left out.
@@ -237,7 +259,7 @@ pub fn new_parts(members: &[&Member]) -> Vec<String> {
         let texts: BTreeSet<String> =
             members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();
         let text = several(texts);
-        let plain = matches!(text.as_str(), "present" | "in place" | "installed") || difference.attribute == "owner";
+        let plain = value::is_presence(&text, &members[0].wish.body) || difference.attribute == "owner";
         let part = format!("{} {text}", difference.attribute);
         if !plain && !parts.contains(&part) {
             parts.push(part);
@@ -252,7 +274,7 @@ fn why_of(members: &[&Member]) -> String {
     if members.iter().all(|m| why(m) == first) { first } else { format!("{first}, and alike for the others") }
 }
 
-fn label(difference: &Difference) -> String {
+pub(super) fn label(difference: &Difference) -> String {
     format!("{:<22}", format!("{} ({})", clean_line(&difference.attribute), difference.plane.word()))
 }
 
@@ -289,7 +311,7 @@ pub fn symbol(member: &Member) -> char {
 }
 
 /// Why a resource is in the plan, with the place in the spec.
-fn why(member: &Member) -> String {
+pub(super) fn why(member: &Member) -> String {
     let places = match &member.reason {
         Reason::SpecChanged { places } => places,
         _ => &member.wish.places,
@@ -298,12 +320,17 @@ fn why(member: &Member) -> String {
 }
 
 pub(super) fn reason_of(member: &Member, place: Option<String>) -> String {
-    reason(&member.reason, &format!("module {}", member.wish.module), place)
+    reason(member, &format!("module {}", member.wish.module), place)
+}
+
+/// True for a removal that finds nothing to take back.
+pub(super) fn is_forgotten(member: &Member) -> bool {
+    member.removal && member.reason == Reason::RemovedFromSpec && member.differences.is_empty()
 }
 
 /// Why a resource is in the plan; `module` names who wants it.
-pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
-    match reason {
+pub fn reason(member: &Member, module: &str, place: Option<String>) -> String {
+    match &member.reason {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
         Reason::SpecChanged { .. } => place.map_or(format!("spec changed: {module}"), |place| format!("spec changed: {place}, {module}")),
@@ -312,6 +339,9 @@ pub fn reason(reason: &Reason, module: &str, place: Option<String>) -> String {
         Reason::OwedRestart => "owed restart: what is persisted is right and not running yet".to_owned(),
         Reason::NotReady => "not ready: it comes about by itself, and is waited for".to_owned(),
         Reason::WillBeLostAtReboot => "will be lost at reboot: it is running so, and not persisted".to_owned(),
+        Reason::RemovedFromSpec if is_forgotten(member) => {
+            "removed from spec: nothing of it is to be taken back, and it is forgotten".to_owned()
+        }
         Reason::RemovedFromSpec => "removed from spec: what was there before our first change comes back".to_owned(),
         Reason::LetGo => "removed from spec: it stays, and is ours no longer".to_owned(),
         Reason::Disturbed { by } => format!("{} resets it", without_target(by)),
@@ -329,59 +359,5 @@ fn place(places: &[Place]) -> Option<String> {
 
 /// A labelled line below an entry.
 pub fn wrapped(label: &str, text: &str) -> String {
-    wrap::labelled(&format!("       {label}"), text, 99)
-}
-
-/// What a command runs and what its probe asks: who says yes to it has to have seen it.
-fn command_in_full(wish: &Wish) -> String {
-    let probe = wish.body.pointer("/read/probe").and_then(serde_json::Value::as_str).unwrap_or_default();
-    let lines = |text: &str| text.lines().map(|line| format!("         | {}\n", clean_line(line))).collect::<String>();
-    let script = lines(wish.text("run").unwrap_or_default());
-    format!("       runs, as root\n{script}       when this probe does not say what is expected\n{}", lines(probe))
-}
-
-/// A node in full, for `show PLAN ADDRESS`.
-pub fn in_full(node: &Node) -> String {
-    let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
-    if node.disruption > Disruption::None && !node.interrupts.is_empty() {
-        out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
-    }
-    if let Some(guard) = guard(node) {
-        out.push_str(&wrapped("guard ", &guard));
-    }
-    if let Some(held) = &node.held {
-        out.push_str(&wrapped("held ", held));
-    }
-    for member in node.members() {
-        out.push_str(&format!("  {} {}\n", symbol(member), clean_line(&member.wish.address.to_string())));
-        out.push_str(&wrapped("because ", &why(member)));
-        for difference in &member.differences {
-            let change = value::change(&difference.found, &difference.wanted, value::WIDE);
-            out.push_str(&wrapped(&format!("{} ", label(difference)), &change.to_string()));
-            out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
-        }
-        for since in &member.since {
-            let change = value::change(&since.wanted, &since.found, value::WIDE);
-            out.push_str(&wrapped("drops what somebody changed since we applied it: ", &format!("{}{change}", label(since))));
-            out.push_str(&value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default());
-        }
-    }
-    for member in node.members().iter().filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New) {
-        out.push_str(&object_fields(&member.wish, usize::MAX));
-        out.push_str(&not_previewed(member));
-    }
-    for member in node.members().iter().filter(|member| member.wish.kind == "command") {
-        out.push_str(&command_in_full(&member.wish));
-    }
-    if let NodeKind::Change { actions, announced, .. } = &node.kind {
-        let words: Vec<String> = actions.iter().map(crate::resource::Action::word).collect();
-        out.push_str(&wrapped("does ", &if words.is_empty() { "nothing yet".to_owned() } else { words.join(", ") }));
-        if !announced.is_empty() {
-            out.push_str(&wrapped("may come to do ", &announced.join(", ").replace('*', "what applying it again takes")));
-        }
-    }
-    if !node.after.is_empty() {
-        out.push_str(&wrapped("after ", &node.after.iter().map(|id| clean_line(id)).collect::<Vec<_>>().join(", ")));
-    }
-    out
+    wrap::labelled(&format!("{BELOW}{label}"), text, 99)
 }

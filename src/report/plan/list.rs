@@ -44,7 +44,7 @@ pub fn line<'a>(nodes: &[&'a Node], hosts: usize) -> Option<(Heading, Line<'a>)>
     if !shape::is_plain(&member.reason) {
         return None;
     }
-    let reason = entry::reason(&member.reason, "", None);
+    let reason = entry::reason(member, "", None);
     let address = &member.wish.address;
     let (name, text) = (clean_line(&address.name_words()), text(nodes));
     let is_plain = is_plain && member.wish.kind != "kubernetes_object";
@@ -124,5 +124,5 @@ pub fn body(heading: &Heading, lines: &[Line]) -> String {
     }
     let modules: BTreeSet<&str> = lines.iter().map(|line| line.member.wish.module.split('/').next().unwrap_or_default()).collect();
     let modules = modules.into_iter().map(|module| format!("module {module}")).collect::<Vec<_>>().join(", ");
-    out + &entry::wrapped("because  ", &entry::reason(&lines[0].member.reason, &modules, None))
+    out + &entry::wrapped("because  ", &entry::reason(lines[0].member, &modules, None))
 }

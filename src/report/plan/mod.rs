@@ -5,6 +5,7 @@ mod closing;
 mod emptied;
 mod entry;
 mod fold;
+mod full;
 mod list;
 mod order;
 mod shape;
@@ -124,7 +125,7 @@ pub fn details(plan: &Plan, subjects: &[String]) -> Option<String> {
     if nodes.is_empty() {
         return None;
     }
-    Some(clean(&nodes.into_iter().map(entry::in_full).collect::<Vec<_>>().join("\n")))
+    Some(clean(&nodes.into_iter().map(full::in_full).collect::<Vec<_>>().join("\n")))
 }
 
 fn header(plan: &Plan) -> String {
@@ -182,6 +183,7 @@ fn not_recorded(plan: &Plan, next: &Next) -> String {
     };
     match adopted(plan) {
         0 => String::new(),
+        1 => format!("1 of them is not recorded yet: {command} writes down that it is so, and changes nothing.\n"),
         count => format!("{count} of them are not recorded yet: {command} writes down that they are so, and changes nothing.\n"),
     }
 }

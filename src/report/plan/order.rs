@@ -24,8 +24,13 @@ pub fn order(open: &[&Node]) -> String {
     let mut alike: IndexMap<Vec<String>, Vec<String>> = IndexMap::new();
     of_target.into_iter().filter(|(_, steps)| steps.len() > 1).for_each(|(name, steps)| alike.entry(steps).or_default().push(name));
     let whole = alike.len() == 1;
+    let of_host = open.iter().filter_map(|node| node.target.as_ref()).filter(|target| target.kind == TargetKind::Host);
+    let hosts: BTreeSet<String> = of_host.map(|target| target.name.to_string()).collect();
     let line = |(number, (steps, names)): (usize, (&Vec<String>, &Vec<String>))| {
-        let who = if whole { "a host, one step at a time".to_owned() } else { nodeset::fold(names) };
+        let who = match whole {
+            true if names.iter().all(|name| hosts.contains(name)) => "a host, one step at a time".to_owned(),
+            _ => nodeset::fold(names),
+        };
         labelled(if number == 0 { "order    " } else { "         " }, &format!("{who}: {}", steps.join(", ")), COLUMNS)
     };
     let mut out: String = alike.iter().take(SHOWN).enumerate().map(line).collect();

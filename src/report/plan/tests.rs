@@ -91,6 +91,71 @@ fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
 }
 
 #[test]
+fn a_plan_of_which_nothing_may_be_carried_out_does_not_end_with_an_apply() {
+    let held = of_hosts(&["n1"], |_, node| node.held = Some("somebody else's".to_owned()));
+    let end = |plan: &Plan, file: Option<&str>| {
+        let next = Next { file: file.map(str::to_owned), inventory: "inv".to_owned(), ..Next::default() };
+        screen(plan, &next).lines().find(|line| line.starts_with("next ")).unwrap().to_owned()
+    };
+    assert_eq!(end(&held, None), "next     mend what holds it, then plan again: railwright plan inv x");
+    assert_eq!(end(&held, Some("a.plan")), "next     mend what holds it, then plan again");
+    let open = of_hosts(&["n1"], |_, _| ());
+    assert_eq!(end(&open, Some("a.plan")), "next     railwright apply a.plan");
+}
+
+#[test]
+fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
+    let removed = |differs: bool| {
+        of_hosts(&["n1"], |_, node| {
+            let NodeKind::Change { members, .. } = &mut node.kind else { return };
+            members[0].reason = Reason::RemovedFromSpec;
+            let found = Arc::make_mut(&mut members[0].found);
+            found.residue = vec!["the firmware stays".to_owned()];
+            let (wanted, there) = (Reading::Absent, Reading::is("y"));
+            let difference = Difference { attribute: "content".to_owned(), plane: Plane::Persisted, wanted, found: there, by: None };
+            found.differences.extend(Some(difference).filter(|_| differs));
+        })
+    };
+    let text = screen(&removed(false), &Next::default());
+    assert!(text.contains("because  removed from spec: nothing of it is to be taken back, and it is forgotten"), "{text}");
+    assert!(text.contains("summary  1 forgotten,"), "{text}");
+    let text = screen(&removed(true), &Next::default());
+    assert!(text.contains("what was there before our first change comes back") && text.contains("summary  1 removed,"), "{text}");
+    let shown = details(&removed(true), &["host".to_owned()]).unwrap();
+    assert!(shown.contains("leaves   the firmware stays\n"), "{shown}");
+}
+
+#[test]
+fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
+    let release = |count: usize| {
+        of_hosts(&["n1"], |_, node| {
+            let NodeKind::Change { members, .. } = &mut node.kind else { return };
+            members[0].reason = Reason::New;
+            let body = serde_json::json!({ "name": "rails", "namespace": "rdma" });
+            members[0].wish = Wish::of("kube/prod/helm_release/rdma/rails".parse().unwrap(), "helm_release", body);
+            let found = Arc::make_mut(&mut members[0].found);
+            let made = (0..count).map(|n| format!("{} rdma/a{n}", if n == 0 { "DaemonSet.apps" } else { "ConfigMap.core" }));
+            let of = |attribute: String, wanted: &str| Difference {
+                attribute,
+                plane: Plane::Persisted,
+                wanted: Reading::is(wanted),
+                found: Reading::Absent,
+                by: None,
+            };
+            (found.removal, found.residue) = (false, Vec::new());
+            found.differences = std::iter::once(of("chart".to_owned(), "rails")).chain(made.map(|name| of(name, "made"))).collect();
+        })
+    };
+    let text = screen(&release(20), &Next::default());
+    assert!(
+        text.contains("       chart rails\n       makes    20 objects: 19 ConfigMap.core, 1 DaemonSet.apps; railwright show PLAN"),
+        "{text}"
+    );
+    let few = screen(&release(3), &Next::default());
+    assert!(few.contains("chart rails, DaemonSet.apps rdma/a0 made, ConfigMap.core rdma/a1 made"), "{few}");
+}
+
+#[test]
 fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() {
     let rails = ["ens0f0np0", "ens1f0np0", "ens2f0np0"];
     let mut plan = plan("x");

@@ -262,15 +262,22 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
     }
     let foreign = installed.filter(|installed| installed.description != DESCRIPTION);
     let is_left = installed.is_some_and(|installed| installed.ours && foreign.is_none());
-    let input = |name: &str| is_left.then(|| if name.starts_with("values.") { "a value of the release".to_owned() } else { chart(wish) });
     for name in ["chart", "version"] {
-        assessment.attributes.entry(name.to_owned()).and_modify(|attribute| attribute.input = input(name));
+        assessment.attributes.entry(name.to_owned()).and_modify(|attribute| attribute.input = is_left.then(|| chart(wish)));
     }
-    let maker = foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, i.updated, one_line(&i.description, 60)));
-    for change in changes.iter().filter(|change| installed.is_some() || !change.name.starts_with("values.")) {
+    // Where a value is another one and the chart is not, what it renders to is the value's doing.
+    let same_chart = installed.is_some_and(|installed| (installed.chart.as_str(), installed.version.as_str()) == rendered);
+    let by_value = same_chart && changes.iter().any(is_value);
+    let input = |change: &Change| match by_value || is_value(change) {
+        true => "a value of the release".to_owned(),
+        false => chart(wish),
+    };
+    let maker =
+        foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, to_the_second(&i.updated), one_line(&i.description, 60)));
+    for change in changes.iter().filter(|change| installed.is_some() || !is_value(change)) {
         let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
         let by = change.by.clone().or_else(|| maker.clone());
-        let input = input(&change.name).filter(|_| change.rendered);
+        let input = (is_left && change.rendered).then(|| input(change));
         let attribute = Attribute { by, input, ..Attribute::in_plane(Plane::Persisted, reading(&change.wanted), reading(&change.found)) };
         assessment.attributes.insert(change.name.clone(), attribute);
         if let Some(interrupts) = &change.interrupts {
@@ -286,6 +293,11 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
             push(&mut assessment.interrupts, format!("a change of {path} is no plain edit ({}): {}", word.word(), advice(word)));
         }
     }
+}
+
+/// A value that the wish gives, and no object that comes of it.
+fn is_value(change: &Change) -> bool {
+    change.name.starts_with("values.")
 }
 
 /// The chart, by its name in the wish.
@@ -321,6 +333,12 @@ fn disturbing(wish: &Wish, changed: &str) -> Option<(String, Disruption)> {
     Some((path.clone(), disruption(word)?))
 }
 
+/// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.
+fn to_the_second(time: &str) -> String {
+    let zone = |rest: &str| rest.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+    time.split_once('.').map_or_else(|| time.to_owned(), |(second, rest)| format!("{second}{}", zone(rest)))
+}
+
 /// Somebody's run is under way on it, or died.
 fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
@@ -331,7 +349,9 @@ fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     };
     Some(format!(
         "revision {} of {} is {}: another helm is at work on it, or one has died; once none runs any more, `helm -n {namespace} {unlock} {name}` unlocks it",
-        installed.revision, installed.updated, installed.status
+        installed.revision,
+        to_the_second(&installed.updated),
+        installed.status
     ))
 }
 

@@ -208,3 +208,22 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
     let held = judged(&wish(json!({})), 0, &said(&found));
     assert!(held.actions.is_empty() && held.refusal.unwrap().contains("does not set back"));
 }
+
+#[test]
+fn what_a_value_changes_is_its_doing_and_no_other_chart() {
+    let change = |name: &str| Change { name: name.to_owned(), wanted: Some(json!(1)), rendered: true, ..Change::default() };
+    let object = "DaemonSet.apps rdma/agent: spec.template";
+    let input = |version: &str, changes: Vec<Change>| {
+        let found = Found { installed: Some(installed("deployed", true)), preview: is(version, changes) };
+        judged(&wish(json!({})), 0, &said(&found)).attributes[object].input.clone().unwrap()
+    };
+    assert_eq!(input("0.1.0", vec![change("values.agent.driver"), change(object)]), "a value of the release");
+    assert_eq!(input("0.1.0", vec![change(object)]), "the chart charts/rails");
+    assert_eq!(input("0.2.0", vec![change("values.agent.driver"), change(object)]), "the chart charts/rails");
+}
+
+#[test]
+fn times_are_told_to_the_second() {
+    assert_eq!(to_the_second("2026-01-02T03:04:05.678901234Z"), "2026-01-02T03:04:05Z");
+    assert_eq!(to_the_second("2026-01-02T03:04:05+01:00"), "2026-01-02T03:04:05+01:00");
+}

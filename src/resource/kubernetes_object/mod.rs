@@ -14,6 +14,7 @@ pub mod exec;
 pub mod finalizers;
 pub mod known_kinds;
 pub mod labels;
+mod left;
 pub(super) mod looks;
 pub mod manifest;
 pub mod nodes;
@@ -141,6 +142,18 @@ impl Kind for KubernetesObject {
             disturbs::add(&wish.body, &mut assessment);
         }
         assessment
+    }
+
+    fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
+        let judged = self.assess(applied, answers);
+        let Some(asked) = asked(applied) else { return judged };
+        let Live::Is(object) = live(&asked, answers) else { return judged };
+        // Judged, only what differs is named; and what the server was not asked for cannot be judged.
+        let mut all = left::left(&asked, &object);
+        if answers.get(&asked.preview()).is_some() {
+            all.attributes.extend(judged.attributes);
+        }
+        all
     }
 
     fn troubles(&self, wish: &Wish) -> Vec<Read> {

@@ -64,6 +64,46 @@ fn leaves_below(value: &Value, path: &mut Vec<Step>, before: &str, out: &mut Vec
     }
 }
 
+/// Every field of `wanted`, whole maps and lists too, with what `found` has in its place.
+pub fn every(wanted: &Value, found: &Value) -> Vec<Field> {
+    let mut out = Vec::new();
+    every_below(wanted, Some(found), (&mut Vec::new(), &mut None), &mut out);
+    out.retain(|field| !field.path.is_empty());
+    out
+}
+
+/// A path, and the one within a text that is JSON.
+type Place<'a> = (&'a mut Vec<Step>, &'a mut Option<Vec<Step>>);
+
+fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, out: &mut Vec<Field>) {
+    let within = inner.as_ref().filter(|inner| !inner.is_empty()).map(|inner| format!(": {}", shown(inner))).unwrap_or_default();
+    let shown = format!("{}{within}", shown(path));
+    out.push(Field { path: path.clone(), shown, wanted: Some(wanted.clone()), found: found.cloned() });
+    if let (None, Some(text)) = (&inner, wanted.as_str().and_then(json)) {
+        let found = found.and_then(Value::as_str).and_then(json);
+        return every_below(&text, found.as_ref(), (path, &mut Some(Vec::new())), out);
+    }
+    let below: Vec<(Step, &Value, Option<&Value>)> = match wanted {
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| (Step::Field(name.clone()), value, found.and_then(|found| found.get(name)))).collect()
+        }
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            let others = found.and_then(Value::as_array);
+            let of = |(index, item): (usize, &Value)| match KEYS.into_iter().find(|key| is_key(key, list)) {
+                Some(key) => others.and_then(|all| all.iter().find(|other| other.get(key) == item.get(key))),
+                None => others.and_then(|all| all.get(index)),
+            };
+            list.iter().enumerate().map(|(index, item)| (Step::Item { index, item: item.clone() }, item, of((index, item)))).collect()
+        }
+        _ => return,
+    };
+    for (step, wanted, found) in below {
+        inner.as_mut().unwrap_or(path).push(step);
+        every_below(wanted, found, (path, inner), out);
+        inner.as_mut().unwrap_or(path).pop();
+    }
+}
+
 struct Walk {
     partly: bool,
     path: Vec<Step>,

@@ -111,6 +111,37 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
 }
 
 #[test]
+fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
+    let (earlier, now) = (wish(body(&json!({ "a": "1", "b": "2", "c": "3" }), false)), wish(body(&json!({ "a": "9" }), false)));
+    let mut live = object(&json!({ "a": "1", "b": "2", "c": "5" }), MANAGER);
+    let theirs = object(&json!({ "c": "5" }), "kubectl-edit")["metadata"]["managedFields"][0].clone();
+    let managers = live["metadata"]["managedFields"].as_array_mut().unwrap();
+    managers[0]["fieldsV1"] = json!({ "f:data": { "f:a": {}, "f:b": {} } });
+    managers.push(theirs);
+    let answers = answers(&now, (0, &live), (0, &object(&json!({ "a": "9", "c": "5" }), MANAGER)));
+    let left = |name: &str| KubernetesObject.left(&earlier, &answers).attributes[name].wanted.persisted.clone().unwrap();
+    assert_eq!((left("data.a"), left("data.b"), left("data.c")), (Reading::is("1"), Reading::is("2"), Reading::is("3")));
+    let of_now = |assessment: Assessment| assessment.attributes["data.a"].wanted.persisted.clone();
+    assert_eq!(
+        of_now(KubernetesObject.left(&now, &answers)),
+        of_now(KubernetesObject.assess(&now, &answers)),
+        "what was asked for is judged"
+    );
+    let mut both = answers.clone();
+    both.insert(KubernetesObject.reads(&earlier)[1].key(), Answer { status: AnswerStatus::Exit(0), out: live.to_string() });
+    let met = KubernetesObject.left(&earlier, &both).attributes["data.a"].wanted.persisted.clone();
+    assert_eq!(met, Some(Reading::is("1")), "also where nothing of it differs");
+    let template = |cpu: &str| json!({ "containers": [{ "name": "x", "cpu": "1" }, { "name": "agent", "cpu": cpu, "args": ["-v"] }] });
+    let every = paths::every(
+        &json!({ "spec": template("1000m"), "data": { "a": "{\"l\":[{\"name\":\"r\",\"max\":1}]}" } }),
+        &json!({ "spec": template("1") }),
+    );
+    let found = |shown: &str| every.iter().find(|field| field.shown == shown).map(|field| field.found.clone());
+    assert_eq!(found("spec.containers[agent].cpu"), Some(Some(json!("1"))));
+    assert_eq!(found("data.a: l[r].max"), Some(None));
+}
+
+#[test]
 fn no_preview_is_never_no_drift() {
     let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "1", "b": "2" }));
     let wish = wish(body(&wanted, false));

@@ -92,6 +92,13 @@ fn values(sort: Sort, body: &Value) -> Option<BTreeMap<String, String>> {
     }
 }
 
+/// A number or a truth where a text has to stand, and its field.
+fn no_text(body: &Value) -> Option<(&'static str, &Value)> {
+    let is_other = |value: &&Value| value.is_number() || value.is_boolean();
+    let of_node = || body.get("values")?.as_object()?.values().find(is_other).map(|value| ("values", value));
+    body.get("value").filter(is_other).map(|value| ("value", value)).or_else(of_node)
+}
+
 /// All that is wrong with a body.
 pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, sort.fields());
@@ -110,14 +117,18 @@ pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
     }
     fields.flag("adopt");
     fields.text("adopt_with", false);
-    match values(sort, body) {
-        None => {
+    match (values(sort, body), no_text(body)) {
+        (None, Some((field, value))) => {
+            let help = format!("write it in quotes: \"{value}\"");
+            fields.error(&format!("/{field}"), format!("the value {value} is no text"), Some(help));
+        }
+        (None, None) => {
             let help =
                 "{ nodes: [gpu-001], value: \"true\" }, or { values: { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
             fields.error("", "which nodes have which value is not said", Some(help.to_owned()));
         }
-        Some(values) if values.is_empty() => fields.error("", "no node is named", Some("leave the resource out: `when`".to_owned())),
-        Some(values) => {
+        (Some(values), _) if values.is_empty() => fields.error("", "no node is named", Some("leave the resource out: `when`".to_owned())),
+        (Some(values), _) => {
             let at = if body.get("values").is_some() { "/values" } else { "/value" };
             if let Some(value) = values.values().find(|value| !is_value(value)) {
                 let message = format!("the API server takes no {word} with the value {}", Value::from(value.as_str()));

@@ -221,7 +221,8 @@ fn bodies_are_checked() {
     assert_eq!(label(json!({ "label": "kubernetes.io/hostname", "value": "x", "nodes": ["a"] })), ["/label"]);
     assert_eq!(label(json!({ "label": "a", "value": "-x", "nodes": ["a"] })), ["/value"]);
     assert_eq!(label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })), ["/adopt", "/values"]);
-    assert_eq!(label(json!({ "label": "a", "value": true, "nodes": ["a"] })), [""]);
+    assert_eq!(label(json!({ "label": "a", "value": true, "nodes": ["a"] })), ["/value"]);
+    assert_eq!(label(json!({ "label": "a", "values": { "b": "x", "a": 1 } })), ["/values"]);
     assert_eq!(label(json!({ "label": "a", "nodes": ["a"] })), [""], "a label has a value");
     assert_eq!(label(json!({ "label": "a", "value": "x", "nodes": [] })), [""]);
     assert_eq!(label(json!({ "label": "a", "value": "x", "nodes": ["A_B"] })), ["/nodes"]);

@@ -114,7 +114,7 @@ pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `NODE POD: REASON MESSAGE` of a pod that is not ready.
+/// `pod POD on NODE: REASON MESSAGE` of a pod that is not ready.
 fn pod(pod: &Value) -> Option<String> {
     let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default().to_vec();
     let conditions = list("/status/conditions");
@@ -128,6 +128,23 @@ fn pod(pod: &Value) -> Option<String> {
     let unscheduled = conditions.iter().find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
     let why = waiting.or(unscheduled).map(|why| format!("{} {}", text(why, "/reason"), text(why, "/message")));
     let why = why.unwrap_or_else(|| text(pod, "/status/phase").to_owned());
-    let node = Some(text(pod, "/spec/nodeName")).filter(|node| !node.is_empty()).unwrap_or("no node");
-    Some(one_line(&format!("{node} {}: {why}", text(pod, "/metadata/name")), 300))
+    let place = match text(pod, "/spec/nodeName") {
+        "" => "is on no node yet".to_owned(),
+        node => format!("on {node}"),
+    };
+    Some(one_line(&format!("pod {} {place}: {why}", text(pod, "/metadata/name")), 300))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_is_told_with_its_node_or_that_it_has_none() {
+        let on =
+            |spec: Value| pod(&json!({ "metadata": { "name": "plug-bxj74" }, "spec": spec, "status": { "phase": "Pending" } })).unwrap();
+        assert_eq!(on(json!({})), "pod plug-bxj74 is on no node yet: Pending");
+        assert_eq!(on(json!({ "nodeName": "gpu1" })), "pod plug-bxj74 on gpu1: Pending");
+    }
 }

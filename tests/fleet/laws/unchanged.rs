@@ -37,7 +37,13 @@ fn law_4_plan_and_drift_change_nothing() {
             let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
             Ok(kind_named(&wish.kind).ok_or("no such kind")?.assess(wish, &found.answers))
         };
-        let findings = drift::findings(&Default::default(), &room.wishes, &Default::default(), &assess, &state.last_applied);
+        let findings = drift::findings(
+            &Default::default(),
+            &room.wishes,
+            &Default::default(),
+            drift::compare::Judge { assess: &assess, left: &assess },
+            &state.last_applied,
+        );
         ensure!(all(&room) == before, "a host is another one");
         ensure!(room.fleet.log().len() == log, "a host was told something");
         let spoke = !plan.nodes.is_empty() || findings.has_drift();

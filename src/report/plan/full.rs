@@ -1,0 +1,63 @@
+//! A node of a plan in full, for `show`.
+
+use super::entry::{BELOW, guard, label, leaves, not_previewed, object_fields, symbol, why, wrapped};
+use crate::base::text::clean_line;
+use crate::plan::{Node, NodeKind, Reason};
+use crate::report::value;
+use crate::report::wrap;
+use crate::resource::{Disruption, Wish};
+
+/// What a command runs and what its probe asks: who says yes to it has to have seen it.
+fn command_in_full(wish: &Wish) -> String {
+    let probe = wish.body.pointer("/read/probe").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let lines = |text: &str| text.lines().map(|line| format!("         | {}\n", clean_line(line))).collect::<String>();
+    let script = lines(wish.text("run").unwrap_or_default());
+    format!("       runs, as root\n{script}       when this probe does not say what is expected\n{}", lines(probe))
+}
+
+/// A node in full, for `show PLAN ADDRESS`.
+pub fn in_full(node: &Node) -> String {
+    let mut out = format!("{}   {}   wave {}\n", clean_line(&node.id), node.disruption.word(), node.wave);
+    if node.disruption > Disruption::None && !node.interrupts.is_empty() {
+        out.push_str(&wrapped("interrupts ", &node.interrupts.join("; ")));
+    }
+    if let Some(guard) = guard(node) {
+        out.push_str(&wrapped("guard ", &guard));
+    }
+    if let Some(held) = &node.held {
+        out.push_str(&wrapped("held ", held));
+    }
+    for member in node.members() {
+        out.push_str(&format!("  {} {}\n", symbol(member), clean_line(&member.wish.address.to_string())));
+        out.push_str(&wrapped("because ", &why(member)));
+        out.push_str(&leaves(member, &str::to_owned));
+        for difference in &member.differences {
+            let change = value::change(&difference.found, &difference.wanted, value::WIDE);
+            out.push_str(&wrap::field(BELOW, &label(difference), &change.to_string(), 99));
+            out.push_str(&value::text_difference(&difference.found, &difference.wanted, "         ").unwrap_or_default());
+        }
+        for since in &member.since {
+            let change = value::change(&since.wanted, &since.found, value::WIDE);
+            out.push_str(&wrapped("drops what somebody changed since we applied it: ", &format!("{}{change}", label(since))));
+            out.push_str(&value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default());
+        }
+    }
+    for member in node.members().iter().filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New) {
+        out.push_str(&object_fields(&member.wish, usize::MAX));
+        out.push_str(&not_previewed(member));
+    }
+    for member in node.members().iter().filter(|member| member.wish.kind == "command") {
+        out.push_str(&command_in_full(&member.wish));
+    }
+    if let NodeKind::Change { actions, announced, .. } = &node.kind {
+        let words: Vec<String> = actions.iter().map(crate::resource::Action::word).collect();
+        out.push_str(&wrapped("does ", &if words.is_empty() { "nothing yet".to_owned() } else { words.join(", ") }));
+        if !announced.is_empty() {
+            out.push_str(&wrapped("may come to do ", &announced.join(", ").replace('*', "what applying it again takes")));
+        }
+    }
+    if !node.after.is_empty() {
+        out.push_str(&wrapped("after ", &node.after.iter().map(|id| clean_line(id)).collect::<Vec<_>>().join(", ")));
+    }
+    out
+}
