@@ -235,7 +235,7 @@ async fn kinds_come_in_the_middle(plane: &ControlPlane, admin: &dyn HostLink) {
     assert_eq!(apply(admin, &thing, json!({ "spec": { "rails": 8 } })).await, (0, String::new()), "it waits until the kind is served");
     assert_eq!(get(admin, &thing).await.1["spec"], json!({ "rails": 8 }));
     let (code, said) = preview(admin, &thing, json!({ "spec": { "rials": 8 } })).await;
-    assert!(code == REFUSED && said.as_str().unwrap().contains("rials"), "{code} {said}");
+    assert!(code == REFUSED && said["message"].as_str().unwrap().contains("rials"), "{code} {said}");
     plane.kubectl(&["delete", "crd", "things.rails.example"]);
     assert!(matches!(get(admin, &thing).await.0, ABSENT | NO_KIND));
 }
@@ -372,12 +372,12 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
         (&plane.work().join("absent"), "No such file"),
     ] {
         let error = refused(path).await;
-        assert!(matches!(&error, TransportError::Local { reason } if reason.contains(words) && !reason.contains("secret-")), "{error}");
+        assert!(matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains(words) && !reason.contains("secret-")), "{error}");
     }
     let mut elsewhere = access(&plane.kubeconfig("admin"));
     elsewhere.cluster.as_mut().unwrap().context = Some("other".to_owned());
     let error = connector().connect(&elsewhere).await.err().unwrap();
-    assert!(matches!(&error, TransportError::Local { reason } if reason.contains("has no context other; it has: ")), "{error}");
+    assert!(matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains("has no context other; it has: ")), "{error}");
 
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "transport::through_the_environment"])
