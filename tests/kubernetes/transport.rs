@@ -372,7 +372,10 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
         (&plane.work().join("absent"), "No such file"),
     ] {
         let error = refused(path).await;
-        assert!(matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains(words) && !reason.contains("secret-")), "{error}");
+        assert!(
+            matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains(words) && !reason.contains("secret-")),
+            "{error}"
+        );
     }
     let mut elsewhere = access(&plane.kubeconfig("admin"));
     elsewhere.cluster.as_mut().unwrap().context = Some("other".to_owned());
