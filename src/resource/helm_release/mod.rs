@@ -224,7 +224,11 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
         return;
     }
     match found.preview {
-        Preview::Unknown(reason) => return note(assessment, "chart", Reading::is("known"), Reading::Unknown(reason)),
+        Preview::Unknown(reason) => {
+            // A step of which nobody knows what it would do is none, whether the release is there or not.
+            assessment.attributes.clear();
+            return note(assessment, "chart", Reading::is("known"), Reading::Unknown(reason));
+        }
         Preview::Refused(reason) => {
             // What is installed is not wrong because a chart cannot be used here: whether it differs is not known.
             let seen = installed.map_or(Reading::Absent, |_| Reading::Unknown(one_line(&reason, 200)));

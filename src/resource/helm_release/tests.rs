@@ -48,8 +48,10 @@ fn what_is_not_known_is_never_taken_for_no_drift() {
         let judged = judged(&wish, code, out);
         assert!(judged.only_unknown() && judged.actions.is_empty(), "{code} {out}: {judged:?}");
     }
-    let unknown = Found { installed: Some(installed("deployed", true)), preview: Preview::Unknown("no chart".to_owned()) };
-    assert!(judged(&wish, 0, &said(&unknown)).has_unknown());
+    for installed in [Some(installed("deployed", true)), None] {
+        let unknown = judged(&wish, 0, &said(&Found { installed, preview: Preview::Unknown("no chart".to_owned()) }));
+        assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+    }
     let refused = |installed| Found { installed, preview: Preview::Refused("it does not render".to_owned()) };
     let there = judged(&wish, 0, &said(&refused(Some(installed("deployed", true)))));
     assert!(
