@@ -162,7 +162,7 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
         (
             "kubernetes_object",
-            json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "b": "c" } } }),
+            json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "n" }, "data": { "b": "c" } } }),
         ),
         (
             "kubernetes_state",
