@@ -1,5 +1,6 @@
 //! The whole way from files to a checked spec. All errors of all files come back in one go.
 
+use super::cabling::Cabling;
 use super::decode::{Failure, decode};
 use super::hosts::{Host, hosts_of};
 use super::model::{NodeGroup, Spec};
@@ -23,6 +24,8 @@ pub struct Loaded {
     pub digest: Digest,
     /// What is allowed but looks wrong.
     pub warnings: Vec<Diagnostic>,
+    /// Which NIC is plugged in where, once the file that the spec names was read (`spec::cabling::read`).
+    pub cabling: Option<Cabling>,
     tree: Tree,
     by_name: HashMap<String, usize>,
 }
@@ -150,7 +153,7 @@ fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems>
         return Err(Problems { diagnostics: problems, sources });
     }
     let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
-    Ok(Loaded { spec, hosts, sources, digest, warnings: problems, tree, by_name })
+    Ok(Loaded { spec, hosts, sources, digest, warnings: problems, cabling: None, tree, by_name })
 }
 
 /// The names without their folder, because the same inventory may be named by several paths.
@@ -180,6 +183,7 @@ impl Reading {
             nodes: self.list("nodes"),
             repositories: self.list("repositories"),
             switches: self.list("switches"),
+            cabling: self.single("cabling"),
             kubernetes: self.single("kubernetes"),
             jobs: self.single("jobs"),
             rules: self.single("rules"),

@@ -2,9 +2,11 @@
 //! Pure: bytes in, model and diagnostics out.
 //!
 //! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths) -> `decode` (plain
-//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way.
+//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way. `cabling` is a table of
+//! its own, which comes last.
 
 pub mod acceptance;
+pub mod cabling;
 pub mod decode;
 pub mod hosts;
 pub mod load;

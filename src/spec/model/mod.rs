@@ -50,6 +50,10 @@ pub struct Spec {
     /// The switches of the fabric: what rules compare the hosts with.
     #[serde(default)]
     pub switches: Vec<Switch>,
+    /// A table of the cables, relative to the inventory: a CSV file with the header `host,nic,switch,port`. A line is a cable, or as
+    /// many as its node-sets stand for. `verify cabling` compares it with what the hosts hear (LLDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cabling: Option<String>,
     /// What jobs are run with: what rules compare the fabric with.
     #[serde(default)]
     pub jobs: Jobs,
