@@ -34,6 +34,7 @@ pub mod kubernetes_state;
 pub mod link;
 pub mod link_ecn;
 pub mod link_qos;
+pub mod lldp;
 pub mod netdev_name;
 pub mod node_allocatable;
 pub mod node_field;

@@ -56,6 +56,8 @@ pub enum Read {
     LinkEcn { netdev: String },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
     FirmwareSettings { netdev: String, settings: Vec<String> },
+    /// Who is heard on the netdevs (LLDP), and which of them have a link.
+    LldpNeighbours,
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
@@ -101,6 +103,7 @@ impl Read {
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
             Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
+            Read::LldpNeighbours => "lldp_neighbours".to_owned(),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
             Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
@@ -161,6 +164,7 @@ impl Read {
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
             Read::LinkEcn { netdev } => super::link_ecn::read_script(netdev),
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
+            Read::LldpNeighbours => super::lldp::script::read_script(),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::PciDevice { device } => super::pci_setting::script::device_script(device),
@@ -189,6 +193,7 @@ impl Read {
             Read::Command { .. } => vec![Need::Root("the probe of a guarded command".to_owned())],
             Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
             Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
+            Read::LldpNeighbours => super::lldp::script::needs(),
             Read::Configfs { path } => super::configfs_value::needs(path),
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
