@@ -4,6 +4,7 @@ use super::inventory::{self, Inventory};
 use super::{Exit, Failure, cables};
 use crate::base::Diagnostic;
 use crate::report::cabling::{self, Subject, document::CablingDocument};
+use crate::report::out::Look;
 use crate::report::{self, document};
 use crate::verify::Verdict;
 use crate::verify::cabling::{Names, Scope, compare};
@@ -33,6 +34,9 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
     let loaded = &inventory.loaded;
     let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.path).into()) };
     cables::has_lldp(&inventory)?;
+    if !inventory.warnings.is_empty() {
+        report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
+    }
     let hosts = cables::asked(&inventory, arguments.host.as_deref())?;
     let views = cables::listen(&inventory, &hosts).await;
     let (names, nics) = (Names::of(loaded, &cabling.cables), cables::nics(&hosts));

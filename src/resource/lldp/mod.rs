@@ -73,17 +73,11 @@ pub fn lldp(answers: &Answers) -> Result<Lldp, Silence> {
         Some((code, text)) => {
             // A warning of lldpctl may stand before its answer.
             let json = text.find('{').filter(|_| code == Some(0)).and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
-            let json = json.ok_or_else(|| Silence::NoAnswer(complaint(&text)))?;
+            let json = json.ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
             lldp.neighbours = neighbours(&json);
             Ok(lldp)
         }
     }
-}
-
-/// What lldpctl says, without the time before it, which is another one on each host.
-fn complaint(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split_once("] ").map_or(line, |(_, said)| said));
-    one_line(&lines.collect::<Vec<_>>().join(" "), 160)
 }
 
 /// The neighbours of `lldpctl -f json0`, whose members are always lists. Plain `json` makes an object of a list of one, and a key of
