@@ -61,7 +61,9 @@ fn nobody_is_not_the_same_as_no_answer() {
     assert!(said(empty).unwrap().neighbours.is_empty());
     assert_eq!(said("\n== lldpctl 127\n\n== end\n"), Err(Silence::Absent));
     let down = "\n== lldpctl 1\n|unable to connect to socket /run/lldpd.socket: No such file or directory\n\n== end\n";
-    assert!(matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to socket /run/lldpd.socket: No such file or directory"));
+    assert!(
+        matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to socket /run/lldpd.socket: No such file or directory")
+    );
     assert!(matches!(said("\n== netdev e\n"), Err(Silence::Unread(_))));
     let mut denied = Answers::default();
     denied.insert(
@@ -104,7 +106,11 @@ fn the_script_looks_below_its_root() {
     }
     let tools = tempfile::tempdir().unwrap();
     let tool = tools.path().join("lldpctl");
-    std::fs::write(&tool, "#!/bin/sh\n[ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' >&2 && echo '{ \"lldp\": [] }'\n").unwrap();
+    std::fs::write(
+        &tool,
+        "#!/bin/sh\n[ \"$*\" = '-f json0' ] && echo '2026-11-24T21:44:29 [WARN/control] something' >&2 && echo '{ \"lldp\": [] }'\n",
+    )
+    .unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", tools.path().display());
     let script = format!("R={}\n{}", folder.path().display(), super::script::read_script());
