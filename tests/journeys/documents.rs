@@ -67,8 +67,9 @@ fn the_schemas_in_the_repository_are_those_printed() {
     $ railwright schema plam
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
-      next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify, cabling,
-              run, rollout, state, validation, catalog, rules, version, explanation, rbac, translation
+      next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
+              cabling, run, rollout, state, validation, catalog, rules, version, explanation, rbac,
+              translation
     --- exit 1 ---
     ");
 }
