@@ -8,8 +8,9 @@ mod management;
 mod node;
 mod operation;
 mod reach;
+mod switch;
 
-pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
+pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
 pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
@@ -20,6 +21,7 @@ pub use node::{
 };
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 pub use reach::{NoSsh, Reach, Ssh};
+pub use switch::{Dscp, Ecn, EcnThresholds, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
