@@ -186,7 +186,7 @@ impl ValidationDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CatalogDocument<R> {
     format_version: &'static str,
-    /// `gpu`, `nic`, `instance`, `os` or `acs`.
+    /// The sort, such as `gpu`, `nic` or `switch`.
     sort: &'static str,
     /// The rows, in the fields of the catalogue's files.
     rows: Vec<R>,

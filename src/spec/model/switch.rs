@@ -22,6 +22,17 @@ pub enum SwitchOs {
     Eos,
 }
 
+impl SwitchOs {
+    /// The word in the spec, which is the name of its row in the catalogue too.
+    pub fn word(self) -> &'static str {
+        match self {
+            SwitchOs::Sonic => "sonic",
+            SwitchOs::Cumulus => "cumulus",
+            SwitchOs::Eos => "eos",
+        }
+    }
+}
+
 /// Where a switch stands in the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -107,7 +118,7 @@ fn dscp_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Ecn {
-    /// On with the thresholds that railwright chooses (`railwright explain` shows them), or off.
+    /// On with thresholds that are chosen by the speed of the ports (`railwright catalog switch-system`), or off.
     On(bool),
     /// On from here.
     From(EcnThresholds),
@@ -150,7 +161,7 @@ pub struct EcnThresholds {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Watchdog {
-    /// On with the times that railwright chooses, or off.
+    /// On with the times of the system (`railwright catalog switch-system`), or off.
     On(bool),
     /// On with these.
     Of(WatchdogTimes),
@@ -203,13 +214,17 @@ pub struct WatchdogTimes {
 
 impl<'de> Deserialize<'de> for Ecn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordOrMapping::<Ecn, EcnThresholds> { example: "min_bytes: 500000, max_bytes: 2000000", of: PhantomData })
+        deserializer
+            .deserialize_any(WordOrMapping::<Ecn, EcnThresholds> { example: "min_bytes: 500000, max_bytes: 2000000", of: PhantomData })
     }
 }
 
 impl<'de> Deserialize<'de> for Watchdog {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordOrMapping::<Watchdog, WatchdogTimes> { example: "detection_ms: 200, restoration_ms: 200", of: PhantomData })
+        deserializer.deserialize_any(WordOrMapping::<Watchdog, WatchdogTimes> {
+            example: "detection_ms: 200, restoration_ms: 200",
+            of: PhantomData,
+        })
     }
 }
 

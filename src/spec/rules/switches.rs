@@ -101,7 +101,8 @@ fn marks(checker: &mut Checker<'_>, thresholds: &EcnThresholds, at: &impl Fn(&st
     within(checker, &at("ecn.round_trip_us"), thresholds.round_trip_us, &ROUND_TRIP_US, ("a round trip in microseconds", effect));
     match (thresholds.min_bytes, thresholds.max_bytes) {
         (Some(min), Some(max)) if min >= max => {
-            let effect = "nothing lies between them: packets are marked all at once or not at all, and senders stop instead of slowing down";
+            let effect =
+                "nothing lies between them: packets are marked all at once or not at all, and senders stop instead of slowing down";
             let message = format!("packets would be marked from {min} bytes on and all of them from {max} on");
             let finding = error(VALUE, message, effect, "let `min_bytes` be the smaller one, a quarter of `max_bytes` for example");
             checker.find_with(&at("ecn.min_bytes"), "not below", (&at("ecn.max_bytes"), "this one"), finding);

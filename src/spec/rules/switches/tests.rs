@@ -8,7 +8,10 @@ use crate::spec::{SourceFile, load};
 fn a_switch_takes_what_its_system_takes() {
     let switch = |keys: &str| format!("switches: [{{ name: s1, {keys} }}]");
     for (keys, expected) in [
-        ("os: sonic, model: SN5600, role: leaf, port_speed_gbps: 400, cable_length_m: 40, mtu: 9216, pfc: [3], pause: false, trust: dscp", &[][..]),
+        (
+            "os: sonic, model: SN5600, role: leaf, port_speed_gbps: 400, cable_length_m: 40, mtu: 9216, pfc: [3], pause: false, trust: dscp",
+            &[][..],
+        ),
         ("os: sonik", &[("RW0108", "sonik")]),
         ("role: core", &[("RW0108", "core")]),
         ("trust: cos", &[("RW0108", "cos")]),
