@@ -269,7 +269,7 @@ impl Row for SwitchRow {
 }
 
 impl Thresholds {
-    /// `marks from 150000 to 1500000 bytes, 100 % there`.
+    /// `150000 to 1500000 bytes, 100 %`.
     pub fn in_words(&self) -> String {
         format!("{} to {} bytes, {} %", self.min_bytes, self.max_bytes, self.probability_percent)
     }
