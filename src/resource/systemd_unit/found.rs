@@ -1,14 +1,14 @@
-//! The answer of `Read::Unit`, decoded: properties of `systemctl show` and the time of boot.
+//! The answer of `Read::Unit`, decoded: properties of `systemctl show`.
 
 use crate::resource::{Answers, Read, Reading};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 
 /// How a unit stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundUnit {
     properties: BTreeMap<String, String>,
-    /// Seconds since 1970 at which the host booted (`btime` of /proc/stat).
-    booted_at_s: Option<u64>,
 }
 
 impl FoundUnit {
@@ -24,9 +24,7 @@ impl FoundUnit {
     fn decode(out: &str) -> Option<Self> {
         let mut unit = FoundUnit::default();
         for line in out.lines() {
-            if let Some(seconds) = line.strip_prefix("btime ") {
-                unit.booted_at_s = seconds.trim().parse().ok();
-            } else if let Some((name, value)) = line.split_once('=') {
+            if let Some((name, value)) = line.split_once('=') {
                 unit.properties.insert(name.to_owned(), value.to_owned());
             }
         }
@@ -77,7 +75,7 @@ impl FoundUnit {
             return Reading::Absent;
         }
         if self.property("Type") == "oneshot" && self.property("RemainAfterExit") == "no" {
-            return Reading::is(self.property("Result") == "success" && self.microseconds("ExecMainExitTimestampMonotonic") > 0);
+            return Reading::is(self.property("Result") == "success" && self.seconds("ExecMainExitTimestamp").is_some());
         }
         match self.property("ActiveState") {
             "active" | "reloading" => Reading::is(true),
@@ -87,23 +85,24 @@ impl FoundUnit {
         }
     }
 
-    /// When it became active, in seconds since 1970; none while it is not active.
-    pub fn active_since_s(&self) -> Option<u64> {
-        let since = match self.microseconds("ActiveEnterTimestampMonotonic") {
-            0 => self.microseconds("ExecMainExitTimestampMonotonic"),
-            since => since,
-        };
-        let runs = self.active() == Reading::is(true) && since > 0;
-        self.booted_at_s.filter(|_| runs).map(|boot| boot + since / 1_000_000)
+    /// When it became active, in whole seconds since 1970; none while it is not active. It is systemd's own note of the clock that
+    /// files are stamped by: counted from the time of boot, which is in whole seconds and moves when the clock is set, a unit could
+    /// seem to have started seconds before a file that it has read.
+    pub fn active_since_s(&self) -> Option<i64> {
+        let since = self.seconds("ActiveEnterTimestamp").or_else(|| self.seconds("ExecMainExitTimestamp"));
+        since.filter(|_| self.active() == Reading::is(true))
     }
 
-    fn microseconds(&self, name: &str) -> u64 {
-        self.property(name).parse().unwrap_or(0)
+    /// A time such as `Tue 2026-11-24 21:07:36 UTC`; none where there was none yet.
+    fn seconds(&self, name: &str) -> Option<i64> {
+        let (_day, time) = self.property(name).strip_suffix(" UTC")?.split_once(' ')?;
+        let time = DateTime::strptime("%Y-%m-%d %H:%M:%S", time).ok()?;
+        Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
     }
 }
 
 /// Modification times from `Read::Modified`, in seconds since 1970, by path. A path that is not there is left out.
-pub fn modified(paths: &[String], answers: &Answers) -> Result<BTreeMap<String, u64>, String> {
+pub fn modified(paths: &[String], answers: &Answers) -> Result<BTreeMap<String, i64>, String> {
     let (_, out) = answers.output(&Read::Modified { paths: paths.to_vec() })?;
     Ok(out.lines().filter_map(|line| line.split_once(' ')).filter_map(|(time, path)| Some((path.to_owned(), time.parse().ok()?))).collect())
 }
@@ -114,7 +113,7 @@ mod tests {
 
     // `systemctl show` of systemd 252 (Debian 12)
     const OPENIBD: &str = "Type=oneshot\nRemainAfterExit=yes\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=exited\n\
-        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestampMonotonic=5000000\nExecMainExitTimestampMonotonic=4900000\nbtime 1000\n";
+        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\nExecMainExitTimestamp=Thu 1970-01-01 00:16:44 UTC\n";
 
     #[test]
     fn each_sort_of_unit() {
@@ -127,6 +126,8 @@ mod tests {
         let once = ("RemainAfterExit=yes", "RemainAfterExit=no");
         let inactive = ("ActiveState=active", "ActiveState=inactive");
         assert_eq!(with(&[once, inactive]).1, Reading::is(true));
+        assert_eq!(with(&[("ActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC", "ActiveEnterTimestamp=")]).2, Some(1004));
+        assert_eq!(with(&[(" UTC", " CEST")]).2, None, "no other zone is taken for UTC");
         assert_eq!(with(&[once, inactive, ("Result=success", "Result=exit-code")]).1, Reading::is(false));
         assert_eq!(with(&[inactive]).1, Reading::is(false));
         assert_eq!(with(&[("ActiveState=active", "ActiveState=failed")]).1, Reading::is("failed"));

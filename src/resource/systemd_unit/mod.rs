@@ -80,7 +80,7 @@ impl<'a> Judged<'a> {
         let newer = match &unit {
             _ if watched.is_empty() => Ok(Vec::new()),
             Ok(unit) => modified(&watched, answers).map(|times| {
-                let since = unit.active_since_s().unwrap_or(u64::MAX);
+                let since = unit.active_since_s().unwrap_or(i64::MAX);
                 times.into_iter().filter(|(_, time)| *time > since).map(|(path, _)| path).collect()
             }),
             Err(reason) => Err(reason.clone()),
@@ -272,8 +272,8 @@ mod tests {
     use super::*;
     use crate::resource::test_support::{answered, wish};
 
-    const RUNS: &str = "btime 1000\nType=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\n\
-        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestampMonotonic=5000000\n";
+    const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\n\
+        UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n";
 
     fn unit() -> Wish {
         let content = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n";
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!((words(&owed).as_str(), owed.disruption), ("restart", Disruption::Restart));
         let found = owed.attributes["restarted"].found.running.clone();
         assert_eq!(found, Some(Reading::is("/etc/q.conf changed since it started")));
-        let paid = RUNS.replace("=5000000", "=7000000");
+        let paid = RUNS.replace("00:16:45", "00:16:46");
         assert!(SystemdUnit.assess(&unit(), &answers(&paid, (0, &file), "1006 /etc/q.conf\n")).is_met());
     }
 

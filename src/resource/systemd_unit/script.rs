@@ -5,14 +5,13 @@ use crate::resource::action::UnitVerb;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
 
 /// The properties that are asked for; systemd 239 has them all.
-const PROPERTIES: &str = "Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Type,RemainAfterExit,Result,FragmentPath,ActiveEnterTimestampMonotonic,ExecMainExitTimestampMonotonic";
+const PROPERTIES: &str = "Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Type,RemainAfterExit,Result,FragmentPath,ActiveEnterTimestamp,ExecMainExitTimestamp";
 
-/// `systemctl show`, and the time of boot, to which its monotonic times count. Exit 69 where systemd does not run.
+/// `systemctl show`, with its times in UTC (they are in the zone of who asks). Exit 69 where systemd does not run.
 pub fn read_script(name: &str) -> String {
     format!(
         "[ -d \"$R/run/systemd/system\" ] && command -v systemctl >/dev/null || exit 69\n\
-         sed -n 's/^btime /btime /p' \"$R/proc/stat\"\n\
-         systemctl show -p {PROPERTIES} -- {}\n",
+         TZ=UTC LC_ALL=C systemctl show -p {PROPERTIES} -- {}\n",
         sh(name)
     )
 }

@@ -159,7 +159,7 @@ impl Host {
         bare.disk.files.values_mut().for_each(|file| file.modified_s = 0);
         bare.disk.full_for = 0;
         bare.units.let_go();
-        bare.units.known.values_mut().for_each(|unit| unit.since_us = 0);
+        bare.units.known.values_mut().for_each(|unit| unit.since_s = 0);
         (bare.boot, bare.booted, bare.down_until, bare.calls, bare.fence) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
         bare.guard.take_if(|guard| guard.reverted);
         (bare.record, bare.faults, bare.told, bare.tokens) = (None, Vec::new(), Vec::new(), Vec::new());
@@ -194,7 +194,7 @@ impl Host {
             Read::KernelModule { name } => self.kernel.read_module(name, self.release(), &self.disk),
             Read::Packages { names } => self.packages.read(names),
             Read::RepositoryLists { manager, name, .. } => self.packages.read_lists(*manager, name),
-            Read::Unit { name } => self.units.read(name, &self.disk, self.clock_s(self.booted)),
+            Read::Unit { name } => self.units.read(name, &self.disk),
             Read::Boot => self.loader.read(&self.disk),
             Read::Link { netdev } => self.links.read(netdev),
             Read::LinkLayers { netdev } => self.links.read_layers(netdev, &self.disk),
@@ -276,8 +276,8 @@ impl Host {
                 Ok(())
             }
             Action::Unit { name, verb } => {
-                let uptime_us = u64::try_from((now - self.booted).as_micros()).unwrap_or(u64::MAX);
-                self.units.tell(name, *verb, &self.disk, uptime_us)
+                let now_s = self.clock_s(now);
+                self.units.tell(name, *verb, &self.disk, now_s)
             }
             Action::SetLink { netdev, mtu, up, add_addresses, remove_addresses } => {
                 self.links.set(netdev, *mtu, *up, add_addresses, remove_addresses)
@@ -329,7 +329,7 @@ impl Host {
         self.loader.running = self.loader.next.clone();
         let release = self.release();
         self.kernel.boot(release, &self.disk);
-        self.units.boot(&self.disk);
+        self.units.boot(&self.disk, self.clock_s(self.booted));
         self.names.boot(&self.disk, &mut self.links, &mut self.ssh_netdev);
         self.links.boot(&self.disk);
         self.firmware.boot(false);

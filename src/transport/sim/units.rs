@@ -15,8 +15,8 @@ pub struct Unit {
     pub loaded: String,
     /// It runs, or its last run ended well and it remains.
     pub active: bool,
-    /// Microseconds of the host's uptime at which it became active.
-    pub since_us: u64,
+    /// When it became active, in seconds since 1970 by the host's clock.
+    pub since_s: u64,
 }
 
 /// All units.
@@ -44,6 +44,12 @@ fn has(text: &str, line: &str) -> bool {
     text.lines().any(|found| found.trim() == line)
 }
 
+/// As `systemctl show` writes a time.
+fn time(since_s: u64) -> String {
+    let time = i64::try_from(since_s).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).unwrap_or_default();
+    time.strftime("%a %Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
 /// It runs once and is gone.
 fn once(text: &str) -> bool {
     has(text, "Type=oneshot") && !has(text, "RemainAfterExit=yes")
@@ -62,8 +68,8 @@ impl Units {
         self.known.retain(|name, unit| unit.active || enabled.contains(name));
     }
 
-    /// The answer to `Read::Unit`; `booted_s` is what /proc/stat says.
-    pub fn read(&self, name: &str, disk: &Disk, booted_s: u64) -> Answered {
+    /// The answer to `Read::Unit`.
+    pub fn read(&self, name: &str, disk: &Disk) -> Answered {
         let (unit, file) = (self.kept(name), text(name, disk));
         let loaded = unit.map(|unit| unit.loaded.as_str()).or(file.as_deref());
         let (masked, active) = (self.masked.contains(name), unit.is_some_and(|unit| unit.active));
@@ -81,19 +87,19 @@ impl Units {
         };
         let text = loaded.unwrap_or_default();
         let (kind, remains) = (if has(text, "Type=oneshot") { "oneshot" } else { "simple" }, has(text, "RemainAfterExit=yes"));
-        let since = unit.filter(|unit| unit.active).map_or(0, |unit| unit.since_us);
+        let since = unit.filter(|unit| unit.active).map_or_else(String::new, |unit| time(unit.since_s));
         let runs = active && !once(text);
         let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
         let word = |yes: bool| if yes { "yes" } else { "no" };
         let out = format!(
-            "btime {booted_s}\nId={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\n\
-             RemainAfterExit={}\nResult=success\nActiveEnterTimestampMonotonic={}\nExecMainExitTimestampMonotonic={}\n",
+            "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\n\
+             RemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\n",
             if runs { "active" } else { "inactive" },
             if runs { "running" } else { "dead" },
             word(stale),
             word(remains),
-            if runs { since } else { 0 },
-            if kind == "oneshot" { since } else { 0 },
+            if runs { since.as_str() } else { "" },
+            if kind == "oneshot" { since.as_str() } else { "" },
         );
         (0, out)
     }
@@ -115,7 +121,7 @@ impl Units {
     }
 
     /// Tells a unit something.
-    pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, uptime_us: u64) -> Done {
+    pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, now_s: u64) -> Done {
         let file = text(name, disk);
         let missing = || (5, format!("Failed: Unit {name} not found.\nrailwright: systemctl failed: LoadState=not-found"));
         match verb {
@@ -147,7 +153,7 @@ impl Units {
                 }
                 let unit = self.known.entry(name.to_owned()).or_default();
                 if verb == UnitVerb::Restart || !unit.active {
-                    (unit.active, unit.since_us) = (true, uptime_us.max(1));
+                    (unit.active, unit.since_s) = (true, now_s);
                 }
             }
         }
@@ -159,12 +165,12 @@ impl Units {
     }
 
     /// What a boot starts.
-    pub fn boot(&mut self, disk: &Disk) {
+    pub fn boot(&mut self, disk: &Disk, booted_s: u64) {
         self.known.clear();
         self.reload(disk);
         for (name, unit) in &mut self.known {
             unit.active = self.enabled.contains(name) && !self.masked.contains(name);
-            unit.since_us = 10_000_000;
+            unit.since_s = booted_s + 10;
         }
     }
 }
