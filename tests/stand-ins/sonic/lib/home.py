@@ -38,6 +38,14 @@ def log(name, line):
         file.write(line + "\n")
 
 
+def lines(name):
+    try:
+        with open(f"{LOGS}/{name}") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
 def mark(name):
     os.makedirs(MARKS, exist_ok=True)
     open(f"{MARKS}/{name}", "w").close()
