@@ -1,6 +1,7 @@
 //! A switch as it is delivered, read the ways that railwright reads.
 
 use crate::rig::{SN5600, Switch, TOMAHAWK};
+use crate::support::Place;
 use railwright::resource::{Read, host};
 
 #[test]
@@ -66,4 +67,20 @@ fn four_switches_run_side_by_side() {
     for (n, switch) in switches.iter().enumerate() {
         assert_eq!(switch.over_ssh("sonic-db-cli CONFIG_DB hget 'PORT|Ethernet0' description").out, format!("switch {n}\n"));
     }
+}
+
+#[test]
+fn railwright_reads_and_writes_it_as_a_plain_host() {
+    let Some(switch) = Switch::start("railwright", TOMAHAWK) else { return };
+    let place = Place::new();
+    place.write("inv/id", switch.identity()).write("inv/known_hosts", switch.known_hosts() + "\n");
+    let ssh = "ssh: { user: root, host_keys: known_hosts, identities: [id] }";
+    place.write("inv/cluster.yaml", format!("cluster: here\n{ssh}\nnodes:\n  - {{ name: leaf1, os: debian-12, ssh: {} }}\n", switch.ssh()));
+    let note = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n";
+    place.write("inv/modules/story/module.yaml", format!("module: story\nsummary: a note\nresources:\n{note}"));
+    let applied = place.run(&["apply", "inv", "--yes"]);
+    assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
+    assert_eq!(switch.must("cat /etc/note.conf"), "rails\n");
+    let again = place.run(&["plan", "inv", "--detailed-exitcode"]);
+    assert!(again.ends_with("--- exit 0 ---\n"), "{again}");
 }

@@ -16,3 +16,6 @@ mod saved;
 #[path = "../transport/server.rs"]
 #[allow(dead_code, reason = "the stories of the transport use the rest of it")]
 mod server;
+#[path = "../journeys/support.rs"]
+#[allow(dead_code, reason = "the journeys use the rest of it")]
+mod support;

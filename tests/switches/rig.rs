@@ -194,6 +194,7 @@ impl Switch {
     /// Runs something in whose first patch every session is cut after this many steps; the patch then goes on as far as it can
     /// without anybody to speak to.
     pub fn cut_after<T>(&self, steps: u32, run: impl FnOnce() -> T) -> T {
+        self.must("rm -f /run/sonic-stand-in/dropping");
         self.fault("drop-after", &steps.to_string());
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -65,8 +65,8 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
     let arm = |seconds: u32| {
         format!("systemd-run --quiet --unit=guard --on-active={seconds} -p Type=oneshot /bin/sh -c 'config rollback before'")
     };
-    assert_eq!(switch.over_ssh(&arm(1)).code, Some(0));
     set(&switch, "9000");
+    assert_eq!(switch.over_ssh(&arm(1)).code, Some(0));
     let since = std::time::Instant::now();
     while mtu(&switch) != "9100" {
         assert!(since.elapsed().as_secs() < 60, "nobody took it back");

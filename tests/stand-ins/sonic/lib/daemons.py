@@ -3,7 +3,7 @@
 Traditional model, as in sonic-swss cfgmgr/buffermgr.cpp: the manager itself writes BUFFER_PROFILE|pg_lossless_* and
 BUFFER_PG|<port>|<pgs> into CONFIG_DB. It never takes a group away that another `pfc_enable` once asked for; on a port that is
 administratively down it does so on Mellanox alone. Dynamic model, as in cfgmgr/buffer_headroom_mellanox.lua: results are
-in APPL_DB only. The real ones are separate processes; here they run at the end of every write."""
+in APPL_DB only. The real ones are separate processes that hear of every row; here they are told at the end of every write."""
 
 import math
 
@@ -11,6 +11,9 @@ import home
 from database import Config, connect
 
 POOL = "ingress_lossless_pool"
+BUFFERS = ["BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE"]
+# rows of other tables move nothing here
+HEARD = ["PORT", "PORT_QOS_MAP", "CABLE_LENGTH", "DEVICE_METADATA", "LOSSLESS_TRAFFIC_PATTERN", *BUFFERS]
 
 
 def groups(pfc_enable):
@@ -45,9 +48,18 @@ def lookup(config):
     return {(row[0], row[1]): row for table in tables if sku in table["hwskus"] for row in table["rows"]}
 
 
-def traditional(store, config, platform):
+def asked(config, changes, tables):
+    """The ports that changed rows of these tables speak of; all of them at a start, or for rows that are of no port."""
+    every = config.get("PORT", {})
+    if changes is None or any(table not in ("PORT", "PORT_QOS_MAP", "BUFFER_PG") for table, _ in changes if table in tables):
+        return every
+    named = {key.split("|")[0] for table, key in changes if table in tables}
+    return {port: fields for port, fields in every.items() if port in named}
+
+
+def traditional(store, config, platform, changes):
     rows = lookup(config)
-    for port, fields in config.get("PORT", {}).items():
+    for port, fields in asked(config, changes, ["PORT", "PORT_QOS_MAP", "CABLE_LENGTH"]).items():
         cable = cables(config).get(port)
         pfc = config.get("PORT_QOS_MAP", {}).get(port, {}).get("pfc_enable")
         if cable is None or cable == "0m" or pfc is None:
@@ -89,14 +101,19 @@ def headroom(speed, cable, mtu, lanes, lossless, chip):
     return xoff, chip["pipeline_k"] * 1024 * (2 if lanes == 8 else 1)
 
 
-def dynamic(config):
+def dynamic(config, changes):
     chip = home.data("headroom/dynamic.json")
     appl = connect("APPL_DB")
     lossless = next(iter(config.get("LOSSLESS_TRAFFIC_PATTERN", {}).values()), {"mtu": "1024", "small_packet_percentage": "100"})
     pipe = appl.pipeline(transaction=False)
-    for key in appl.keys("BUFFER_PG_TABLE:*"):
-        pipe.delete(key)
-    for port, fields in config.get("PORT", {}).items():
+    groups_of = {}
+    for key, row in config.get("BUFFER_PG", {}).items():
+        port, group = key.split("|")
+        groups_of.setdefault(port, []).append((group, row))
+    heard = ["PORT", "CABLE_LENGTH", "LOSSLESS_TRAFFIC_PATTERN", "DEVICE_METADATA", "BUFFER_PG"]
+    for port, fields in asked(config, changes, heard).items():
+        for key in appl.keys(f"BUFFER_PG_TABLE:{port}:*"):
+            pipe.delete(key)
         cable = cables(config).get(port, "0m")
         if fields.get("admin_status", "down") == "down" or cable == "0m":
             continue
@@ -107,19 +124,18 @@ def dynamic(config):
         mtu = int(fields.get("mtu", "9100"))
         xoff, xon = headroom(int(fields["speed"]), cable, mtu, lanes, lossless, chip)
         size = xon + xoff + (mtu if lanes == 8 else 0)
-        for key, row in config.get("BUFFER_PG", {}).items():
-            name_of, group = key.split("|")
-            if name_of == port and row.get("profile") == "NULL":
+        for group, row in groups_of.get(port, []):
+            if row.get("profile") == "NULL":
                 pipe.hset(f"BUFFER_PG_TABLE:{port}:{group}", mapping={"profile": name})
                 pipe.hset(f"BUFFER_PROFILE_TABLE:{name}", mapping={"pool": POOL, "xon": xon, "xoff": xoff, "size": size, "dynamic_th": "0"})
     pipe.execute()
 
 
-def ports(config):
+def ports(config, changes):
     """APPL_DB has every port with what the ASIC took; a link is up where both are admin up and a test did not pull the cable."""
     appl, state = connect("APPL_DB"), connect("STATE_DB")
     pipe, other = appl.pipeline(transaction=False), state.pipeline(transaction=False)
-    for port, fields in config.get("PORT", {}).items():
+    for port, fields in asked(config, changes, ["PORT"]).items():
         admin = fields.get("admin_status", "down")
         link = "up" if admin == "up" and home.fault(f"unplugged-{port}") is None else "down"
         row = {**{field: str(value) for field, value in fields.items()}, "admin_status": admin, "oper_status": link}
@@ -133,7 +149,7 @@ def mirror(config):
     """With the traditional model the buffer tables of CONFIG_DB go to APPL_DB as they are."""
     appl = connect("APPL_DB")
     pipe = appl.pipeline(transaction=False)
-    for table in ["BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE"]:
+    for table in BUFFERS:
         for key in appl.keys(f"{table}_TABLE:*"):
             pipe.delete(key)
         for key, fields in config.get(table, {}).items():
@@ -142,17 +158,19 @@ def mirror(config):
     pipe.execute()
 
 
-def run():
-    """After a write."""
+def run(changes=None):
+    """After a write of these rows, each a table and a key; None where all is new."""
+    if changes is not None and not any(table in HEARD for table, _ in changes):
+        return
     store = Config()
     config = store.read()
     if not config:
         return
-    ports(config)
+    ports(config, changes)
     if is_dynamic(config):
-        dynamic(config)
+        dynamic(config, changes)
     else:
-        traditional(store, config, home.version().get("asic_type", ""))
+        traditional(store, config, home.version().get("asic_type", ""), changes)
         mirror(store.read())
 
 

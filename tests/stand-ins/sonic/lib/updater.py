@@ -60,8 +60,8 @@ def faults(count, store):
     if writer is not None and json.loads(writer)["after"] == count:
         other = json.loads(writer)
         os.rename(f"{home.FAULTS}/second-writer", f"{home.FAULTS}/second-writer.done")
-        fields = other["fields"]
-        store.set(other["table"], other["key"], fields)
+        store.set(other["table"], other["key"], other["fields"])
+        daemons.run([(other["table"], other["key"])])
     time.sleep(home.number("pace-ms", 0) / 1000)
 
 
@@ -71,7 +71,7 @@ def one(step, store):
     now = store.row(table, key)
     home.log("steps", json.dumps(steps.words(step, now), sort_keys=True))
     store.set(table, key, fields)
-    daemons.run()
+    daemons.run([(table, key)])
     if table == "PORT" and now and fields and (now.get("admin_status"), fields.get("admin_status")) == ("up", "down"):
         home.log("flaps", key)
         time.sleep(home.number("flap-ms", 20) / 1000)
