@@ -59,6 +59,7 @@ impl Switch {
         let copies: Vec<(&Path, &str)> = copies.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
         let host = Host::start_from(Root::Switch, story, &copies)?;
         let server = Server::start(&["ed25519"], &["ForceCommand exec sh {folder}/enter".to_owned()])?;
+        std::fs::write(server.path("known_hosts"), server.line("ed25519") + "\n").unwrap();
         let mut switch = Switch { host, server, boots, boot: 0 };
         switch.come_up();
         Some(switch)
@@ -121,7 +122,6 @@ impl Switch {
     /// A command over SSH with the client of this machine; 255 when the session is cut.
     pub fn over_ssh(&self, command: &str) -> Outcome {
         let known = self.server.path("known_hosts");
-        std::fs::write(&known, self.known_hosts() + "\n").unwrap();
         let mut ssh = Command::new("ssh");
         ssh.args(["-F", "none", "-o", "BatchMode=yes", "-o", &format!("UserKnownHostsFile={}", known.display())]);
         ssh.arg("-i").arg(self.server.path("id")).args(["-p", &self.server.port.to_string(), "root@127.0.0.1", command]);
