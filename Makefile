@@ -7,7 +7,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Real parts that the tests need: OpenSSH, what builds package repositories and root folders, what a Kubernetes control plane is
 # built and certified with, and what the lab is made with.
-TEST_PACKAGES := openssh-server openssh-client sudo createrepo-c rpm iproute2 gnupg apt-utils iputils-ping procps strace util-linux openssl ca-certificates python3-venv
+TEST_PACKAGES := openssh-server openssh-client sudo lldpd createrepo-c rpm iproute2 gnupg apt-utils iputils-ping procps strace util-linux openssl ca-certificates python3-venv
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs kmod cpio busybox-static grub-pc-bin grub-common dpkg-dev gnupg apt-utils openssh-client util-linux uidmap
 
 .PHONY: help

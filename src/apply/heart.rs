@@ -4,11 +4,11 @@
 use super::context::Context;
 use super::preflight::connect;
 use super::trouble;
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::observe::crowd;
 use crate::state::Holder;
 use crate::system::clock::{Clock, Ticker};
-use crate::transport::{BoxFuture, HostAccess, Performed, Upkeep, Writer};
+use crate::transport::{BoxFuture, Performed, Upkeep, Writer};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,22 +23,22 @@ pub(super) struct Heart {
     period: Duration,
     /// When each host's lock was last seen to be ours.
     seen: Mutex<BTreeMap<String, Timestamp>>,
-    /// The cluster that is among the hosts.
-    cluster: Option<Target>,
+    /// What among the hosts is none: a cluster, switches.
+    others: BTreeMap<String, Target>,
 }
 
 impl Heart {
     /// For a run with the locks of these hosts. Each is seen for the first time by the host's first step, which also tells
     /// the host which run it is that has its lock.
     pub fn new<'a>(holder: &Holder, run: &str, context: &Context, hosts: impl Iterator<Item = &'a String>) -> Self {
-        let is_cluster = |access: &&HostAccess| access.cluster.is_some();
+        let others = context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
         Heart {
             holder: holder.line(),
             note: format!("run {run}"),
             clock: context.clock.clone(),
             period: context.patience.heartbeat,
             seen: Mutex::new(hosts.map(|host| (host.clone(), Timestamp::UNIX_EPOCH)).collect()),
-            cluster: context.hosts.values().find(is_cluster).map(HostAccess::target),
+            others: others.filter(|(_, target)| target.kind != TargetKind::Host).collect(),
         }
     }
 
@@ -67,9 +67,9 @@ impl Heart {
         }
     }
 
-    /// No host has the name of the cluster (RW0138).
+    /// No host has the name of the cluster (RW0138) or of a switch (RW0161).
     fn target(&self, name: &str) -> Target {
-        self.cluster.clone().filter(|cluster| *cluster.name == *name).unwrap_or_else(|| Target::host(name))
+        self.others.get(name).cloned().unwrap_or_else(|| Target::host(name))
     }
 
     /// Goes round all hosts again and again, until it is given up.

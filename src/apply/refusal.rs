@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::trouble::{self, Next};
-use crate::base::{Diagnostic, Target, TargetKind, secret};
+use crate::base::{Diagnostic, TargetKind, secret};
 use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
@@ -94,10 +94,10 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
     })
 }
 
-/// The hosts that the plan works on, and the clusters.
+/// The hosts, switches and clusters that the plan works on.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     let work = plan.nodes.iter().filter(|node| node.held.is_none());
-    let own = work.clone().filter_map(|node| node.target.as_ref()).filter(|t| t.kind != TargetKind::Switch);
+    let own = work.clone().filter_map(|node| node.target.as_ref());
     own.chain(work.filter_map(Node::cluster)).map(|target| &*target.name).collect()
 }
 
@@ -108,8 +108,10 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
             "its cluster is not in the inventory".to_owned()
         }
         (_, None) => "it has no target".to_owned(),
-        (_, Some(Target { kind: TargetKind::Switch, .. })) => "it changes a target that this railwright cannot reach".to_owned(),
-        (_, Some(target)) if !context.hosts.contains_key(&*target.name) => "its host is not in the inventory".to_owned(),
+        (_, Some(target)) if !context.hosts.contains_key(&*target.name) => {
+            let sort = if target.kind == TargetKind::Kube { "cluster" } else { target.kind.word() };
+            format!("its {sort} is not in the inventory")
+        }
         _ => unknown_kind(node)?,
     };
     Some(

@@ -262,13 +262,13 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &Next) -> Diagnostic {
 /// The step was not confirmed, and the host has put back what was there before.
 pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &str, next: &Next) -> Diagnostic {
     let state = match (as_before, failed.is_empty()) {
-        (true, _) => format!("{host} is as it was before the change; the rest of this host was left alone"),
+        (true, _) => format!("{host} is as it was before the change; the rest of it was left alone"),
         (false, true) => format!("{host} can be reached again, and is not as it was before in all that the step touches"),
         (false, false) => format!("{host} can be reached again; its guard could not put back: {}", one_line(failed, 200)),
     };
     Diagnostic::error("RW0641", format!("the change was taken back by its guard: {}", one_line(why, 300)))
         .on(node)
-        .effect("with it nobody could have reached the host, or it did not do what it should; the host counts as out of service")
+        .effect(format!("with it nobody could have reached {host}, or it did not do what it should; it counts as out of service"))
         .state(state)
         .next(format!("correct the spec, then {}", next.plan()))
         .next(format!("or, if the spec is right and something else was in the way: {} tries it again, under a guard again", next.resume()))
@@ -281,8 +281,8 @@ pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &Nex
         format!("the step was not confirmed ({}), and whether its guard has put everything back is not known", one_line(why, 200)),
     )
     .on(node)
-    .effect("the host may not be reachable; it keeps its place in the budget")
-    .state("the guard stays armed on the host: it acts when its time is over, and else with the next boot")
+    .effect(format!("{host} may not be reachable; it keeps its place in the budget"))
+    .state("the guard stays armed there: it acts when its time is over, and else with the next boot")
     .next(format!("look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"))
     .next(format!("a reboot of {host} puts everything back as well; then {}", next.resume()))
 }

@@ -44,6 +44,11 @@ impl Target {
         Target { kind: TargetKind::Host, name: name.as_ref().into() }
     }
 
+    /// A switch by its name in the spec.
+    pub fn switch(name: impl AsRef<str>) -> Self {
+        Target { kind: TargetKind::Switch, name: name.as_ref().into() }
+    }
+
     /// A Kubernetes cluster by its name in the spec.
     pub fn kube(name: impl AsRef<str>) -> Self {
         Target { kind: TargetKind::Kube, name: name.as_ref().into() }

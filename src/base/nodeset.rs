@@ -6,7 +6,7 @@ mod fold;
 mod stem;
 
 pub use fold::{fold, natural_order};
-pub use stem::{fold_alike, fold_by_stem, is_plain, stem};
+pub use stem::{fold_alike, fold_by_stem, is_plain, pattern, stem};
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -64,10 +64,26 @@ impl Numbers {
 /// All names of a node-set, in the order in which they are written; the leftmost bracket moves slowest.
 /// A name that comes twice is an error, as are more than `NAMES_MAX` names.
 pub fn expand(text: &str) -> Result<Vec<String>, NodeSetError> {
+    expand_with(text, Alphabet { what: "a host name", besides: "" })
+}
+
+/// The same of the names of ports: `Ethernet[0-60/4]`, `Eth1/[1-16]`, `ens[0-7]f0np0`.
+pub fn expand_ports(text: &str) -> Result<Vec<String>, NodeSetError> {
+    expand_with(text, Alphabet { what: "the name of a port", besides: "/:" })
+}
+
+/// What names are made of besides letters, digits, `-`, `_` and `.`.
+#[derive(Clone, Copy)]
+struct Alphabet {
+    what: &'static str,
+    besides: &'static str,
+}
+
+fn expand_with(text: &str, alphabet: Alphabet) -> Result<Vec<String>, NodeSetError> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
     for item in items(text)? {
-        let pieces = pieces(text, item.clone())?;
+        let pieces = pieces(text, item.clone(), alphabet)?;
         check_size(&pieces, names.len(), &item)?;
         let mut fresh = Vec::new();
         unfold(&pieces, &mut String::new(), &mut fresh);
@@ -128,7 +144,7 @@ fn trimmed(text: &str, item: Range<usize>) -> Result<Range<usize>, NodeSetError>
     Ok(start..end)
 }
 
-fn pieces(text: &str, item: Range<usize>) -> Result<Vec<Piece<'_>>, NodeSetError> {
+fn pieces(text: &str, item: Range<usize>, alphabet: Alphabet) -> Result<Vec<Piece<'_>>, NodeSetError> {
     let mut pieces = Vec::new();
     let mut at = item.start;
     while at < item.end {
@@ -139,7 +155,7 @@ fn pieces(text: &str, item: Range<usize>) -> Result<Vec<Piece<'_>>, NodeSetError
             at = end + 1;
         } else {
             let end = at + rest.find('[').unwrap_or(rest.len());
-            check_characters(text, at..end, at == item.start)?;
+            check_characters(text, at..end, at == item.start, alphabet)?;
             pieces.push(Piece::Text(&text[at..end]));
             at = end;
         }
@@ -147,14 +163,16 @@ fn pieces(text: &str, item: Range<usize>) -> Result<Vec<Piece<'_>>, NodeSetError
     Ok(pieces)
 }
 
-fn check_characters(text: &str, span: Range<usize>, first: bool) -> Result<(), NodeSetError> {
-    let wrong = text[span.clone()].char_indices().find(|(_, c)| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
+fn check_characters(text: &str, span: Range<usize>, first: bool, alphabet: Alphabet) -> Result<(), NodeSetError> {
+    let Alphabet { what, besides } = alphabet;
+    let may_stand = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || besides.contains(*c);
+    let wrong = text[span.clone()].char_indices().find(|(_, c)| !may_stand(c));
     if let Some((at, c)) = wrong {
         let start = span.start + at;
-        return Err(NodeSetError::new(start..start + c.len_utf8(), format!("{c:?} cannot stand in a host name")));
+        return Err(NodeSetError::new(start..start + c.len_utf8(), format!("{c:?} cannot stand in {what}")));
     }
     if first && !text[span.clone()].starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(NodeSetError::new(span.start..span.start + 1, "a host name starts with a letter or a digit"));
+        return Err(NodeSetError::new(span.start..span.start + 1, format!("{what} starts with a letter or a digit")));
     }
     Ok(())
 }
@@ -284,6 +302,20 @@ mod tests {
         ] {
             assert_eq!(expand(text).unwrap().join(" "), names, "{text}");
         }
+    }
+
+    #[test]
+    fn ports_have_characters_that_hosts_do_not() {
+        for (text, names) in [
+            ("Ethernet[0-8/4]", "Ethernet0 Ethernet4 Ethernet8"),
+            ("Eth1/[1-2]", "Eth1/1 Eth1/2"),
+            ("Ethernet[1-2]/1:1", "Ethernet1/1:1 Ethernet2/1:1"),
+            ("swp1,swp3", "swp1 swp3"),
+        ] {
+            assert_eq!(expand_ports(text).unwrap().join(" "), names, "{text}");
+        }
+        assert_eq!(expand("Eth1/1").unwrap_err().message, "'/' cannot stand in a host name");
+        assert_eq!(expand_ports("a b").unwrap_err().message, "' ' cannot stand in the name of a port");
     }
 
     #[test]

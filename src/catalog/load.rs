@@ -1,8 +1,9 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
-//! (`gpu:`, `nic:`, `instance:`, `os:`, `acs:`, `bandwidth:`, `release:`, `combination:`).
+//! (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
 
 use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
+use super::switch::{SwitchRow, SwitchSystemRow};
 use super::table::{Entry, Row, Table};
 use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
@@ -16,8 +17,18 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 8] =
-    [GpuRow::KEY, NicRow::KEY, InstanceRow::KEY, OsRow::KEY, AcsRow::KEY, BandwidthRow::KEY, ReleaseRow::KEY, CombinationRow::KEY];
+const SORTS: [&str; 10] = [
+    GpuRow::KEY,
+    NicRow::KEY,
+    InstanceRow::KEY,
+    OsRow::KEY,
+    AcsRow::KEY,
+    BandwidthRow::KEY,
+    ReleaseRow::KEY,
+    CombinationRow::KEY,
+    SwitchRow::KEY,
+    SwitchSystemRow::KEY,
+];
 
 /// All tables.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +49,10 @@ pub struct Catalog {
     pub release: Table<ReleaseRow>,
     /// Combinations that are known to fit or not.
     pub combination: Table<CombinationRow>,
+    /// Switches.
+    pub switch: Table<SwitchRow>,
+    /// The systems of switches.
+    pub switch_system: Table<SwitchSystemRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -140,6 +155,8 @@ impl Reading {
                 BandwidthRow::KEY => self.rows::<BandwidthRow>(&document, entry.value, own, |catalog| &mut catalog.bandwidth),
                 ReleaseRow::KEY => self.rows::<ReleaseRow>(&document, entry.value, own, |catalog| &mut catalog.release),
                 CombinationRow::KEY => self.rows::<CombinationRow>(&document, entry.value, own, |catalog| &mut catalog.combination),
+                SwitchRow::KEY => self.rows::<SwitchRow>(&document, entry.value, own, |catalog| &mut catalog.switch),
+                SwitchSystemRow::KEY => self.rows::<SwitchSystemRow>(&document, entry.value, own, |catalog| &mut catalog.switch_system),
                 other => {
                     let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
                     let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
@@ -207,6 +224,7 @@ impl Reading {
         catalog.nic.index();
         catalog.instance.index();
         catalog.os.index();
+        catalog.switch.index();
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(CatalogProblems { diagnostics: problems, sources: catalog.sources });
         }
@@ -269,6 +287,11 @@ mod tests {
                 assert!(known.is_ok(), "{:?}", entry.row);
             }
         }
+        // a switch of the spec may have any of these systems, and each has its row
+        for os in ["sonic", "cumulus", "eos"] {
+            assert!(catalog.switch_system.get(os).is_some(), "{os}");
+        }
+        assert_eq!(catalog.switch.get("MSN2700").map(|row| row.asic.as_str()), Some("Spectrum-1"));
         assert_eq!(catalog.system("rocky-9.4").map(|row| row.name.as_str()), Some("rocky-9"));
         assert_eq!(catalog.instance_of("ecs.ebmgn8v.48xlarge").map(|row| row.name.as_str()), Some("ebmgn8v"));
     }
@@ -291,6 +314,15 @@ mod tests {
             ("gpu: [{ name: A, vendor: v, architecture: a, source: '' }]", "RW0220 a row of `gpu` has an empty `source`"),
             ("gpu: [{ name: A, vendor: v, architecture: a, source: s, speed: 3 }]", "RW0105 unknown key `speed`"),
             ("gpu: [{ name: A, vendor: v, architecture: a }]", "RW0107 the key `source` is missing"),
+            (
+                "switch: [{ name: A, vendor: v, asic: a, systems: [], cell_bytes: 0, source: s }]",
+                "RW0220 the row `A` of `switch` cannot be: a cell is at most 1024 bytes, what is in the chip at most 1024 KiB, and of ports and lanes it has at least one",
+            ),
+            (
+                "switch: [{ name: A, vendor: v, asic: a, systems: [], ecn: [{ thresholds: { min_bytes: 2, max_bytes: 2, probability_percent: 1 } }], source: s }]",
+                "RW0220 the row `A` of `switch` cannot be: the lower threshold is below the upper one, and a share is at most 100 %",
+            ),
+            ("switch: [{ name: A, vendor: v, asic: a, systems: [sonik], source: s }]", "RW0108 `sonik` is no value for `systems`"),
             (
                 "gpu: [{ name: A, vendor: v, architecture: a, source: s }, { name: A, vendor: v, architecture: a, source: s }]",
                 "RW0221 two rows of `gpu` are called `A`",

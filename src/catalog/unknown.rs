@@ -33,7 +33,7 @@ const KNOWN_SYSTEMS: [&str; 16] = [
     "ubuntu",
 ];
 
-/// Every GPU, NIC, instance and operating system of the spec that the catalogue does not know, once each.
+/// Every GPU, NIC, instance, operating system and switch of the spec that the catalogue does not know, once each.
 pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -67,6 +67,16 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
             && seen.insert(("os", name))
         {
             found.push(system(catalog, name, label("os")));
+        }
+    }
+    for (index, switch) in loaded.spec.switches.iter().enumerate() {
+        if let Some(model) = switch.model.as_deref()
+            && catalog.switch.get(model).is_none()
+            && seen.insert(("switch", model))
+        {
+            let label = loaded.label(&format!("switches[{index}].model"), "not in the catalogue");
+            let unknown = unknown(&catalog.switch, "switch", model, label, "asic: ..., systems: [sonic]");
+            found.push(unknown.effect("no rule could check what depends on its chip, and no number could be chosen for it"));
         }
     }
     found

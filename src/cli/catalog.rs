@@ -1,4 +1,4 @@
-//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems and releases, with its sources.
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases and switches, with its sources.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
 use crate::base::Diagnostic;
@@ -9,7 +9,7 @@ use crate::report::{document, out};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What is known of GPUs, NICs, instances, operating systems and releases, with sources
+/// What is known of GPUs, NICs, instances, operating systems, releases and switches, with sources
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The sort
@@ -44,6 +44,10 @@ pub enum Sort {
     Release,
     /// Combinations of them that are known to fit or not
     Combination,
+    /// Switches
+    Switch,
+    /// The systems of switches, and the numbers that they come with
+    SwitchSystem,
 }
 
 /// Shows the rows.
@@ -81,6 +85,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Sort::Combination => {
             show(catalog, &catalog.combination, name, json, &["excludes", "unsure", "chosen"], |name| catalog.combination.entry(name))
         }
+        Sort::Switch => {
+            show(catalog, &catalog.switch, name, json, &["asic", "systems", "speeds_gbps", "buffer_model", "cell_bytes"], |name| {
+                catalog.switch.entry(name)
+            })
+        }
+        Sort::SwitchSystem => show(catalog, &catalog.switch_system, name, json, &["mtu_max", "trust", "dscp", "ecn"], |name| {
+            catalog.switch_system.entry(name)
+        }),
         Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
             catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),

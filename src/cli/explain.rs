@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
 
-/// Explain a code such as RW0112, or why a host or a Kubernetes cluster gets what it gets: host/gpu01, kube/prod
+/// Explain a code such as RW0112, or why a host, a switch or a Kubernetes cluster gets what it gets: host/gpu01, switch/leaf1, kube/prod
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// The code, as it stands after `error` or `warning`; or host/NAME, host/NAME/KIND/RESOURCE, kube/NAME, an address below it, or what
+    /// The code, as it stands after `error` or `warning`; or host/NAME, host/NAME/KIND/RESOURCE, switch/NAME, kube/NAME, an address below it, or what
     /// a screen calls it: 'gpu01 link ens4'
     what: String,
     /// The folder that holds the spec; this one unless said otherwise
@@ -31,7 +31,7 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
     let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
     let what = arguments.what.trim();
     if what.contains(['/', ' ']) {
-        let is_address = ["host/", "kube/"].iter().any(|target| what.starts_with(target)) && !what.contains(' ');
+        let is_address = ["host/", "kube/", "switch/"].iter().any(|target| what.starts_with(target)) && !what.contains(' ');
         let what = if is_address { what.to_owned() } else { explain_host::named(what, inventory)? };
         return explain_host::run(&what, arguments.attribute.as_deref(), inventory, arguments.json);
     }

@@ -1,4 +1,4 @@
-//! `railwright explain host/NAME` and `kube/NAME`: why a host or a cluster gets what it gets.
+//! `railwright explain host/NAME`, `switch/NAME` and `kube/NAME`: why a host, a switch or a cluster gets what it gets.
 
 use super::pipeline::{self, Prepared};
 use super::spoken::{About, about};
@@ -24,12 +24,14 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     // The objects of a cluster are made from the facts of all hosts.
     let (target, prepared) = match sort {
         "kube" => (Target::kube(name), pipeline::prepare_to_record(inventory)?),
+        "switch" => (Target::switch(name), pipeline::prepare_to_record(inventory)?),
         _ => (Target::host(name), pipeline::prepare_host(inventory, name)?),
     };
     let loaded = &prepared.inventory.loaded;
     let host = loaded.host(name).filter(|_| target.kind == TargetKind::Host);
     let cluster = loaded.kubernetes_name().filter(|known| target.kind == TargetKind::Kube && *known == name);
-    if host.is_none() && cluster.is_none() {
+    let switch = loaded.switches.iter().find(|switch| target.kind == TargetKind::Switch && switch.name == name);
+    if host.is_none() && cluster.is_none() && switch.is_none() {
         return Err(not_there(&prepared, &target).into());
     }
     let path = below.into_iter().chain(attribute).collect::<Vec<_>>().join("/");
@@ -38,6 +40,7 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     let explanation = Explanation {
         host: host.map(|host| host.name.clone()),
         cluster: cluster.map(str::to_owned),
+        switch: switch.map(|switch| switch.name.clone()),
         catalogue: host.map(|host| rows(&prepared, host)).unwrap_or_default(),
         releases: host.map(|host| releases(&prepared, host)).unwrap_or_default(),
         resources,
@@ -70,6 +73,10 @@ fn not_there(prepared: &Prepared, target: &Target) -> Diagnostic {
     let inventory = &prepared.inventory;
     let (sort, what, near) = match target.kind {
         TargetKind::Kube => ("kube", "Kubernetes cluster", inventory.loaded.kubernetes_name()),
+        TargetKind::Switch => {
+            let near = nearest(&target.name, inventory.loaded.switches.iter().map(|switch| switch.name.as_str()));
+            ("switch", "switch", near)
+        }
         _ => ("host", "host", nearest(&target.name, inventory.loaded.hosts.iter().map(|host| host.name.as_str()))),
     };
     let next = near.map_or_else(

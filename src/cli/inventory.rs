@@ -4,7 +4,7 @@
 use super::knowledge::Knowledge;
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
-use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources};
+use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, cabling};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
 use crate::transport::{self, HostAccess};
@@ -60,7 +60,15 @@ impl Inventory {
         let cluster = kubernetes.map(|(name, kubernetes)| {
             HostAccess::of_cluster(name, &self.loaded.spec, kubernetes, &self.folder, environment::home().as_deref())
         });
-        self.loaded.hosts.iter().filter_map(|host| self.access(host)).chain(cluster)
+        let home = environment::home();
+        let switches = self.loaded.managed_switches().filter_map(move |switch| {
+            let access = HostAccess::of_switch(switch, &self.folder, home.as_deref())?;
+            Some(match &self.read_as {
+                Some(user) => access.read_as(user),
+                None => access,
+            })
+        });
+        self.loaded.hosts.iter().filter_map(|host| self.access(host)).chain(switches).chain(cluster)
     }
 
     /// The name by which a user may be called on the command line and in sudoers: nothing in it has a meaning of its own.
@@ -77,6 +85,15 @@ impl Inventory {
 
 /// Reads and checks an inventory; all errors of all its files come back in one go.
 pub fn read(path: &Path) -> Result<Inventory, Problems> {
+    read_with(path, cabled)
+}
+
+/// The same without the cabling file, for the command that writes it.
+pub fn read_uncabled(path: &Path) -> Result<Inventory, Problems> {
+    read_with(path, |_, _, loaded| Ok(loaded))
+}
+
+fn read_with(path: &Path, cabled: impl FnOnce(&str, &Path, Loaded) -> Result<Loaded, Problems>) -> Result<Inventory, Problems> {
     let shown = path.display().to_string();
     let alone = |diagnostic: Box<Diagnostic>| Problems { diagnostics: vec![*diagnostic], sources: Sources::default() };
     let folder = folder(path).map_err(alone)?;
@@ -87,7 +104,7 @@ pub fn read(path: &Path) -> Result<Inventory, Problems> {
         problems.extend(rest.diagnostics);
         return Err(Problems { diagnostics: problems, sources: rest.sources });
     }
-    let mut loaded = spec::load(files)?;
+    let mut loaded = cabled(&shown, &folder, spec::load(files)?)?;
     let modules = modules(path, &folder).map_err(alone)?;
     let knowledge = Knowledge::read(&shown, &modules)?;
     // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
@@ -141,6 +158,33 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
         );
     }
     read
+}
+
+/// The spec with the cabling file that it names, if it names one.
+fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems> {
+    let Some(named) = loaded.spec.cabling.clone() else { return Ok(loaded) };
+    let path = PathBuf::from(absolute(folder, &named));
+    let name = if named.starts_with(['/', '~']) { named } else { format!("{}/{named}", shown.trim_end_matches('/')) };
+    let write = format!("correct the path, which is relative to the inventory; or railwright discover cabling {shown} -o {name}");
+    if !folder::is_file(&path) {
+        let why = if files::exists(&path) { "is no ordinary file" } else { "is not there" };
+        return Err(cabling::unreadable(loaded, why, &write));
+    }
+    let bytes = match files::read_limited(&path, cabling::BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let why = format!("has more than {} MiB", cabling::BYTES_MAX >> 20);
+            return Err(cabling::unreadable(loaded, &why, "fold its lines with node-sets, or split the cluster into several inventories"));
+        }
+        Err(error) => return Err(cabling::unreadable(loaded, &format!("cannot be read: {error}"), "check its permissions")),
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => cabling::read(loaded, SourceFile { name, text }),
+        Err(error) => {
+            let why = format!("is not UTF-8 from byte {} on", error.utf8_error().valid_up_to());
+            Err(cabling::unreadable(loaded, &why, "save the file as UTF-8"))
+        }
+    }
 }
 
 /// One file as text; `limit` in bytes.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The catalogue and the rules.
 #[derive(Debug, Clone)]
 pub struct Knowledge {
-    /// GPUs, NICs, instances, operating systems.
+    /// GPUs, NICs, instances, operating systems, switches.
     pub catalog: Arc<Catalog>,
     /// By code.
     pub rules: Arc<RuleSet>,

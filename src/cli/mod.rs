@@ -2,7 +2,9 @@
 //! and its one function. Nothing else parses arguments or decides an exit code.
 
 pub mod apply;
+pub mod cables;
 pub mod catalog;
+pub mod discover;
 pub mod drift;
 pub mod exit;
 pub mod explain;
@@ -35,6 +37,7 @@ pub mod translate;
 pub mod validate;
 pub mod verification;
 pub mod verify;
+pub mod verify_cabling;
 pub mod version;
 pub mod watch;
 mod wishes;
@@ -65,6 +68,7 @@ pub enum Command {
     Rollout(rollout::Arguments),
     Lock(lock::Arguments),
     Verify(verify::Verify),
+    Discover(discover::Arguments),
     Drift(drift::Drift),
     Facts(facts::Facts),
     State(state::Arguments),
@@ -101,6 +105,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => wait(lock::run(&arguments)),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
+        Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),
         Command::State(arguments) => state::run(&arguments),

@@ -5,7 +5,7 @@ use super::pipeline::{self, Source};
 use super::{Exit, Failure};
 use crate::observe::sealed;
 use crate::report;
-use crate::resource::rights;
+use crate::resource::{Read, rights};
 use crate::state::State;
 use std::path::PathBuf;
 
@@ -27,7 +27,10 @@ pub fn run(arguments: &Sudoers) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
     let last = State::load(&prepared.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
-    let needs = rights::needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
+    let mut needs = rights::needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
+    if prepared.inventory.loaded.cabling.is_some() {
+        needs.extend(rights::needs(&[Read::LldpNeighbours]));
+    }
     report::out::print(&report::sudoers::fragment(&arguments.user, &prepared.inventory.path, &needs));
     Ok(Exit::Done)
 }

@@ -2,6 +2,7 @@
 
 use super::pipeline;
 use super::verification;
+use super::verify_cabling::{self, VerifyCabling};
 use super::{Exit, Failure};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, nodeset};
@@ -13,12 +14,22 @@ use std::path::PathBuf;
 ///
 /// Starts short test traffic between hosts, one pair a host at a time; the hosts themselves end it even if we die.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Verify {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The inventory: a folder of YAML files
-    pub inventory: PathBuf,
+    #[arg(required = true)]
+    pub inventory: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is looked at without traffic. A folder of this name is `./cabling`.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Cabling(VerifyCabling),
 }
 
 fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
@@ -31,7 +42,11 @@ fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
 
 /// Proves the fabric.
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare_to_act(&arguments.inventory)?;
+    if let Some(What::Cabling(arguments)) = &arguments.what {
+        return verify_cabling::run(arguments).await;
+    }
+    let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
+    let prepared = pipeline::prepare_to_act(inventory)?;
     let request = verification::request(&prepared);
     let without_ssh = prepared.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {

@@ -40,6 +40,8 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: bandwidths", catalog.bandwidth.len()),
         ("rows: releases", catalog.release.len()),
         ("rows: combinations", catalog.combination.len()),
+        ("rows: switches", catalog.switch.len()),
+        ("rows: systems of switches", catalog.switch_system.len()),
         ("explained codes", explain::pages().count() + rules.rules.len()),
     ];
     if arguments.json {

@@ -3,7 +3,7 @@
 use super::body::{Body, Compiler, TemplateFiles};
 use super::manifest::{self, CheckEntry, Manifest, Noted, Parameter, ResourceEntry};
 use super::subject::target_of;
-use super::{cluster_context, context, order, shell_quoting};
+use super::{cluster_context, context, order, shell_quoting, switch_context};
 use crate::base::{Diagnostic, Digest, TargetKind, secret, suggest};
 use crate::resource::{kind_named, kinds};
 use crate::spec::source::{Source, SourceFile, Sources};
@@ -126,7 +126,7 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
     for files in modules {
         by_name.insert(files.folder.rsplit('/').next().unwrap_or_default().to_owned(), files);
     }
-    let names = Shapes { host: context::shape(), cluster: cluster_context::shape() };
+    let names = Shapes { host: context::shape(), switch: switch_context::shape(), cluster: cluster_context::shape() };
     let mut loaded = Vec::new();
     for (name, files) in by_name {
         loaded.extend(compile(&name, files, &names, &mut sources, &mut diagnostics));
@@ -138,6 +138,7 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
 /// The names that templates know, by what the module is for.
 struct Shapes {
     host: Shape,
+    switch: Shape,
     cluster: Shape,
 }
 
@@ -175,7 +176,8 @@ fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources
     let names = match on {
         _ if manifest.resources.iter().any(|entry| kind_named(&entry.kind.text).is_none()) => &Shape::Any,
         TargetKind::Kube => &names.cluster,
-        TargetKind::Host | TargetKind::Switch => &names.host,
+        TargetKind::Switch => &names.switch,
+        TargetKind::Host => &names.host,
     };
     let with_parameters = with_parameters(names, &manifest, problems);
     let mut building = Building { manifest: &manifest, files: &templates, shape: names.clone(), problems, named: Vec::new() };
@@ -191,7 +193,7 @@ fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources
     (problems.len() == before).then_some(Module { name, summary, digest, on, parameters, manifest, when, needs, resources, checks, engine })
 }
 
-/// A module is for hosts or for the Kubernetes cluster: what its templates can name differs.
+/// A module is for hosts, for switches or for the Kubernetes cluster: what its templates can name differs.
 fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> TargetKind {
     let mut known = manifest.resources.iter().filter(|entry| kind_named(&entry.kind.text).is_some());
     let on = known.next().map_or(TargetKind::Host, |first| target_of(&first.kind.text));
@@ -201,13 +203,14 @@ fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Target
     };
     if let Some(other) = known.find(|entry| target_of(&entry.kind.text) != on) {
         told(
-            "a module is for hosts or for the Kubernetes cluster, not for both",
+            "a module is for hosts, for switches or for the Kubernetes cluster, and for one of them alone",
             other.kind.node,
             "the first resource is of the other sort",
         );
     }
-    if let Some(check) = manifest.checks.first().filter(|_| on == TargetKind::Kube) {
-        told("the checks of a module run on hosts, and this module is for the Kubernetes cluster", check.id.node, "a check");
+    if let Some(check) = manifest.checks.first().filter(|_| on != TargetKind::Host) {
+        let whose = if on == TargetKind::Kube { "the Kubernetes cluster" } else { "switches" };
+        told(&format!("the checks of a module run on hosts, and this module is for {whose}"), check.id.node, "a check");
     }
     on
 }

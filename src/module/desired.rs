@@ -13,8 +13,8 @@ use super::findings::Findings;
 use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
-use super::{cluster_context, nic_owners, parameters, secrets, share};
-use crate::base::{Address, Diagnostic, Digest, Place, secret};
+use super::{cluster_context, nic_owners, parameters, secrets, share, switch_context};
+use crate::base::{Address, Diagnostic, Digest, Place, TargetKind, secret};
 use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
@@ -117,6 +117,9 @@ pub fn desired(
             needs: NEEDS_SSH.to_owned(),
         }));
     }
+    for switch in loaded.managed_switches() {
+        of(Subject::Switch(switch), serde_json::to_value(switch_context::names(loaded, catalog, switch)), &mut found, &mut out);
+    }
     if let Some(name) = loaded.kubernetes_name() {
         of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)), &mut found, &mut out);
     }
@@ -143,8 +146,8 @@ impl Desired {
     }
 }
 
-/// Places by group of hosts, module, resource and turn: the same for all hosts of a group.
-type PlacesSeen = BTreeMap<(Option<usize>, usize, usize, Option<usize>), Vec<Place>>;
+/// Places by sort of target, group of them, module, resource and turn: the same for all hosts of a group.
+type PlacesSeen = BTreeMap<(TargetKind, Option<usize>, usize, usize, Option<usize>), Vec<Place>>;
 
 struct OfSubject<'a> {
     loaded: &'a Loaded,
@@ -289,7 +292,7 @@ impl OfSubject<'_> {
                 conditions,
                 facts: self.facts(module, resource, scope),
             };
-            let seen = (self.on.group(), at, index, turn);
+            let seen = (self.on.kind(), self.on.group(), at, index, turn);
             let places = match self.places.get(&seen) {
                 Some(places) => places.clone(),
                 None => self.places(module, resource, turn),

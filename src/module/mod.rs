@@ -1,7 +1,7 @@
 //! Modules: folders of data that turn a spec into typed wishes. They see the spec only, never what a host said.
 //!
 //! The way of a module: `manifest` (as written) -> `compile` (every template read, every name checked against the shape
-//! of `context` or `cluster_context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
+//! of `context`, `switch_context` or `cluster_context`) -> `desired` (for each host: which modules apply, `parameters`, bodies rendered and checked by their
 //! kinds) -> `merge` and `order` (one wish an address, what comes first). `shell_quoting` looks for values that a shell
 //! could run; the language itself is the room `template`.
 
@@ -21,6 +21,7 @@ mod share;
 mod shell_quoting;
 mod shipped;
 mod subject;
+mod switch_context;
 
 pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load};
 pub use context::Texts;

@@ -1,16 +1,18 @@
-//! What a module is asked about: one host, or the Kubernetes cluster.
+//! What a module is asked about: one host, one switch, or the Kubernetes cluster.
 
-use super::{cluster_context, context};
+use super::{cluster_context, context, switch_context};
 use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Kind, kind_named};
-use crate::spec::{Host, Loaded};
+use crate::spec::{Host, Loaded, SwitchNode};
 use serde_json::Value;
 
-/// One host, or the Kubernetes cluster by its name.
+/// One host, one switch, or the Kubernetes cluster by its name.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// A host.
     Host(&'a Host),
+    /// A switch.
+    Switch(&'a SwitchNode),
     /// The cluster.
     Cluster(&'a str),
 }
@@ -20,6 +22,7 @@ impl Subject<'_> {
     pub fn name(&self) -> &str {
         match self {
             Subject::Host(host) => &host.name,
+            Subject::Switch(switch) => &switch.name,
             Subject::Cluster(name) => name,
         }
     }
@@ -28,27 +31,34 @@ impl Subject<'_> {
     pub fn kind(&self) -> TargetKind {
         match self {
             Subject::Host(_) => TargetKind::Host,
+            Subject::Switch(_) => TargetKind::Switch,
             Subject::Cluster(_) => TargetKind::Kube,
         }
     }
 
-    /// The group of hosts that it is of.
+    /// The group of hosts or of switches that it is of.
     pub fn group(&self) -> Option<usize> {
         match self {
             Subject::Host(host) => Some(host.group),
+            Subject::Switch(switch) => Some(switch.group),
             Subject::Cluster(_) => None,
         }
     }
 
     /// The part of the spec that is about it.
     pub fn section(&self) -> String {
-        self.group().map_or_else(|| "kubernetes".to_owned(), |group| format!("nodes[{group}]"))
+        match self {
+            Subject::Host(host) => format!("nodes[{}]", host.group),
+            Subject::Switch(switch) => format!("switches[{}]", switch.group),
+            Subject::Cluster(_) => "kubernetes".to_owned(),
+        }
     }
 
     /// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
     pub fn spec_path(&self, loaded: &Loaded, path: &[String], item: Option<usize>) -> String {
         match self {
             Subject::Host(host) => context::spec_path(host, path, item),
+            Subject::Switch(switch) => switch_context::spec_path(switch, path),
             Subject::Cluster(_) => cluster_context::spec_path(loaded, path, item),
         }
     }

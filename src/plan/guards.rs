@@ -5,7 +5,7 @@
 use super::RolloutPolicy;
 use super::judge::Item;
 use super::model::Guarded;
-use crate::base::{Address, Target};
+use crate::base::{Address, Target, TargetKind};
 use crate::graph::Graph;
 use crate::resource::guard::because;
 use crate::resource::{Observation, host};
@@ -17,7 +17,7 @@ const TRANSACTION: &str = "guarded";
 /// Why resources need a guard, by their address.
 pub(super) struct Guards {
     because: BTreeMap<Address, String>,
-    seconds: u32,
+    rollout: RolloutPolicy,
 }
 
 impl Guards {
@@ -39,14 +39,15 @@ impl Guards {
                 item.assessment.transaction = Some(TRANSACTION.to_owned());
             }
         }
-        Guards { because: found, seconds: rollout.guard_s() }
+        Guards { because: found, rollout: rollout.clone() }
     }
 
     /// The guard of a node with these members.
     pub fn of(&self, items: &[&Item]) -> Option<Guarded> {
         let reasons: BTreeSet<&str> = items.iter().filter_map(|item| self.because.get(&item.wish.address)).map(String::as_str).collect();
         let because = reasons.into_iter().collect::<Vec<_>>().join("; ");
-        (!because.is_empty()).then_some(Guarded { because, seconds: self.seconds })
+        let sort = items.first().map_or(TargetKind::Host, |item| item.wish.address.target.kind);
+        (!because.is_empty()).then(|| Guarded { because, seconds: self.rollout.guard_s(sort) })
     }
 
     /// What goes out together keeps the order in which its parts need each other: the unit after its file.

@@ -1,7 +1,7 @@
 //! The rollout's rules with every number worked out: what stands in a plan is what was reviewed, whatever becomes of the
 //! number of hosts later.
 
-use crate::base::nodeset;
+use crate::base::{TargetKind, nodeset};
 use crate::resource::{Disruption, guard};
 use crate::spec::model::{DrainPods, NodeGroup, Spec};
 use crate::spec::window::{Opening, Window};
@@ -128,9 +128,9 @@ impl RolloutPolicy {
         self.windows.iter().filter_map(|window| window.read().ok()).collect()
     }
 
-    /// After how many seconds a guard takes back what was not confirmed.
-    pub fn guard_s(&self) -> u32 {
-        self.guard_s.unwrap_or(guard::DEFAULT_S)
+    /// After how many seconds a guard of this sort of target takes back what was not confirmed.
+    pub fn guard_s(&self, target: TargetKind) -> u32 {
+        self.guard_s.unwrap_or(if target == TargetKind::Switch { guard::SWITCH_S } else { guard::DEFAULT_S })
     }
 
     /// How many hosts may be lost before nothing new is begun; at least 1.

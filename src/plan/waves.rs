@@ -38,7 +38,7 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) 
     for part in parts {
         let open = part.is_open();
         // What runs on the nodes comes once the nodes are right.
-        let after_all = if part.target.kind == TargetKind::Kube && !part.before_hosts { waves.len() } else { 0 };
+        let after_all = if part.target.kind != TargetKind::Host && !part.before_hosts { waves.len() } else { 0 };
         part.wave = wave_of.get(&part.target).copied().unwrap_or(after_all);
         part.nodes.iter_mut().for_each(|node| node.wave = part.wave);
         if let Some(before) = part.wave.checked_sub(1) {

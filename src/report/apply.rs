@@ -145,7 +145,8 @@ pub(super) fn step(node: &str) -> String {
     if let Some(address) = node.parse::<Address>().ok().filter(|address| address.target.kind == TargetKind::Kube) {
         return format!("{}  {}", one_line(&address.target.name, 60), one_line(&address.words(), 90));
     }
-    let mut parts = node.strip_prefix("host/").unwrap_or(node).splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
+    let named = ["host/", "switch/"].iter().find_map(|sort| node.strip_prefix(sort)).unwrap_or(node);
+    let mut parts = named.splitn(3, '/').map(|part| one_line(&part.replace("%2F", "/"), 60));
     match (parts.next(), parts.next(), parts.next()) {
         (Some(host), Some(kind), Some(name)) if kind == "transaction" => format!("{host}  {name}"),
         (Some(host), Some(kind), Some(name)) => format!("{host}  {kind} {name}"),
@@ -162,7 +163,8 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", clean(host)),
         Event::HostGuarded { host } => format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", clean(host)),
         Event::GuardArmed { node, seconds } if in_full => {
-            format!("{}  guard armed: the host takes it back after {seconds} s unless it is confirmed", step(node))
+            let whose = if node.starts_with("switch/") { "switch" } else { "host" };
+            format!("{}  guard armed: the {whose} takes it back after {seconds} s unless it is confirmed", step(node))
         }
         Event::GuardFires { node, seconds } => {
             format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", step(node))

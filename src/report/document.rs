@@ -6,6 +6,7 @@ use crate::apply::{ApplyOutcome, Counts, Ending};
 use crate::base::nodeset;
 use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Plan};
+use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::rbac::Role;
@@ -186,7 +187,7 @@ impl ValidationDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CatalogDocument<R> {
     format_version: &'static str,
-    /// `gpu`, `nic`, `instance`, `os` or `acs`.
+    /// The sort, such as `gpu`, `nic` or `switch`.
     sort: &'static str,
     /// The rows, in the fields of the catalogue's files.
     rows: Vec<R>,
@@ -338,11 +339,12 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 14] = [
+const DOCUMENTS: [(&str, Make); 15] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
+    ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),

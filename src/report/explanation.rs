@@ -23,6 +23,9 @@ pub struct Explanation {
     /// The Kubernetes cluster, where it is no host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// The switch, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
     /// The rows of the catalogue that are about it.
     pub catalogue: Vec<RowExplained>,
     /// The releases that go together: what the spec fixes, and what was chosen of the rest.
@@ -114,9 +117,10 @@ impl Because {
 
 /// The screen. With an `attribute` (`mtu`) only what is wanted of it is shown, of each resource.
 pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
-    let named = match (&explanation.host, &explanation.cluster) {
-        (Some(host), _) => format!("host {host}"),
-        (None, cluster) => format!("Kubernetes cluster {}", cluster.as_deref().unwrap_or_default()),
+    let named = match (&explanation.host, &explanation.switch, &explanation.cluster) {
+        (Some(host), ..) => format!("host {host}"),
+        (None, Some(switch), _) => format!("switch {switch}"),
+        (None, None, cluster) => format!("Kubernetes cluster {}", cluster.as_deref().unwrap_or_default()),
     };
     let mut out = format!("{named}   {}\n", counted(explanation.resources.len(), "resource"));
     if attribute.is_none() && !explanation.catalogue.is_empty() {

@@ -2,6 +2,7 @@
 //! with 1 host and with 1,000.
 
 pub mod apply;
+pub mod cabling;
 pub mod diagnostic;
 pub mod document;
 pub mod drift;

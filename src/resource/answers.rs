@@ -2,7 +2,10 @@
 
 use super::{Read, rights};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How a read ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,26 +37,71 @@ pub struct Answer {
 #[serde(transparent)]
 pub struct Answers {
     answers: BTreeMap<String, Answer>,
+    #[serde(skip)]
+    decoded: Decoded,
+}
+
+/// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read the same configuration. It says
+/// nothing that the answers do not say, so all are equal.
+#[derive(Debug, Default)]
+struct Decoded(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
+
+impl Clone for Decoded {
+    fn clone(&self) -> Self {
+        Decoded::default()
+    }
+}
+
+impl PartialEq for Decoded {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Decoded {}
+
+impl Hash for Decoded {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
 impl Answers {
+    /// What the answer to a read decodes to, by its exit status and text; decoded once. The error fits after "unknown:".
+    pub fn decoded<T: Send + Sync + 'static>(
+        &self,
+        read: &Read,
+        decode: impl FnOnce(i32, &str) -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        let key = read.key();
+        let known = self.decoded.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, String>>().ok()) {
+            return known.as_ref().clone();
+        }
+        let made = self.output(read).and_then(|(code, out)| decode(code, out)).map(Arc::new);
+        self.decoded.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::new(made.clone()));
+        made
+    }
+
     /// Adds an answer.
     pub fn insert(&mut self, key: impl Into<String>, answer: Answer) {
+        self.decoded = Decoded::default();
         self.answers.insert(key.into(), answer);
     }
 
     /// Takes an answer out.
     pub fn remove(&mut self, read: &Read) -> Option<Answer> {
+        self.decoded = Decoded::default();
         self.answers.remove(&read.key())
     }
 
     /// Changes the text of every answer.
     pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
+        self.decoded = Decoded::default();
         self.answers.values_mut().for_each(|answer| answer.out = change(&answer.out));
     }
 
     /// Takes over all answers of another reading of the same target; the other's win.
     pub fn merge(&mut self, other: Answers) {
+        self.decoded = Decoded::default();
         self.answers.extend(other.answers);
     }
 

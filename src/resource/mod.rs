@@ -34,6 +34,7 @@ pub mod kubernetes_state;
 pub mod link;
 pub mod link_ecn;
 pub mod link_qos;
+pub mod lldp;
 pub mod netdev_name;
 pub mod node_allocatable;
 pub mod node_field;
@@ -56,6 +57,7 @@ mod recorded;
 pub mod rights;
 pub mod sections;
 mod shared;
+pub mod switch;
 pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::action::PackageManager;
 use super::helm_release::request::Release;
 use super::kubernetes_object::request::KubernetesRead;
 use super::rights::Need;
+use super::switch::{SwitchRead, System};
 use crate::base::quote::sh;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,8 @@ pub enum Read {
     LinkEcn { netdev: String },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
     FirmwareSettings { netdev: String, settings: Vec<String> },
+    /// Who is heard on the netdevs (LLDP), and which of them have a link.
+    LldpNeighbours,
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
@@ -70,6 +73,8 @@ pub enum Read {
     Interrupts { netdev: String },
     /// The read probe of a guarded command: a script of the user's module.
     Command { script: String },
+    /// A configuration of a switch.
+    Switch { system: System, of: SwitchRead },
     /// A question to the API server of a Kubernetes cluster; no host is asked it.
     Kubernetes(KubernetesRead),
     /// A release of Helm: what is installed, and what the wish would come to. Asked of a cluster, and of no host.
@@ -101,12 +106,14 @@ impl Read {
             Read::LinkQos { netdev } => format!("link_qos:{netdev}"),
             Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
             Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
+            Read::LldpNeighbours => "lldp_neighbours".to_owned(),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
             Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
             Read::PciDevice { device } => format!("pci_device:{device}"),
             Read::PciBridges => "pci_bridges".to_owned(),
             Read::Interrupts { netdev } => format!("interrupts:{netdev}"),
+            Read::Switch { of, .. } => format!("switch:{}", of.word()),
             Read::Kubernetes(read) => read.key(),
             Read::HelmRelease(release) => release.key(),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
@@ -118,6 +125,8 @@ impl Read {
         match self {
             // mlxconfig takes seconds a card, and waits for another one that asks it.
             Read::FirmwareSettings { .. } => 60,
+            // SONiC's tools are Python programs that load its models first.
+            Read::Switch { .. } => 60,
             Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
             _ => 10,
         }
@@ -161,12 +170,14 @@ impl Read {
             Read::LinkQos { netdev } => super::link_qos::dcb::read_script(netdev),
             Read::LinkEcn { netdev } => super::link_ecn::read_script(netdev),
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
+            Read::LldpNeighbours => super::lldp::script::read_script(),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::PciDevice { device } => super::pci_setting::script::device_script(device),
             Read::PciBridges => super::pci_setting::script::bridges_script(),
             Read::Interrupts { netdev } => super::interrupt_affinity::script::read_script(netdev),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
+            Read::Switch { system, of } => of.script(*system),
         }
     }
 }
@@ -189,12 +200,14 @@ impl Read {
             Read::Command { .. } => vec![Need::Root("the probe of a guarded command".to_owned())],
             Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
             Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
+            Read::LldpNeighbours => super::lldp::script::needs(),
             Read::Configfs { path } => super::configfs_value::needs(path),
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
             Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
             Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
+            Read::Switch { .. } => vec![Need::Root("what asks SONiC for its configuration".to_owned())],
             Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
                 Vec::new()
             }

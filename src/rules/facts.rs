@@ -5,8 +5,8 @@
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Switch,
-    Tuning, Verify,
+    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec,
+    Switch, Tuning, Verify,
 };
 use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
@@ -83,6 +83,8 @@ pub struct FleetFacts {
     pub nic_models: Vec<String>,
     /// The operating systems, each once.
     pub systems: Vec<String>,
+    /// The speeds that ports of their NICs can have in Gb/s; none where a model is not known, or its speeds are not.
+    pub nic_speeds_gbps: Vec<u32>,
 }
 
 /// A class of hosts that are alike.
@@ -230,8 +232,18 @@ pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
             gpu_models: once(groups().filter_map(|group| Some(group.gpu.as_ref()?.model.clone())).collect()),
             nic_models: once(groups().filter_map(|group| Some(group.nics.as_ref()?.model.clone())).collect()),
             systems: once(groups().filter_map(|group| group.os.clone()).collect()),
+            nic_speeds_gbps: nic_speeds(spec, catalog),
         },
     }
+}
+
+/// All speeds of all models, or none: what is not known of one of them cannot be said of all.
+fn nic_speeds(spec: &Spec, catalog: &Catalog) -> Vec<u32> {
+    let nics = spec.nodes.iter().filter_map(|group| group.nics.as_ref());
+    let speeds = nics.map(|nics| catalog.nic.get(&nics.model).map(|row| row.speeds_gbps.as_slice()).filter(|speeds| !speeds.is_empty()));
+    let all: Option<Vec<&[u32]>> = speeds.collect();
+    let all: std::collections::BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();
+    all.into_iter().collect()
 }
 
 fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> JobFacts {

@@ -3,6 +3,7 @@
 use super::facts::{classes, cluster_facts};
 use super::rule::{Rule, RuleSet, Scope};
 use super::sort::{Known, Sort, sorts};
+use super::switch_facts::{SwitchFacts, switch_facts};
 use super::waiver::{Waived, Waivers};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Severity, nodeset};
@@ -65,7 +66,7 @@ pub fn judge_with(
 ) -> Judgement {
     let cluster = context_of(&cluster_facts(loaded, catalog));
     let mut known = Known::of(classes(loaded, catalog));
-    let mut judging = Judging { loaded, found: IndexMap::new() };
+    let mut judging = Judging { loaded, switches: switch_facts(&loaded.spec, catalog), found: IndexMap::new() };
     for rule in rules.rules.values() {
         judging.rule(rule, &cluster, &mut known);
     }
@@ -79,6 +80,8 @@ pub fn judge_with(
 
 struct Judging<'a> {
     loaded: &'a Loaded,
+    /// The entries of `switches`, in the order of the spec.
+    switches: Vec<SwitchFacts>,
     /// By code, what is said, and the place of what is not about hosts: the finding and the groups of its hosts.
     found: IndexMap<(String, String, String), (Diagnostic, BTreeSet<usize>)>,
 }
@@ -97,8 +100,8 @@ impl Judging<'_> {
             Scope::Pair => self.pairs(rule, cluster, &sorts(rule, known)),
             Scope::Switch => {
                 let mut context = cluster.clone();
-                for (index, switch) in self.loaded.spec.switches.iter().enumerate() {
-                    context.insert("switch", switch);
+                for index in 0..self.switches.len() {
+                    context.insert("switch", &self.switches[index]);
                     let path =
                         rule.path.strip_prefix("switch").map_or_else(|| rule.path.clone(), |rest| format!("switches[{index}]{rest}"));
                     self.ask(rule, &context, &path, &[]);

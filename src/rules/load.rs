@@ -2,11 +2,12 @@
 
 use super::facts::{ClusterFacts, HostFacts};
 use super::rule::{Rule, RuleProblems, RuleSet, Scope};
+use super::switch_facts::SwitchFacts;
 use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::decode::sound;
-use crate::spec::model::{Spec, Switch};
+use crate::spec::model::Spec;
 use crate::spec::source::{Source, SourceFile};
 use crate::spec::yaml::{Document, Kind, NodeId};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
@@ -82,7 +83,7 @@ impl Shapes {
     fn new() -> Self {
         let of = |schema: schemars::Schema| Shape::of_schema(schema.as_value());
         let (cluster, host, switch) =
-            (of(schemars::schema_for!(ClusterFacts)), of(schemars::schema_for!(HostFacts)), of(schemars::schema_for!(Switch)));
+            (of(schemars::schema_for!(ClusterFacts)), of(schemars::schema_for!(HostFacts)), of(schemars::schema_for!(SwitchFacts)));
         let with = |more: &[(&str, &Shape)]| match &cluster {
             Shape::Map(fields) => {
                 let more = more.iter().map(|(name, shape)| ((*name).to_owned(), (*shape).clone()));

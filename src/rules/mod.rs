@@ -2,7 +2,7 @@
 //! it does to the fabric, a mend and the source of the fact behind it. A user's own rules are in `<inventory>/modules/rules`.
 //!
 //! `facts` is what a rule can look at: the spec with the catalogue's rows joined in, one entry a class of hosts that are
-//! alike. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries a rule by its own.
+//! alike, `switch_facts` the same of switches. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries a rule by its own.
 
 mod cases;
 pub mod facts;
@@ -10,6 +10,7 @@ mod judge;
 mod load;
 mod rule;
 mod sort;
+mod switch_facts;
 mod waiver;
 
 pub use cases::untrue;

@@ -119,7 +119,7 @@ fn reached(name: &str, index: usize, group: Option<&Reach>, cluster: &Reach) -> 
     Some(host_ssh(name, index, own, &common))
 }
 
-fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
+pub(super) fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
     let list = |own: &[String], common: &[String]| if own.is_empty() { common.to_vec() } else { own.to_vec() };
     let address = group.address.as_ref().or(cluster.address.as_ref());
     let address = address.map_or_else(|| name.to_owned(), |template| named(template, name, index));

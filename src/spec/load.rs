@@ -1,10 +1,12 @@
 //! The whole way from files to a checked spec. All errors of all files come back in one go.
 
+use super::cabling::Cabling;
 use super::decode::{Failure, decode};
 use super::hosts::{Host, hosts_of};
 use super::model::{NodeGroup, Spec};
 use super::rules;
 use super::source::{SourceFile, Sources};
+use super::switches::{SwitchNode, switches_of};
 use super::tree::{Location, Tree};
 use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target};
 use serde::de::DeserializeOwned;
@@ -17,12 +19,16 @@ pub struct Loaded {
     pub spec: Spec,
     /// Its hosts, in the order of the spec.
     pub hosts: Vec<Host>,
+    /// Its switches, in the order of the spec.
+    pub switches: Vec<SwitchNode>,
     /// The files, for diagnostics that point into them.
     pub sources: Sources,
     /// Digest of the files' names and bytes.
     pub digest: Digest,
     /// What is allowed but looks wrong.
     pub warnings: Vec<Diagnostic>,
+    /// Which NIC is plugged in where, once the file that the spec names was read (`spec::cabling::read`).
+    pub cabling: Option<Cabling>,
     tree: Tree,
     by_name: HashMap<String, usize>,
 }
@@ -43,9 +49,15 @@ impl Loaded {
         Some(kubernetes.name.as_deref().unwrap_or(&self.spec.cluster))
     }
 
-    /// Every target, in the spec's order: the hosts that are reached, then the Kubernetes cluster.
+    /// Every target, in the spec's order: the hosts that are reached, the switches that are, then the Kubernetes cluster.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
-        self.reached().map(|host| Target::host(&host.name)).chain(self.kubernetes_name().map(Target::kube))
+        let switches = self.managed_switches().map(|switch| Target::switch(&switch.name));
+        self.reached().map(|host| Target::host(&host.name)).chain(switches).chain(self.kubernetes_name().map(Target::kube))
+    }
+
+    /// The switches that are read and changed.
+    pub fn managed_switches(&self) -> impl Iterator<Item = &SwitchNode> {
+        self.switches.iter().filter(|switch| switch.is_managed())
     }
 
     /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster, and by nothing else.
@@ -95,7 +107,7 @@ impl Loaded {
     pub fn only(&self, name: &str) -> Loaded {
         let hosts: Vec<Host> = self.host(name).into_iter().cloned().collect();
         let by_name = hosts.iter().map(|host| (host.name.clone(), 0)).collect();
-        Loaded { hosts, by_name, ..self.clone() }
+        Loaded { hosts, by_name, switches: Vec::new(), ..self.clone() }
     }
 
     /// The group that a host belongs to.
@@ -150,7 +162,8 @@ fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems>
         return Err(Problems { diagnostics: problems, sources });
     }
     let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
-    Ok(Loaded { spec, hosts, sources, digest, warnings: problems, tree, by_name })
+    let switches = switches_of(&spec);
+    Ok(Loaded { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree, by_name })
 }
 
 /// The names without their folder, because the same inventory may be named by several paths.
@@ -180,6 +193,7 @@ impl Reading {
             nodes: self.list("nodes"),
             repositories: self.list("repositories"),
             switches: self.list("switches"),
+            cabling: self.single("cabling"),
             kubernetes: self.single("kubernetes"),
             jobs: self.single("jobs"),
             rules: self.single("rules"),

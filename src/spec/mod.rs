@@ -2,9 +2,11 @@
 //! Pure: bytes in, model and diagnostics out.
 //!
 //! `source` (files and lines) -> `yaml` (arena of nodes with bytes) -> `tree` (files joined, paths) -> `decode` (plain
-//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way.
+//! structs of `model`) -> `hosts` (groups unfolded) -> `rules` (what serde cannot say); `load` is the whole way. `cabling` is a table of
+//! its own, which comes last.
 
 pub mod acceptance;
+pub mod cabling;
 pub mod decode;
 pub mod hosts;
 pub mod load;
@@ -14,6 +16,7 @@ pub mod rollout;
 mod rules;
 pub mod schema;
 pub mod source;
+pub mod switches;
 mod tree;
 pub mod window;
 pub mod yaml;
@@ -22,3 +25,4 @@ pub use hosts::{Host, HostSsh, Rail};
 pub use load::{Loaded, Problems, case, load, problems_of_rest};
 pub use model::Spec;
 pub use source::{Source, SourceFile, Sources};
+pub use switches::SwitchNode;

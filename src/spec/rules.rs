@@ -17,7 +17,9 @@ mod nodes;
 mod operation;
 mod owners;
 mod platform;
+mod reached_switches;
 mod supply;
+mod switches;
 mod waivers;
 
 pub use nodes::{bad_node_set, too_many_hosts};
@@ -40,6 +42,8 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     kubernetes::check(&mut checker, spec);
     node_fields::check(&mut checker, spec);
     platform::check(&mut checker, spec);
+    switches::check(&mut checker, spec);
+    reached_switches::check(&mut checker, spec);
     operation::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
@@ -48,6 +52,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         access::shared_addresses(&mut checker, hosts);
         kubernetes::names(&mut checker, spec, hosts);
         kubernetes::pools_of_hosts(&mut checker, spec, hosts);
+        switches::names(&mut checker, spec, hosts);
         owners::check(&mut checker, spec);
         addresses::check(&mut checker, spec, hosts);
         // An entry that did not decode would shift the places of those after it.

@@ -15,7 +15,7 @@ pub const LISTS: [&str; 3] = ["nodes", "repositories", "switches"];
 /// Top-level keys whose mappings are joined over all files.
 pub const MAPS: [&str; 2] = ["modules", "secrets"];
 /// Top-level keys that one file only may hold.
-pub const SINGLE: [&str; 9] = ["cluster", "fabric", "ssh", "kubernetes", "jobs", "rules", "rollout", "verify", "drift"];
+pub const SINGLE: [&str; 10] = ["cluster", "fabric", "ssh", "cabling", "kubernetes", "jobs", "rules", "rollout", "verify", "drift"];
 
 /// A node of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::{ClusterAccess, HostAccess};
 use crate::base::Target;
 use crate::resource::kubernetes_object::keeper;
 use crate::spec::model::{Kubernetes, Spec};
-use crate::spec::{Host, HostSsh};
+use crate::spec::{Host, HostSsh, SwitchNode};
 use std::path::Path;
 
 /// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three
@@ -35,6 +35,7 @@ impl HostAccess {
             connect_timeout_s: CONNECT_TIMEOUT_S,
             read_only: ssh.read_only,
             cluster: None,
+            switch: false,
         }
     }
 }
@@ -48,9 +49,19 @@ impl HostAccess {
         HostAccess { cluster, ..HostAccess::over_ssh(name, &HostSsh::default(), inventory, home) }
     }
 
+    /// A switch that is reached, from the inventory's folder (absolute) and the user's home.
+    pub fn of_switch(switch: &SwitchNode, inventory: &Path, home: Option<&Path>) -> Option<Self> {
+        let ssh = switch.ssh.as_ref()?;
+        Some(HostAccess { switch: true, local: false, ..HostAccess::over_ssh(&switch.name, ssh, inventory, home) })
+    }
+
     /// What is reached by it.
     pub fn target(&self) -> Target {
-        if self.cluster.is_some() { Target::kube(&self.name) } else { Target::host(&self.name) }
+        match (&self.cluster, self.switch) {
+            (Some(_), _) => Target::kube(&self.name),
+            (None, true) => Target::switch(&self.name),
+            (None, false) => Target::host(&self.name),
+        }
     }
 
     /// The same as somebody else, who may only read.

@@ -115,6 +115,7 @@ mod tests {
             read_only: false,
             connect_timeout_s: 5,
             cluster: None,
+            switch: false,
         };
         let link = LocalConnector.connect(&access).await.unwrap();
         let probe = Probe::ModuleCheck { script: "ulimit -l".to_owned() };

@@ -66,6 +66,8 @@ pub struct HostAccess {
     pub read_only: bool,
     /// It is no host: the API server of a Kubernetes cluster.
     pub cluster: Option<ClusterAccess>,
+    /// It is no host: a switch, whose system is a Linux with a shell.
+    pub switch: bool,
 }
 
 /// How to reach the API server of a Kubernetes cluster.

@@ -147,6 +147,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
             read_only: false,
             connect_timeout_s: 5,
             cluster: None,
+            switch: false,
         },
         rails: vec![ExpectedRail {
             rail: 0,

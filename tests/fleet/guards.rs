@@ -25,6 +25,8 @@ fn reached_over_eth0() -> Host {
     host.units.enabled.insert("nftables.service".to_owned());
     host.reboot(Duration::ZERO);
     (host.boot, host.booted, host.down_until) = (0, Duration::ZERO, Duration::ZERO);
+    let began_s = host.clock_s(Duration::ZERO);
+    host.units.known.values_mut().for_each(|unit| unit.since_s = began_s);
     host
 }
 

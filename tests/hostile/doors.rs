@@ -42,6 +42,8 @@ pub struct Door {
 /// All of them.
 pub const DOORS: &[Door] = &[
     Door { name: "spec", seeds: specs, open: open_spec, sealed: None },
+    Door { name: "cabling", seeds: cablings, open: open_cabling, sealed: None },
+    Door { name: "neighbours", seeds: neighbours, open: open_neighbours, sealed: None },
     Door { name: "catalogue", seeds: || data("catalog"), open: open_catalogue, sealed: None },
     Door { name: "rules", seeds: || data("rules"), open: open_rules, sealed: None },
     Door { name: "script", seeds: scripts, open: open_script, sealed: None },
@@ -120,6 +122,71 @@ fn open_spec(bytes: &[u8]) -> Opened {
         }
         Err(problems) => told(&problems.diagnostics, &problems.sources),
     }
+}
+
+/// The example's tables, and one with every sort of line.
+fn cablings() -> Vec<Vec<u8>> {
+    let own = "# rack 1\r\n\nhost,nic,switch,port\n\"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"\n gpu02 , ens[0-1]f0np0,leaf[1-2],Ethernet4\n";
+    ["inventories/roce-a100", "inventories/roce-h100-rail"]
+        .map(|folder| std::fs::read(Path::new(folder).join("cabling.csv")).unwrap())
+        .into_iter()
+        .chain([own.as_bytes().to_vec()])
+        .collect()
+}
+
+/// The example that these cables are of.
+fn of_cables() -> spec::Loaded {
+    let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-a100/cluster.yaml").unwrap()).into_owned();
+    spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap()
+}
+
+/// Read into a spec that is sound, and written again.
+fn open_cabling(bytes: &[u8]) -> Opened {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    match spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text }) {
+        Ok(loaded) => {
+            let cables: Vec<_> = loaded.cabling.unwrap().cables.into_iter().map(|cable| (cable.from, cable.to)).collect();
+            let mut screens = told(&loaded.warnings, &loaded.sources)?;
+            screens.push(spec::cabling::write::table(&cables));
+            Ok(screens)
+        }
+        Err(problems) => told(&problems.diagnostics, &problems.sources),
+    }
+}
+
+fn neighbours() -> Vec<Vec<u8>> {
+    let heard = |netdev: &str, system: &str, port: &str| {
+        json!({ "name": netdev, "via": "LLDP", "chassis": [{ "id": [{ "type": "mac", "value": "6a:1b:ee:54:7b:dc" }], "name": [{ "value": system }] }],
+            "port": [{ "id": [{ "type": "ifname", "value": port }], "descr": [{ "value": "to a host" }] }] })
+    };
+    let all = json!({ "lldp": [{ "interface": [heard("ens0f0np0", "leaf1", "Ethernet0"), heard("ens1f0np0", "leaf3.dc.example", "Ethernet0"),
+        heard("ens2f0np0", "tor9", "swp1"), heard("ens3f0np0", "gpu02", "ens3f0np0"), heard("ens3f0np0", "", "")] }] });
+    let text = serde_json::to_string_pretty(&all).unwrap().replace('\n', "\n|");
+    let netdevs: String = (0..8).map(|rail| format!("\n== netdev ens{rail}f0np0\n|carrier={}\n", rail % 2)).collect();
+    vec![format!("{netdevs}\n== lldpctl 0\n|{text}\n\n== end\n").into_bytes()]
+}
+
+/// What a host says of its neighbours: compared with the example's cables, shown, and written down.
+fn open_neighbours(bytes: &[u8]) -> Opened {
+    use railwright::verify::cabling::{Names, Scope, Silent, View, Views, compare, discover::discover};
+    let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
+    let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
+    let mut answers = railwright::resource::Answers::default();
+    let out = String::from_utf8_lossy(bytes).into_owned();
+    let read = railwright::resource::Read::LldpNeighbours;
+    answers.insert(read.key(), railwright::resource::Answer { status: railwright::resource::AnswerStatus::Exit(0), out });
+    let view = railwright::resource::lldp::lldp(&answers).map(View::of_host).map_err(Silent::from);
+    let views = Views::from([("gpu01".to_owned(), view)]);
+    let cables = loaded.cabling.as_ref().unwrap().cables.as_slice();
+    let names = Names::of(&loaded, cables);
+    let nics: Vec<_> = cables.iter().map(|cable| cable.from.clone()).collect();
+    let found = compare(Scope { cables, nics: &nics, names: &names }, &views);
+    let subject = report::cabling::Subject { inventory: "x", file: "cabling.csv", hosts: &["gpu01".to_owned()] };
+    let discovered = discover(&nics, &Names::of(&loaded, &[]), &views);
+    let mut screens = vec![report::cabling::screen(&subject, &found), spec::cabling::write::table(&discovered.cables)];
+    screens.push(report::document::text(&report::cabling::document::CablingDocument::of(&subject, &found)));
+    screens.extend(report::cabling::document::unseen(&discovered.unseen));
+    Ok(screens)
 }
 
 /// The shipped catalogue and rules.

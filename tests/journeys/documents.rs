@@ -5,8 +5,21 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 12] =
-    ["spec", "plan", "observation", "drift", "verify", "run", "rollout", "state", "validation", "explanation", "rbac", "translation"];
+const DOCUMENTS: [&str; 13] = [
+    "spec",
+    "plan",
+    "observation",
+    "drift",
+    "verify",
+    "cabling",
+    "run",
+    "rollout",
+    "state",
+    "validation",
+    "explanation",
+    "rbac",
+    "translation",
+];
 
 fn kept(document: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{document}.schema.json"))
@@ -32,7 +45,7 @@ fn json(place: &Place, words: &[&str], exit: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn holds(document: &str, value: &Value) {
+pub fn holds(document: &str, value: &Value) {
     assert_eq!(fault(document, value), None);
     // A schema that takes anything proves nothing.
     assert!(fault(document, &Value::Object(Default::default())).is_some(), "{document}: an empty object passes");
@@ -54,8 +67,9 @@ fn the_schemas_in_the_repository_are_those_printed() {
     $ railwright schema plam
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
-      next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify, run,
-              rollout, state, validation, catalog, rules, version, explanation, rbac, translation
+      next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
+              cabling, run, rollout, state, validation, catalog, rules, version, explanation, rbac,
+              translation
     --- exit 1 ---
     ");
 }

@@ -25,7 +25,7 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
     let all = place.run(&["catalog", "gpu"]);
     assert!(all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"), "{all}");
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
-    for sort in ["nic", "instance", "os", "acs", "bandwidth", "release", "combination"] {
+    for sort in ["nic", "instance", "os", "acs", "bandwidth", "release", "combination", "switch", "switch-system"] {
         let all = place.run(&["catalog", sort]);
         assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");
     }
@@ -87,6 +87,40 @@ fn a_model_that_nobody_knows_is_an_error_until_it_is_added() {
     place.write("inv/modules/catalog/more.yaml", "nics: []\n");
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
     assert!(said.contains("RW0220") && said.contains("did you mean `nic`?") && said.ends_with("--- exit 1 ---\n"), "{said}");
+}
+
+/// A switch of the spec is looked up like a NIC, its own row stands over the shipped one, and rules see both.
+#[test]
+fn a_switch_is_known_by_its_row_and_its_system() {
+    let spec = |switch: &str| {
+        let fabric = "{ kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }";
+        let ssh = "{ user: root, host_keys: known_hosts }";
+        format!(
+            "cluster: jobs\nfabric: {fabric}\nssh: {ssh}\nnodes: [{{ name: n1, os: ubuntu-22.04 }}]\nswitches:\n  - {{ name: leaf1, {switch} }}\n"
+        )
+    };
+    let place = place(&spec("os: sonic, model: SN5600, mtu: 9216, pfc: [3], dscp: { 26: 3 }, cable_length_m: 5, port_speed_gbps: 400"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.ends_with("--- exit 0 ---\n") && !said.contains("RW29"), "{said}");
+    place.write("inv/cluster.yaml", spec("os: sonic, model: SN5600X"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW0127: the catalogue knows no switch `SN5600X`") && said.contains("did you mean `SN5600`"), "{said}");
+    place.write(
+        "inv/cluster.yaml",
+        spec("os: sonic, model: IXR7220-H5-64D, pfc: [3], dscp: { 26: 3 }, cable_length_m: 40, port_speed_gbps: 400"),
+    );
+    assert!(!place.run(&["validate", "inv"]).contains("RW2943"), "nothing is said of a table that nobody has");
+    let table = "headroom: [{ sku: ours, speed_gbps: 400, cable_m: 5, xoff_bytes: 400000 }]";
+    let row = format!(
+        "switch: [{{ name: IXR7220-H5-64D, vendor: nokia, asic: T, systems: [sonic], buffer_model: traditional, {table}, source: us }}]\n"
+    );
+    place.write("inv/modules/catalog/ours.yaml", row);
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW2943: no table of IXR7220-H5-64D that the catalogue knows has a row for 400 Gb/s and 40 m"), "{said}");
+    let said = place.run(&["catalog", "switch", "MSN2700"]);
+    assert!(said.starts_with("$ railwright catalog switch MSN2700\nswitch SN2700") && said.contains("Spectrum-1"), "{said}");
+    let said = place.run(&["catalog", "switch-system", "eos"]);
+    assert!(said.contains("0-7: 1, 8-15: 0, 24-31: 3, 48-55: 6") && said.lines().all(|line| line.chars().count() <= 100), "{said}");
 }
 
 #[test]

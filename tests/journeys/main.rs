@@ -3,6 +3,7 @@
 // A journey that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod cabling;
 mod chain;
 mod connections;
 #[path = "../kubernetes/rig.rs"]

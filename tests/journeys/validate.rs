@@ -379,11 +379,11 @@ fn a_code_is_explained() {
     What to do: use `{index}` and `{rail}` in the address, or give each group its own network.
     --- exit 0 ---
     "#);
-    insta::assert_snapshot!(place.run(&["explain", "RW0151"]), @r#"
-    $ railwright explain RW0151
+    insta::assert_snapshot!(place.run(&["explain", "RW0199"]), @r#"
+    $ railwright explain RW0199
     --- stderr ---
-    error RW1008: there is no code `RW0151`
-      next:   did you mean `railwright explain RW0101`?
+    error RW1008: there is no code `RW0199`
+      next:   did you mean `railwright explain RW0109`?
     --- exit 1 ---
     "#);
 }

@@ -19,6 +19,9 @@ pub enum Root {
     /// Network tools and managers, for hosts whose hardware is made up.
     #[allow(dead_code, reason = "the journeys use it")]
     Fixture,
+    /// Redis and what the stand-in for a SONiC switch is written with.
+    #[allow(dead_code, reason = "the switches use it")]
+    Switch,
 }
 
 impl Root {
@@ -28,6 +31,7 @@ impl Root {
             Root::Fixture => {
                 "--include=dbus,dnf,dnf-plugins-core,grub2-common,iproute2,kmod,netplan.io,network-manager,pciutils,rpm,systemd"
             }
+            Root::Switch => "--include=iproute2,python3-jsonpatch,python3-redis,redis-server",
             Root::Builder => "--include=dkms,gcc,git,linux-headers-amd64,make,wget,xz-utils",
         }
     }
@@ -51,7 +55,7 @@ pub fn must(command: &mut Command) -> String {
 
 /// The shared root, built once; none when the rig is not there, after saying so.
 fn base(root: Root) -> Option<&'static Path> {
-    static BASES: [OnceLock<Option<PathBuf>>; 3] = [OnceLock::new(), OnceLock::new(), OnceLock::new()];
+    static BASES: [OnceLock<Option<PathBuf>>; 4] = [const { OnceLock::new() }; 4];
     BASES[root as usize]
         .get_or_init(|| {
             let is_root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);

@@ -52,6 +52,7 @@ fn access(kubeconfig: &Path) -> HostAccess {
         local: false,
         connect_timeout_s: 5,
         read_only: false,
+        switch: false,
         cluster: Some(ClusterAccess {
             kubeconfig: Some(kubeconfig.display().to_string()),
             context: None,

@@ -241,6 +241,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
         read_only: false,
         connect_timeout_s: 2,
         cluster: None,
+        switch: false,
     };
     for case in ["silent", "garbage", "endless banner"] {
         assert!(matches!(refused(&access).await, TransportError::Unreachable { .. }), "{case}");
@@ -278,6 +279,7 @@ async fn this_machine_is_a_host_like_any_other() {
         read_only: false,
         connect_timeout_s: 5,
         cluster: None,
+        switch: false,
     };
     let link = LocalConnector.connect(&access).await.unwrap();
     match link.read(&[a_read(), Read::Host]).await {

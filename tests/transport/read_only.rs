@@ -91,6 +91,7 @@ fn all(kept: &Kept) -> Vec<Read> {
         Read::VirtualFunctions { netdev: text("lo") },
         Read::CageModules,
         Read::RdmaLinks,
+        Read::LldpNeighbours,
         Read::Configfs { path: text("rdma_cm") },
         Read::LinkEcn { netdev: text("lo") },
         Read::FirmwareSettings { netdev: text("eth1"), settings: vec![text("SRIOV_EN")] },
@@ -194,6 +195,7 @@ async fn it_is_as_root_sees_it_or_denied_and_never_absent() {
         "file:way/inner/deep.conf",
         "file:with space",
         "firmware_settings:eth1:SRIOV_EN",
+        "lldp_neighbours",
         "modified:shut/inner/deep.conf",
         "pci_bridges",
         "pci_device:FUNCTION",
@@ -205,6 +207,7 @@ async fn it_is_as_root_sees_it_or_denied_and_never_absent() {
     let expected: Vec<String> = expected
         .iter()
         .filter(|key| **key != "pci_device:FUNCTION" || function.is_some())
+        .filter(|key| **key != "lldp_neighbours" || Path::new("/usr/sbin/lldpctl").exists())
         .map(|key| key.replace("command:DIGEST", &command).replace("pci_device:FUNCTION", function.as_deref().unwrap_or_default()))
         .collect();
     assert_eq!(denied, expected, "what is denied without a line of sudoers");

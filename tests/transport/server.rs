@@ -194,6 +194,7 @@ impl Server {
             read_only: false,
             connect_timeout_s: 20,
             cluster: None,
+            switch: false,
         }
     }
 }

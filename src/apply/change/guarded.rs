@@ -89,8 +89,13 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// After how many seconds its target takes back what was not confirmed.
+    fn guard_s(&self) -> u32 {
+        self.shared.plan.rollout.guard_s(self.shared.context.target(self.host).kind)
+    }
+
     async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {
-        let seconds = self.shared.plan.rollout.guard_s();
+        let seconds = self.guard_s();
         let token = intent.token.clone();
         let arm = Upkeep::Arm { token: token.clone(), guard: guard.clone(), seconds };
         let reason = match self.ask(&arm).await {
@@ -312,7 +317,7 @@ impl<'a> Step<'a> {
     /// An earlier part of the run died with its guard still armed. What is as wished is confirmed over this connection, which
     /// is a new one; anything else is put back first. True when the host has to be looked at again.
     pub(super) async fn settle_earlier_guard(&mut self, earlier: &Intent, seen: &[Seen<'a>]) -> Result<bool, Halt> {
-        let seconds = self.shared.plan.rollout.guard_s();
+        let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
         let (prove, back) = (Deadline::after(whole), Deadline::after(whole + GRACE));
         let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };

@@ -8,6 +8,15 @@ pub fn stem(name: &str) -> String {
     name.replace(|c: char| c.is_ascii_digit(), "#")
 }
 
+/// A name with each of its numbers alike, however many digits they have: `Ethernet4` and `Ethernet12` are of one pattern.
+pub fn pattern(name: &str) -> String {
+    let mut out = stem(name);
+    while out.contains("##") {
+        out = out.replace("##", "#");
+    }
+    out
+}
+
 /// A name without anything that a node-set gives a meaning.
 pub fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))

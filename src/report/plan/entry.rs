@@ -1,6 +1,7 @@
 //! One entry of the plan's screen: the change, its differences, why, what it interrupts.
 
 use super::shape::own_name;
+use super::switch;
 use crate::base::text::{self, clean_line};
 use crate::base::{Place, TargetKind, nodeset, quote};
 use crate::plan::{Difference, Member, Node, NodeKind, Reason};
@@ -82,6 +83,7 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
         }
         NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
+        NodeKind::Change { actions, .. } if is_of_switch(node) => switch::members(nodes, &called) + &switch::told_in_short(actions),
         NodeKind::Change { members, .. } => {
             let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
             let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n, &called));
@@ -89,7 +91,8 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
         }
     };
     if !node.interrupts.is_empty() && node.held.is_none() {
-        out.push_str(&wrapped("interrupts ", &called(&node.interrupts.join("; "))));
+        let said = if is_of_switch(node) { switch::interrupts(&node.interrupts) } else { node.interrupts.join("; ") };
+        out.push_str(&wrapped("interrupts ", &called(&said)));
     }
     for wait in waits(node).filter(|_| node.held.is_none()) {
         out.push_str(&wrapped("waits    ", &called(&wait)));
@@ -101,6 +104,10 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
         out.push_str(&wrapped("held     ", &called(&held)));
     }
     out
+}
+
+fn is_of_switch(node: &Node) -> bool {
+    node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Switch)
 }
 
 /// What it waits for after its last action, and how long.
@@ -171,7 +178,7 @@ fn shown(member: &Member) -> String {
     clean_line(&member.wish.address.words())
 }
 
-fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> String {
+pub(super) fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[n]).collect();
     let member = members[0];
     let mut out = format!(" {} {WHO} {}\n", symbol(member), called(&shown(member)));

@@ -9,6 +9,7 @@ mod full;
 mod list;
 mod order;
 mod shape;
+mod switch;
 mod unreached;
 mod waves;
 

@@ -40,12 +40,12 @@ pub fn order(open: &[&Node]) -> String {
     out
 }
 
-/// What of a Kubernetes cluster the hosts wait for; nothing where they wait for nothing.
+/// What of a Kubernetes cluster or of switches the hosts wait for; nothing where they wait for nothing.
 pub fn first(open: &[&Node]) -> String {
     let of = |node: &Node, kind: TargetKind| node.target.as_ref().is_some_and(|target| target.kind == kind);
     let waited: BTreeSet<&str> =
         open.iter().filter(|node| of(node, TargetKind::Host)).flat_map(|node| node.after.iter().map(String::as_str)).collect();
-    let first = open.iter().filter(|node| of(node, TargetKind::Kube) && waited.contains(node.id.as_str()));
+    let first = open.iter().filter(|node| !of(node, TargetKind::Host) && waited.contains(node.id.as_str()));
     let names: Vec<String> = first.map(|node| clean_line(&node.id)).collect();
     if names.is_empty() {
         String::new()

@@ -10,12 +10,16 @@ pub mod script;
 pub use path::because;
 
 use super::action::NetworkManagerKind;
+use super::switch::{System, sonic};
 use super::{Action, Wish};
 use serde::{Deserialize, Serialize};
 
 /// Seconds after which a guard reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
 /// 45 s, and a link may take as long again to come up.
 pub const DEFAULT_S: u32 = 180;
+
+/// The same on a switch: a patch of all its ports takes minutes (sonic-net/sonic-buildimage#22370), and has to be over by then.
+pub const SWITCH_S: u32 = 900;
 
 /// One thing that a guard keeps as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +51,8 @@ pub enum Keep {
         /// Its name.
         name: String,
     },
+    /// The configuration that a switch runs.
+    Switch(System),
 }
 
 /// What a guard keeps, and what has to be read again once it is put back.
@@ -75,6 +81,7 @@ impl Guard {
                 "sysctl" => guard.keeps.push(Keep::Sysctl { key: field("key") }),
                 "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
+                kind if kind.starts_with("switch_") => guard.keep_switch(System::Sonic),
                 other => return Err(other.to_owned()),
             }
         }
@@ -85,8 +92,15 @@ impl Guard {
         Ok(guard)
     }
 
+    /// What is saved comes back with what runs.
+    fn keep_switch(&mut self, system: System) {
+        let System::Sonic = system;
+        self.keeps.extend([Keep::File { path: sonic::script::SAVED.to_owned() }, Keep::Switch(system)]);
+    }
+
     fn take(&mut self, action: &Action) -> Result<(), String> {
         match action {
+            Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => self.keep_switch(*system),
             Action::SetSysctl { key, .. } => self.keeps.push(Keep::Sysctl { key: key.clone() }),
             Action::SetLink { netdev, .. } => self.keeps.push(Keep::Link { netdev: netdev.clone() }),
             Action::ReloadLink { netdev, manager } => {

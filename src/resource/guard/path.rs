@@ -1,7 +1,7 @@
 //! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
 
 use crate::resource::sysctl::settings::key_path;
-use crate::resource::{Assessment, Wish};
+use crate::resource::{Action, Assessment, Wish};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -82,6 +82,9 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
         return Some("its module asks for a guard".to_owned());
     }
     let said = |name: &str, reason: &str| format!("{name}: {reason}");
+    if assessment.actions.iter().any(|action| matches!(action, Action::EditSwitch { .. })) {
+        return Some("SONiC takes nothing back by itself".to_owned());
+    }
     match wish.kind.as_str() {
         "file" => {
             let path = wish.text("path")?;

@@ -4,6 +4,7 @@
 use super::{Guard, Keep};
 use crate::base::quote::sh;
 use crate::resource::link::owner::reload_script;
+use crate::resource::switch::{System, sonic};
 use crate::resource::sysctl::settings::key_path;
 
 /// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
@@ -28,6 +29,7 @@ pub fn keep_script(guard: &Guard) -> String {
             }
             Keep::Link { netdev } => format!("i={}; n={n}\n{KEEP_LINK}", sh(netdev)),
             Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
+            Keep::Switch(System::Sonic) => sonic::script::keep_script(&n.to_string()),
         };
         out.push_str(&line);
         out.push('\n');
@@ -37,7 +39,9 @@ pub fn keep_script(guard: &Guard) -> String {
 
 /// Puts everything back. Each part has a time limit of its own, and one that fails stops no other: `$failed` names them.
 pub fn restore_script(guard: &Guard) -> String {
-    let mut out = format!("failed=\n{TRY}");
+    // A difference of many ports of a switch takes minutes, and so does a reload of it.
+    let limit_s = if guard.keeps.iter().any(|keep| matches!(keep, Keep::Switch(_))) { 600 } else { 90 };
+    let mut out = format!("failed= l={limit_s}\n{TRY}");
     let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", sh(what), sh(script)));
     let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
     let kept = || guard.keeps.iter().enumerate();
@@ -72,6 +76,7 @@ fn named(keep: &Keep) -> String {
         Keep::Sysctl { key } => key.clone(),
         Keep::Link { netdev } => netdev.clone(),
         Keep::Unit { name } => name.clone(),
+        Keep::Switch(System::Sonic) => "configuration of SONiC".to_owned(),
     }
 }
 
@@ -85,6 +90,7 @@ fn restore(n: usize, keep: &Keep) -> String {
         Keep::Sysctl { key } => format!("[ ! -e \"$k/{n}\" ] || cat \"$k/{n}\" >{}", sh(&format!("/proc/sys/{}", key_path(key)))),
         Keep::Link { netdev } => format!("n={n}; i={}\n{RESTORE_LINK}", sh(netdev)),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
+        Keep::Switch(System::Sonic) => sonic::script::restore_script(&n.to_string()),
     }
 }
 
@@ -171,6 +177,6 @@ exit $s
 
 /// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here.
 const TRY: &str = "try() {\n\
-    T=; command -v timeout >/dev/null 2>&1 && T='timeout 90'\n\
+    T=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\n\
     k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || failed=\"$failed $1\"\n\
     }\n";

@@ -100,7 +100,7 @@ fn wrong_values_are_pointed_at() {
         ("fabric: { kind: rocev3 }", "RW0108 `rocev3` is no value for `kind` 2:17 (did you mean `rocev2`?)"),
         ("fabric: { kind: rocev2, lossless: { priority: 3 } }", "RW0107 the key `dscp` is missing 2:35 (in this mapping)"),
         ("fabric:\n  lossless:\n    priority: 3\n", "RW0107 the key `dscp` is missing 4:5 (in this mapping)"),
-        ("cabling: []", "RW0105 unknown key `cabling` 2:1 (nothing reads this)"),
+        ("cabling: []", "RW0106 `cabling` wants text 2:10 (found a list)"),
         ("Nodes: []", "RW0105 unknown key `Nodes` 2:1 (did you mean `nodes`?)"),
     ] {
         assert_eq!(one(&format!("cluster: a\n{text}")), expected, "{text}");

@@ -1,4 +1,4 @@
-//! The fabric and its switches. Field docs become the JSON Schema's descriptions.
+//! The fabric. Field docs become the JSON Schema's descriptions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,24 +86,4 @@ pub struct Cnp {
     pub priority: u8,
     /// 0 to 63; 48 by convention.
     pub dscp: u8,
-}
-
-/// Switches that are alike.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Switch {
-    /// A node-set: `leaf[1-8]`.
-    pub name: String,
-    /// The system: `sonic`, `cumulus`, `eos`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub os: Option<String>,
-    /// The MTU of the ports that hosts are on, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<u32>,
-    /// The priorities that PFC is on for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pfc: Option<Vec<u8>>,
-    /// Whether packets are marked (ECN) before queues are full.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
 }

@@ -8,8 +8,9 @@ mod management;
 mod node;
 mod operation;
 mod reach;
+mod switch;
 
-pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Switch, Trust};
+pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
 pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
@@ -20,6 +21,7 @@ pub use node::{
 };
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 pub use reach::{NoSsh, Reach, Ssh};
+pub use switch::{Dscp, Ecn, EcnThresholds, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,10 @@ pub struct Spec {
     /// The switches of the fabric: what rules compare the hosts with.
     #[serde(default)]
     pub switches: Vec<Switch>,
+    /// A table of the cables, relative to the inventory: a CSV file with the header `host,nic,switch,port`. A line is a cable, or as
+    /// many as its node-sets stand for. `verify cabling` compares it with what the hosts hear (LLDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cabling: Option<String>,
     /// What jobs are run with: what rules compare the fabric with.
     #[serde(default)]
     pub jobs: Jobs,

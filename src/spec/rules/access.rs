@@ -16,6 +16,11 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
             check_ssh(checker, &at, ssh);
         }
     }
+    for (index, switch) in spec.switches.iter().enumerate() {
+        if let Some(ssh) = &switch.ssh {
+            check_ssh(checker, &format!("switches[{index}].ssh"), ssh);
+        }
+    }
 }
 
 fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {

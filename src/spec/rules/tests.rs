@@ -3,7 +3,7 @@
 use crate::base::Diagnostic;
 use crate::spec::{Problems, SourceFile, load};
 
-fn problems(text: &str) -> (Vec<Diagnostic>, String) {
+pub(super) fn problems(text: &str) -> (Vec<Diagnostic>, String) {
     let text = format!("cluster: lab\n{text}");
     let found = match load(vec![SourceFile { name: "c.yaml".into(), text: text.clone() }]) {
         Ok(loaded) => loaded.warnings,
@@ -13,7 +13,7 @@ fn problems(text: &str) -> (Vec<Diagnostic>, String) {
 }
 
 /// `CODE caret` of each finding.
-fn check(text: &str, expected: &[(&str, &str)]) {
+pub(super) fn check(text: &str, expected: &[(&str, &str)]) {
     let (found, text) = problems(text);
     let found: Vec<(&str, &str)> = found.iter().map(|d| (&*d.code, d.labels.first().map_or("", |l| &text[l.span.clone()]))).collect();
     assert_eq!(found, expected, "{text}");

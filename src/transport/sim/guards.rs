@@ -129,7 +129,7 @@ impl Host {
                 let _ = self.act(&set(before.units.enabled.contains(name), UnitVerb::Enable, UnitVerb::Disable), now);
                 let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
             }
-            Keep::File { .. } | Keep::Connection { .. } => {}
+            Keep::File { .. } | Keep::Connection { .. } | Keep::Switch(_) => {}
         }
     }
 }

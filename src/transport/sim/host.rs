@@ -213,6 +213,8 @@ impl Host {
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
+            Read::Switch { .. } => (69, String::new()),
+            Read::LldpNeighbours => (0, "\n== lldpctl 127\n".to_owned()),
             Read::Kubernetes(_) | Read::HelmRelease(_) => (70, String::new()),
         }
     }

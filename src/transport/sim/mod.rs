@@ -49,6 +49,7 @@ pub fn access(name: &str) -> HostAccess {
         local: false,
         connect_timeout_s: 10,
         cluster: None,
+        switch: false,
     }
 }
 

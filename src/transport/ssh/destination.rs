@@ -149,6 +149,7 @@ mod tests {
             read_only: false,
             connect_timeout_s: 5,
             cluster: None,
+            switch: false,
         };
         let config = SshConfig {
             host_name: Some("10.0.0.1".to_owned()),

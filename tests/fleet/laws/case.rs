@@ -172,8 +172,9 @@ fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
         host.loader.running = host.loader.next.clone();
     }
     if bit(10) {
-        host.units.tell("svc.service", UnitVerb::Enable, &host.disk, 1).unwrap();
-        host.units.tell("svc.service", UnitVerb::Start, &host.disk, 1).unwrap();
+        let began_s = host.clock_s(std::time::Duration::ZERO);
+        host.units.tell("svc.service", UnitVerb::Enable, &host.disk, began_s).unwrap();
+        host.units.tell("svc.service", UnitVerb::Start, &host.disk, began_s).unwrap();
     }
     if bit(11) {
         host.disk.put("/opt/thing", "one\n".into());

@@ -53,6 +53,7 @@ proptest! {
 
 /// Beginnings of lines that the decoders look for.
 const PIECES: [&str; 72] = [
+    "{\"PORT\":{\"Ethernet0\":{\"mtu\":",
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -159,6 +160,13 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
         ("pci_setting", json!({ "netdev": "eth1", "max_read_request": 4096 })),
         ("pci_setting", json!({ "netdevs": ["eth1"], "acs": "off" })),
         ("interrupt_affinity", json!({ "netdev": "eth1", "cpus": "numa-local" })),
+        ("switch_port", json!({ "system": "sonic", "port": "Ethernet0", "mtu": 9216, "up": true })),
+        ("switch_qos", json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 })),
+        (
+            "switch_ecn",
+            json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 3 }),
+        ),
+        ("switch_buffer", json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 40, "priority": 3 })),
         (
             "kubernetes_object",
             json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "n" }, "data": { "b": "c" } } }),

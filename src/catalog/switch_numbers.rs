@@ -1,0 +1,230 @@
+//! The numbers of a switch: what the spec states, else what is chosen from the rows of its model and its system, with what the
+//! vendor has beside it. Vendors' thresholds of ECN differ by a factor of ten, so none is shown as the truth.
+
+use super::headroom::{Chip, Headroom, Port, headroom};
+use super::load::Catalog;
+use super::switch::{BufferModel, CnpClass, SwitchRow, SwitchSystemRow, Thresholds};
+use crate::spec::model::{Fabric, Switch, SwitchOs, WatchdogAction};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The numbers of a switch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct SwitchNumbers {
+    /// From where on packets are marked; not there where they are not, or where neither thresholds nor speed are stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnNumbers>,
+    /// The watchdog; not there where there is none, or where the system is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watchdog: Option<WatchdogNumbers>,
+    /// The buffer of one lossless priority of one port, as SONiC has it; not there where model, speed or cable are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<HeadroomNumbers>,
+    /// The class of congestion notifications: the fabric's, else that of convention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnp: Option<CnpClass>,
+}
+
+/// From where on packets are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EcnNumbers {
+    /// Below so many bytes in the queue nothing is marked.
+    pub min_bytes: u64,
+    /// From so many bytes on everything is marked.
+    pub max_bytes: u64,
+    /// The share of packets that is marked just below, in percent.
+    pub probability_percent: u8,
+    /// True where the spec states the thresholds.
+    pub stated: bool,
+    /// What would be chosen for the speed of the ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Thresholds>,
+    /// What the vendor's templates have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<Thresholds>,
+}
+
+/// The watchdog: what the spec leaves out is the system's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WatchdogNumbers {
+    /// Paused for so many milliseconds is too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detection_ms: Option<u32>,
+    /// Without a pause for so many milliseconds it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restoration_ms: Option<u32>,
+    /// How often it looks, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polling_ms: Option<u32>,
+    /// What it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<WatchdogAction>,
+}
+
+/// The buffer of one lossless priority of one port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HeadroomNumbers {
+    /// For what comes after a pause was asked for, in bytes; of several SKUs of a model the largest. Not there where the table of
+    /// the model has no row for speed and cable: SONiC then makes no lossless buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xoff_bytes: Option<u64>,
+    /// Of all ports and lossless priorities together, in bytes, where the formula says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// True where it is of a table of the model, not of the formula.
+    pub table: bool,
+}
+
+/// The row of a switch's system, where the spec names it.
+pub fn system_of<'a>(switch: &Switch, catalog: &'a Catalog) -> Option<&'a SwitchSystemRow> {
+    catalog.switch_system.get(switch.os?.word())
+}
+
+/// The row of its model.
+pub fn model_of<'a>(switch: &Switch, catalog: &'a Catalog) -> Option<&'a SwitchRow> {
+    catalog.switch.get(switch.model.as_deref()?)
+}
+
+/// The numbers of a switch in this fabric.
+pub fn switch_numbers(switch: &Switch, fabric: &Fabric, catalog: &Catalog) -> SwitchNumbers {
+    let (system, model) = (system_of(switch, catalog), model_of(switch, catalog));
+    let stated = fabric.lossless.as_ref().and_then(|lossless| lossless.cnp.as_ref());
+    SwitchNumbers {
+        ecn: ecn(switch, system, model),
+        watchdog: watchdog(switch, system),
+        headroom: system.zip(model).and_then(|(system, model)| lossless_buffer(switch, system, model)),
+        cnp: stated.map(|cnp| CnpClass { priority: cnp.priority, dscp: cnp.dscp }).or(system.map(|system| system.cnp)),
+    }
+}
+
+fn ecn(switch: &Switch, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<EcnNumbers> {
+    let ecn = switch.ecn.as_ref().filter(|ecn| ecn.is_on())?;
+    let said = ecn.thresholds().cloned().unwrap_or_default();
+    let choice = system.zip(switch.port_speed_gbps).map(|(system, speed)| chosen(system, speed, said.round_trip_us));
+    let vendor = vendor(switch.port_speed_gbps, system, model);
+    let share = said.probability_percent.or(choice.map(|choice| choice.probability_percent));
+    let share = share.or(system.map(|system| system.choice.probability_percent));
+    let (min_bytes, max_bytes, stated) = match (said.min_bytes, said.max_bytes, choice) {
+        (Some(min), Some(max), _) => (min, max, true),
+        (_, _, Some(choice)) => (choice.min_bytes, choice.max_bytes, false),
+        _ => return None,
+    };
+    Some(EcnNumbers { min_bytes, max_bytes, probability_percent: share?, stated, choice, vendor })
+}
+
+/// Shares of what is on its way on one port: its speed times the round trip.
+fn chosen(system: &SwitchSystemRow, speed_gbps: u32, round_trip_us: Option<u16>) -> Thresholds {
+    let choice = system.choice;
+    // 1 Gb/s is 125 bytes in a microsecond
+    let on_the_way = u64::from(speed_gbps) * 125 * u64::from(round_trip_us.unwrap_or(choice.round_trip_us));
+    let share = |percent: u16| on_the_way * u64::from(percent) / 100;
+    let (min_bytes, max_bytes) = (share(choice.min_percent), share(choice.max_percent));
+    Thresholds { min_bytes, max_bytes, probability_percent: choice.probability_percent }
+}
+
+/// Those of the model for this speed, of the model for any speed, of the system. A model's are those of its SONiC.
+fn vendor(speed_gbps: Option<u32>, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<Thresholds> {
+    let system = system?;
+    let of_model = model.filter(|_| system.name == SwitchOs::Sonic.word()).map_or(&[][..], |model| &model.ecn);
+    let of_speed = of_model.iter().find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
+    let of_any = of_model.iter().find(|ecn| ecn.speed_gbps.is_none());
+    of_speed.or(of_any).map(|ecn| ecn.thresholds).or(system.ecn)
+}
+
+fn watchdog(switch: &Switch, system: Option<&SwitchSystemRow>) -> Option<WatchdogNumbers> {
+    let watchdog = switch.watchdog.as_ref().filter(|watchdog| watchdog.is_on())?;
+    let (said, known) = (watchdog.times().cloned().unwrap_or_default(), system?.watchdog);
+    Some(WatchdogNumbers {
+        detection_ms: said.detection_ms.or(known.detection_ms),
+        restoration_ms: said.restoration_ms.or(known.restoration_ms),
+        polling_ms: said.polling_ms.or(known.polling_ms),
+        action: said.action.or(known.action),
+    })
+}
+
+/// As SONiC comes to it: by the table of the model, or by the formula.
+fn lossless_buffer(switch: &Switch, system: &SwitchSystemRow, model: &SwitchRow) -> Option<HeadroomNumbers> {
+    if system.name != SwitchOs::Sonic.word() {
+        return None;
+    }
+    let (speed_gbps, cable_m) = (switch.port_speed_gbps?, u32::from(switch.cable_length_m?));
+    if model.buffer_model? == BufferModel::Traditional {
+        let rows = model.headroom.iter().filter(|row| (row.speed_gbps, row.cable_m) == (speed_gbps, cable_m));
+        let known = HeadroomNumbers { xoff_bytes: rows.map(|row| row.xoff_bytes).max(), total_bytes: None, table: true };
+        return (!model.headroom.is_empty()).then_some(known);
+    }
+    let (more_kib, tiles) = (model.more_kib.unwrap_or_default(), model.tiles);
+    let chip = Chip { cell_bytes: model.cell_bytes?, pipeline_kib: model.pipeline_kib?, tiles, more_kib };
+    let fastest = model.speeds_gbps.iter().copied().max();
+    let eight_lanes = model.lanes == Some(8) && fastest == Some(speed_gbps);
+    let port = Port { speed_gbps, cable_m, mtu: switch.mtu.or(system.mtu_default)?, eight_lanes };
+    let one = headroom(chip, port, system.pattern?);
+    let ports = model.ports.zip(fastest).map(|(ports, fastest)| u64::from(ports) * u64::from(fastest / speed_gbps.max(1)));
+    Some(HeadroomNumbers { xoff_bytes: Some(one.xoff_bytes), total_bytes: ports.zip(switch.pfc.as_ref()).map(of_all(one)), table: false })
+}
+
+/// What all ports and lossless priorities need together.
+fn of_all(one: Headroom) -> impl Fn((u64, &Vec<u8>)) -> u64 {
+    move |(ports, pfc)| one.size_bytes.saturating_mul(ports).saturating_mul(pfc.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::load;
+
+    fn numbers(keys: &str) -> SwitchNumbers {
+        let text = format!("cluster: c\nswitches: [{{ name: s1, {keys} }}]\n");
+        let loaded = crate::spec::load(vec![crate::spec::SourceFile { name: "c.yaml".into(), text }]).unwrap();
+        let catalog = load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        switch_numbers(&loaded.spec.switches[0], &loaded.spec.fabric, &catalog)
+    }
+
+    #[test]
+    fn thresholds_are_chosen_by_speed_and_stated_ones_stay() {
+        let of = |keys: &str| numbers(keys).ecn.map(|ecn| (ecn.min_bytes, ecn.max_bytes, ecn.probability_percent, ecn.stated));
+        for (keys, expected) in [
+            ("os: sonic, port_speed_gbps: 400, ecn: true", Some((500_000, 2_000_000, 20, false))),
+            ("os: sonic, port_speed_gbps: 100, ecn: { round_trip_us: 8, probability_percent: 10 }", Some((50_000, 200_000, 10, false))),
+            ("os: eos, ecn: { min_bytes: 7, max_bytes: 9 }", Some((7, 9, 20, true))),
+            ("os: eos, ecn: true", None),
+            ("port_speed_gbps: 400, ecn: true", None),
+            ("os: sonic, port_speed_gbps: 400, ecn: false", None),
+            ("os: sonic, port_speed_gbps: 400", None),
+        ] {
+            assert_eq!(of(keys), expected, "{keys}");
+        }
+        let vendor = |keys: &str| numbers(keys).ecn.and_then(|ecn| ecn.vendor).map(|vendor| vendor.max_bytes);
+        assert_eq!(vendor("os: sonic, port_speed_gbps: 400, ecn: true"), Some(2_097_152));
+        assert_eq!(vendor("os: sonic, model: SN5600, port_speed_gbps: 400, ecn: true"), Some(10_000_000));
+        assert_eq!(vendor("os: sonic, model: 7060X6-64PE, port_speed_gbps: 400, ecn: true"), Some(262_144));
+        assert_eq!(vendor("os: cumulus, model: SN5600, port_speed_gbps: 400, ecn: true"), Some(1_500_000));
+    }
+
+    #[test]
+    fn what_a_watchdog_leaves_out_is_its_systems() {
+        let watchdog = numbers("os: sonic, watchdog: { detection_ms: 400 }").watchdog.unwrap();
+        assert_eq!((watchdog.detection_ms, watchdog.restoration_ms, watchdog.polling_ms), (Some(400), Some(200), Some(200)));
+        assert_eq!(watchdog.action, Some(WatchdogAction::Drop));
+        assert_eq!(numbers("os: cumulus, watchdog: true").watchdog.unwrap().restoration_ms, None);
+        assert_eq!(numbers("os: sonic, watchdog: false").watchdog, None);
+        assert_eq!(numbers("os: sonic").cnp, Some(CnpClass { priority: 6, dscp: 48 }));
+    }
+
+    #[test]
+    fn buffers_are_of_the_formula_or_of_the_table() {
+        let of = |keys: &str| numbers(&format!("os: sonic, mtu: 9216, {keys}")).headroom.map(|room| (room.xoff_bytes, room.total_bytes));
+        for (keys, expected) in [
+            ("model: SN5600, port_speed_gbps: 800, cable_length_m: 40, pfc: [3, 4]", Some((Some(362_496), Some(410_624 * 128)))),
+            ("model: SN5600, port_speed_gbps: 400, cable_length_m: 300", Some((Some(677_888), None))),
+            ("model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 5", Some((Some(612_140), None))),
+            ("model: 7060X6-64PE, port_speed_gbps: 400, cable_length_m: 40", Some((None, None))),
+            ("model: IXR7220-H5-64D, port_speed_gbps: 400, cable_length_m: 40", None),
+            ("model: SN5600, port_speed_gbps: 400", None),
+            ("port_speed_gbps: 400, cable_length_m: 40", None),
+        ] {
+            assert_eq!(of(keys), expected, "{keys}");
+        }
+        assert_eq!(numbers("os: cumulus, model: SN5600, mtu: 9216, port_speed_gbps: 400, cable_length_m: 40").headroom, None);
+    }
+}

@@ -1,0 +1,112 @@
+//! `railwright discover cabling`.
+
+use super::inventory::{self, Inventory};
+use super::{Exit, Failure, cables, pipeline};
+use crate::base::text::{clean_line, counted, one_line};
+use crate::base::{Diagnostic, nodeset};
+use crate::report;
+use crate::report::cabling::document::unseen;
+use crate::spec::cabling::write;
+use crate::system::files;
+use crate::verify::cabling::discover::{Discovered, discover};
+use crate::verify::cabling::{Names, Silent, Views};
+use std::path::{Path, PathBuf};
+
+/// Write down what is there, for a spec that does not say it yet
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is discovered.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Write the cabling file from what hosts hear of their switches (LLDP)
+    ///
+    /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it becomes what is wanted.
+    Cabling {
+        /// The inventory: a folder of YAML files
+        inventory: PathBuf,
+        /// Write the table to this file; without it, to stdout
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Write over a file that is there
+        #[arg(long)]
+        force: bool,
+        /// Only these hosts, a node-set; all unless said
+        #[arg(long, value_name = "NODESET")]
+        host: Option<String>,
+        /// Read the hosts as this user, who needs no rights but those that `sudoers` prints
+        #[arg(long, value_name = "USER", value_parser = Inventory::user_name)]
+        read_as: Option<String>,
+    },
+}
+
+/// Discovers.
+pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let What::Cabling { inventory, output, force, host, read_as } = &arguments.what;
+    if let Some(file) = output.as_deref().filter(|file| !force && files::exists(file)) {
+        return Err(Failure::refused(vec![is_there(file)]));
+    }
+    // A file that the spec names and that is not there yet, or is wrong, is what this is to mend.
+    let inventory = Inventory { read_as: read_as.clone(), ..inventory::read_uncabled(inventory)? };
+    cables::has_lldp(&inventory)?;
+    let hosts = cables::asked(&inventory, host.as_deref())?;
+    let views = cables::listen(&inventory, &hosts).await;
+    let found = discover(&cables::nics(&hosts), &Names::of(&inventory.loaded, &[]), &views);
+    let is_whole = tell(&inventory, &found, &views);
+    if found.cables.is_empty() {
+        return Err(Failure { exit: Exit::Incomplete, ..Failure::from(nothing(&inventory.path, output.as_deref())) });
+    }
+    let table = write::table(&found.cables);
+    match output {
+        Some(file) => {
+            files::write_atomic(file, table.as_bytes(), 0o644).map_err(|error| pipeline::file_problem(file, &error))?;
+            report::out::note(&format!("{} written to {}", counted(found.cables.len(), "cable"), file.display()));
+        }
+        None => report::out::print(&table),
+    }
+    Ok(if is_whole { Exit::Done } else { Exit::Incomplete })
+}
+
+/// Says what could not be seen; true where everything was.
+fn tell(inventory: &Inventory, found: &Discovered, views: &Views) -> bool {
+    let mut silent: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
+    for (device, why) in views.iter().filter_map(|(device, view)| Some((device, view.as_ref().err()?))) {
+        let code = if let Silent::Unreached(trouble) = why { format!(" ({})", trouble.code) } else { String::new() };
+        silent.entry(format!("{}{code}", why.alike())).or_default().push(device);
+    }
+    let mut lines: Vec<String> = silent.into_iter().map(|(why, hosts)| format!("{}: {why}", nodeset::fold(&hosts))).collect();
+    lines.extend(unseen(&found.unseen));
+    let is_whole = lines.is_empty();
+    if !is_whole {
+        report::out::note("Not seen, so no line was written of it:");
+        lines.iter().for_each(|line| report::out::note(&format!("  {}", one_line(line, 300))));
+        report::out::note("`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells nothing.");
+    }
+    if !found.strangers.is_empty() {
+        let names: Vec<&str> = found.strangers.iter().map(String::as_str).collect();
+        let names = clean_line(&nodeset::fold(&names));
+        report::out::note(&format!(
+            "Not in the spec yet, as they call themselves: {names}; write them in `switches` of {}.",
+            inventory.path
+        ));
+    }
+    is_whole
+}
+
+fn is_there(file: &Path) -> Diagnostic {
+    Diagnostic::error("RW1044", format!("{} is there already", file.display()))
+        .effect("it may say what is wanted; what is heard is only what is")
+        .state("it is as it was, and no host was asked")
+        .next("name another file and compare the two; or write over it: --force")
+}
+
+fn nothing(inventory: &str, output: Option<&Path>) -> Diagnostic {
+    let problem = Diagnostic::error("RW1045", "no cable was heard, so nothing was written")
+        .effect("a table without a line would say that nothing is plugged in")
+        .state(output.map_or("nothing was written".to_owned(), |file| format!("{} is as it was", file.display())))
+        .next(format!("mend what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then railwright plan {inventory}"));
+    problem.next("a switch tells the same of its own side: lldpctl there")
+}

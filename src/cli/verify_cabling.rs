@@ -1,0 +1,64 @@
+//! `railwright verify cabling`.
+
+use super::inventory::{self, Inventory};
+use super::{Exit, Failure, cables};
+use crate::base::Diagnostic;
+use crate::report::cabling::{self, Subject, document::CablingDocument};
+use crate::report::out::Look;
+use crate::report::{self, document};
+use crate::verify::Verdict;
+use crate::verify::cabling::{Names, Scope, compare};
+use std::path::PathBuf;
+
+/// Compare the cabling file with what hosts hear of their switches (LLDP), as moves to make by hand
+///
+/// Reads only. A NIC that hears nobody is unknown, and never taken for miswired.
+#[derive(Debug, clap::Args)]
+pub struct VerifyCabling {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// Only these hosts, a node-set; all unless said
+    #[arg(long, value_name = "NODESET")]
+    pub host: Option<String>,
+    /// Read the hosts as this user, who needs no rights but those that `sudoers` prints
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name)]
+    pub read_as: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Compares.
+pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
+    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
+    let loaded = &inventory.loaded;
+    let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.path).into()) };
+    cables::has_lldp(&inventory)?;
+    if !inventory.warnings.is_empty() {
+        report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
+    }
+    let hosts = cables::asked(&inventory, arguments.host.as_deref())?;
+    let views = cables::listen(&inventory, &hosts).await;
+    let (names, nics) = (Names::of(loaded, &cabling.cables), cables::nics(&hosts));
+    let comparison = compare(Scope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
+    let asked: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
+    let subject = Subject { inventory: &inventory.path, file: &cabling.file, hosts: &asked };
+    let text = match arguments.json {
+        true => document::text(&CablingDocument::of(&subject, &comparison)),
+        false => cabling::screen(&subject, &comparison),
+    };
+    report::out::print(&text);
+    Ok(match comparison.verdict() {
+        Verdict::Failed => Exit::Failed,
+        Verdict::Unknown => Exit::Incomplete,
+        _ => Exit::Done,
+    })
+}
+
+fn no_file(inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW1043", "the spec names no cabling file, so there is nothing to compare with")
+        .effect("which NIC belongs in which port of a switch is written nowhere")
+        .state("no host was asked")
+        .next(format!("railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts hear; look at it"))
+        .next("then write `cabling: cabling.csv` in the spec")
+}

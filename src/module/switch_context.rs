@@ -1,0 +1,126 @@
+//! What the templates of a module for switches can name. The type is the language, as of hosts.
+
+use super::context::secret_marks;
+use crate::catalog::Catalog;
+use crate::catalog::{EcnNumbers, SwitchNumbers, WatchdogNumbers, switch_numbers};
+use crate::spec::model::{Fabric, SwitchOs, SwitchRole, WatchdogAction};
+use crate::spec::{Loaded, SwitchNode};
+use crate::template::shape::Shape;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All that a template of a module for switches can name, besides the module's own parameters.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SwitchContext {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric, as the spec has it; what the spec leaves out is not there.
+    pub fabric: Fabric,
+    /// This switch.
+    pub switch: SwitchNames,
+    /// Each secret of the spec, as a mark that is filled in on the way to the switch.
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// One switch.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SwitchNames {
+    /// Its name.
+    pub name: String,
+    /// The system: `sonic`, `cumulus`, `eos`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<SwitchOs>,
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<SwitchRole>,
+    /// The MTU of its ports in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// The longest cable at these ports in metres, or that of the fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cable_length_m: Option<u16>,
+    /// From where on packets are marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnNames>,
+    /// The watchdog of PFC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watchdog: Option<WatchdogNames>,
+    /// The ports of the fabric.
+    pub ports: Vec<String>,
+}
+
+/// Thresholds of marking.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EcnNames {
+    /// Bytes in the queue.
+    pub min_bytes: u64,
+    /// Bytes in the queue.
+    pub max_bytes: u64,
+    /// Percent.
+    pub probability_percent: u8,
+}
+
+/// Times of the watchdog.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WatchdogNames {
+    /// Milliseconds.
+    pub detection_ms: u32,
+    /// Milliseconds.
+    pub restoration_ms: u32,
+    /// What it does.
+    pub action: WatchdogAction,
+}
+
+/// The shape of `SwitchContext`.
+pub fn shape() -> Shape {
+    Shape::of_schema(schemars::schema_for!(SwitchContext).as_value())
+}
+
+/// What templates can name for one switch.
+pub fn names(loaded: &Loaded, catalog: &Catalog, switch: &SwitchNode) -> SwitchContext {
+    let group = &loaded.spec.switches[switch.group];
+    let numbers = switch_numbers(group, &loaded.spec.fabric, catalog);
+    SwitchContext {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        switch: SwitchNames {
+            name: switch.name.clone(),
+            os: group.os,
+            model: group.model.clone(),
+            role: group.role,
+            mtu: group.mtu,
+            cable_length_m: group.cable_length_m.or_else(|| loaded.spec.fabric.lossless.as_ref()?.cable_length_m),
+            ecn: ecn(&numbers),
+            watchdog: watchdog(&numbers),
+            ports: switch.ports.clone(),
+        },
+        secrets: secret_marks(loaded),
+    }
+}
+
+/// What the spec says, else what is chosen for the speed of the ports.
+fn ecn(numbers: &SwitchNumbers) -> Option<EcnNames> {
+    let EcnNumbers { min_bytes, max_bytes, probability_percent, .. } = numbers.ecn?;
+    Some(EcnNames { min_bytes, max_bytes, probability_percent })
+}
+
+/// What the spec says, else what the system's own command has.
+fn watchdog(numbers: &SwitchNumbers) -> Option<WatchdogNames> {
+    let WatchdogNumbers { detection_ms, restoration_ms, action, .. } = numbers.watchdog?;
+    Some(WatchdogNames { detection_ms: detection_ms?, restoration_ms: restoration_ms?, action: action? })
+}
+
+/// The path in the spec of a path of names.
+pub fn spec_path(switch: &SwitchNode, path: &[String]) -> String {
+    let group = format!("switches[{}]", switch.group);
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["switch", "ports", ..] => format!("{group}.ports"),
+        ["switch", rest @ ..] => rest.iter().fold(group, |path, word| format!("{path}.{word}")),
+        words => words.join("."),
+    }
+}

@@ -1,0 +1,80 @@
+//! The screen of `verify cabling`: what to move first, then what nobody can tell, folded by node-set; and the same as JSON.
+
+pub mod document;
+mod fold;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::wrap::{self, rule};
+use crate::base::nodeset;
+use crate::base::text::{counted, one_line};
+use crate::verify::Verdict;
+use crate::verify::cabling::{Comparison, Finding, Silent, Why};
+use fold::Entry;
+
+/// What was compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The inventory, as it was named.
+    pub inventory: &'a str,
+    /// The cabling file.
+    pub file: &'a str,
+    /// The hosts that were asked.
+    pub hosts: &'a [String],
+}
+
+/// The whole screen.
+pub fn screen(subject: &Subject, comparison: &Comparison) -> String {
+    let hosts = counted(subject.hosts.len(), "host");
+    let head = format!("verify cabling {}   {hosts}: {}   file {}", subject.inventory, nodeset::fold(subject.hosts), subject.file);
+    let mut out = wrap::labelled("", &head, wrap::COLUMNS);
+    for (verdict, mark, title) in [(Verdict::Failed, '!', "WRONG: not as the file has it"), (Verdict::Unknown, '?', "UNKNOWN: not proven")]
+    {
+        let of: Vec<Finding> = comparison.findings.iter().filter(|finding| finding.kind.verdict() == verdict).cloned().collect();
+        if !of.is_empty() {
+            out.push_str(&rule(title));
+            out.extend(fold::entries(&of).iter().map(|entry| self::entry(entry, mark, subject)));
+        }
+    }
+    out.push_str(&conclusion(comparison));
+    out
+}
+
+fn entry(entry: &Entry, mark: char, subject: &Subject) -> String {
+    let told = words::told(entry, subject.inventory, subject.file);
+    let mut out = wrap::labelled(&format!(" {mark} "), &format!("{}   {}", told.says, fold::code(entry.finding)), wrap::COLUMNS);
+    for (word, text) in [("found", &told.found), ("wanted", &told.wanted), ("means", &told.means)] {
+        if !text.is_empty() {
+            out.push_str(&wrap::labelled(&format!("       {word:<8}"), text, wrap::COLUMNS));
+        }
+    }
+    for next in &told.next {
+        // What is told of a host that cannot be reached is there to be copied, and not broken into lines.
+        if matches!(entry.finding.why, Some(Why::Silent(Silent::Unreached(_)))) {
+            out.push_str(&format!("       {:<8}{}\n", "next", one_line(next, 1500)));
+            continue;
+        }
+        out.push_str(&wrap::labelled(&format!("       {:<8}", "next"), &one_line(next, 1500), wrap::COLUMNS));
+    }
+    out
+}
+
+fn conclusion(comparison: &Comparison) -> String {
+    let counts = comparison.counts;
+    let verdict = match comparison.verdict() {
+        Verdict::Failed => "The cables are not as the file has them.",
+        Verdict::Unknown => "The cables are not proven: something could not be found out.",
+        _ => "The cables are as the file has them.",
+    };
+    let parts = [(counts.right, "right"), (counts.wrong, "wrong"), (counts.unknown, "unknown")];
+    let parts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let looked = if parts.is_empty() { "nothing to be looked at".to_owned() } else { parts.join(", ") };
+    let mut out = format!("\n{verdict} {}: {looked}.\n", counted(counts.cables, "cable"));
+    if counts.not_asked > 0 {
+        let was = if counts.not_asked == 1 { "was" } else { "were" };
+        let text = format!("{} {was} not looked at: of devices that were not asked.", counted(counts.not_asked, "other cable"));
+        out.push_str(&wrap::labelled("", &text, wrap::COLUMNS));
+    }
+    out
+}

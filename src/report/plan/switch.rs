@@ -1,0 +1,123 @@
+//! A step of a switch on the plan's screen: ports with the same to say are one entry, and below them stands what the switch itself is
+//! told, in its own words.
+
+use super::entry::{one_member, wrapped};
+use crate::base::nodeset;
+use crate::base::text::{clean_line, counted};
+use crate::plan::{Member, Node};
+use crate::resource::Action;
+use crate::resource::switch::sonic::edit::patch;
+use indexmap::IndexMap;
+use serde_json::Value;
+
+/// How many lines of a patch a plan shows; `show` has them all.
+const LINES: usize = 12;
+
+/// The entries of a step's resources, each with all ports that have the same to say.
+pub fn members(nodes: &[&Node], called: &dyn Fn(&str) -> String) -> String {
+    let of = |n: usize| nodes.iter().map(move |node| &node.members()[n]);
+    let mut alike: IndexMap<String, Vec<usize>> = IndexMap::new();
+    for n in 0..nodes[0].members().len() {
+        let said = |member: &Member| {
+            let differences = serde_json::to_string(&member.differences).unwrap_or_default();
+            format!("{}|{:?}|{}|{differences}|{:?}", member.wish.kind, member.reason, member.removal, member.since)
+        };
+        alike.entry(of(n).map(said).collect()).or_default().push(n);
+    }
+    let entry = |(_, all): (&String, &Vec<usize>)| {
+        let names: Vec<&str> = all.iter().map(|n| nodes[0].members()[*n].wish.address.name()).collect();
+        let own = nodes[0].members()[all[0]].wish.address.name().to_owned();
+        let folded = nodeset::fold(&names);
+        one_member(nodes, all[0], &|text| if all.len() > 1 { called(&text.replace(&own, &folded)) } else { called(text) })
+    };
+    alike.iter().map(entry).collect()
+}
+
+/// What interrupts each port is said once, with all ports.
+pub fn interrupts(interrupts: &[String]) -> String {
+    let mut alike: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
+    for text in interrupts {
+        let (port, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let letters = port.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+        alike.entry((letters, rest.to_owned())).or_default().push(port);
+    }
+    let mut alike: Vec<_> = alike.iter().collect();
+    // What is said of the same ports twice is said once, in the longer words.
+    let longer = |ports: &[&str], rest: &str, other: &(&(String, String), &Vec<&str>)| {
+        other.0.1.len() > rest.len() && ports.iter().all(|p| other.1.contains(p))
+    };
+    let all = alike.clone();
+    alike.retain(|((_, rest), ports)| !all.iter().any(|other| longer(ports, rest, other)));
+    let one = |((_, rest), ports): (&(String, String), &Vec<&str>)| match ports.len() {
+        1 => format!("{} {rest}", ports[0]),
+        many => {
+            format!("{} ({}) {}", nodeset::fold(ports), counted(many, "port"), rest.replacen("goes", "go", 1).replacen("comes", "come", 1))
+        }
+    };
+    alike.into_iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// What the switch is told, line by line, equal ports as one.
+pub fn told(actions: &[Action], most: usize) -> String {
+    let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
+    for action in actions {
+        let Action::EditSwitch { edits, .. } = action else { continue };
+        for operation in patch(edits).as_array().into_iter().flatten() {
+            let text = |key: &str| operation.get(key).and_then(Value::as_str).unwrap_or_default();
+            let mut words: Vec<String> = text("path").split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~")).collect();
+            let value = operation.get("value").map_or_else(String::new, of_value);
+            // Rows of ports differ in the port alone: the table, what follows the port, and the value make them one.
+            let port = words.get(1).map(|key| key.split('|').next().unwrap_or_default().to_owned()).unwrap_or_default();
+            let is_port = port.chars().any(|c| c.is_ascii_digit()) && nodeset::is_plain(&port);
+            let (key, name) = match is_port {
+                true => {
+                    words[1] = words[1].replacen(&port, PORT, 1);
+                    (words.join("/"), port)
+                }
+                false if words.len() == 3 && words[0] == "CABLE_LENGTH" => {
+                    let port = std::mem::replace(&mut words[2], PORT.to_owned());
+                    (words.join("/"), port)
+                }
+                false => (words.join("/"), String::new()),
+            };
+            alike.entry((text("op").to_owned(), key, value)).or_default().push(name);
+        }
+    }
+    let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
+        let ports = nodeset::fold(&ports.iter().filter(|port| !port.is_empty()).collect::<Vec<_>>());
+        clean_line(format!("{op:<7} /{} {value}", path.replace(PORT, &ports)).trim_end())
+    };
+    let lines: Vec<String> = alike.iter().map(line).collect();
+    let mut out: String =
+        lines.iter().take(most).enumerate().map(|(n, line)| wrapped(if n == 0 { "patch    " } else { "         " }, line)).collect();
+    if lines.len() > most {
+        out.push_str(&wrapped("         ", &format!("... {} more: `show PLAN --json` has the patch", lines.len() - most)));
+    }
+    out
+}
+
+/// The lines that a plan shows.
+pub fn told_in_short(actions: &[Action]) -> String {
+    told(actions, LINES)
+}
+
+/// Stands for the port; no key can hold a control character.
+const PORT: &str = "\u{3}";
+
+/// A value, or how many there are.
+fn of_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("\"{text}\""),
+        Value::Object(map) if map.values().any(Value::is_object) => {
+            let fields: usize = map.values().filter_map(Value::as_object).map(serde_json::Map::len).sum();
+            let rows: Vec<&String> = map.keys().collect();
+            format!("{}, {}", nodeset::fold(&rows), counted(fields, "field"))
+        }
+        Value::Object(map) if map.len() > 6 => counted(map.len(), "field"),
+        Value::Object(map) => {
+            let field = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+            map.iter().map(field).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,97 @@
+//! The bodies of wishes of switches, decoded.
+
+use super::{SwitchRead, System, Thresholds, Watchdog};
+use crate::resource::fields::Fields;
+use crate::resource::{Read, Wish};
+use serde::Deserialize as _;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// One class of traffic on a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// 0 to 7.
+    pub priority: u64,
+    /// The DSCPs of its packets, 0 to 63.
+    pub dscp: Vec<u64>,
+    /// Paused instead of dropped.
+    pub pfc: bool,
+    /// Its queue goes before all others.
+    pub strict: bool,
+}
+
+/// What is wished of the classes of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qos {
+    /// The classes.
+    pub classes: Vec<Class>,
+    /// What is done against a pause without end.
+    pub watchdog: Option<Watchdog>,
+}
+
+impl Qos {
+    /// The priorities with PFC.
+    pub fn pfc(&self) -> BTreeSet<u64> {
+        self.classes.iter().filter(|class| class.pfc).map(|class| class.priority).collect()
+    }
+
+    /// Of a body that was checked: the lossless class, and that of congestion notifications, which is strict.
+    pub fn of(body: &Value) -> Self {
+        let said = |field: &str| body.get(field).and_then(Value::as_u64);
+        let lossless = Class { priority: number(body, "priority"), dscp: vec![number(body, "dscp")], pfc: true, strict: false };
+        let cnp =
+            said("cnp_priority").map(|priority| Class { priority, dscp: said("cnp_dscp").into_iter().collect(), pfc: false, strict: true });
+        let watchdog = said("watchdog_detection_ms").map(|detection_ms| Watchdog {
+            detection_ms,
+            restoration_ms: said("watchdog_restoration_ms").unwrap_or(detection_ms),
+            action: body.get("watchdog_action").and_then(Value::as_str).unwrap_or("drop").to_owned(),
+        });
+        Qos { classes: std::iter::once(lossless).chain(cnp).collect(), watchdog }
+    }
+}
+
+fn number(value: &Value, field: &str) -> u64 {
+    value.get(field).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// The thresholds of a body that was checked.
+pub fn thresholds(body: &Value) -> Thresholds {
+    Thresholds {
+        min_bytes: number(body, "min_bytes"),
+        max_bytes: number(body, "max_bytes"),
+        probability_percent: number(body, "probability_percent"),
+    }
+}
+
+/// The port that a wish is about.
+pub fn port(wish: &Wish) -> &str {
+    wish.text("port").unwrap_or_default()
+}
+
+/// The system of the switch; a body that was checked names one that there is.
+pub fn system(wish: &Wish) -> System {
+    wish.body.get("system").and_then(|system| System::deserialize(system).ok()).unwrap_or(System::Sonic)
+}
+
+/// What every wish of a switch is judged by: both configurations.
+pub fn reads(wish: &Wish) -> Vec<Read> {
+    let system = system(wish);
+    [SwitchRead::Running, SwitchRead::Saved].map(|of| Read::Switch { system, of }).to_vec()
+}
+
+/// Checks what all bodies have: the system and the port. Names of ports: `Ethernet0`, `Ethernet1/1`, `swp1s0`.
+pub fn common<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
+    let known: Vec<&str> = ["system", "port"].into_iter().chain(own.iter().copied()).collect();
+    let mut fields = Fields::of(body, &known);
+    match fields.text("system", true) {
+        Some("sonic") | None => {}
+        Some(other) => fields.error("/system", format!("switches with `{other}` cannot be reached"), Some("there is: sonic".to_owned())),
+    }
+    if let Some(port) = fields.text("port", true) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+        if port.len() > 64 || !port.chars().all(plain) || port.starts_with('-') {
+            fields.error("/port", format!("`{}` cannot be the name of a port", crate::base::text::one_line(port, 40)), None);
+        }
+    }
+    fields
+}

@@ -1,0 +1,65 @@
+//! `switch_buffer`: how long the cable of a port is, by which the switch sizes the buffer that takes in what still comes after a pause,
+//! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
+
+use super::body::{common, port, reads};
+use super::judge::{Judge, Said, take_back};
+use super::sonic::intent;
+use crate::base::TargetKind;
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use serde_json::Value;
+
+/// The kind.
+pub struct SwitchBuffer;
+
+impl Kind for SwitchBuffer {
+    fn name(&self) -> &'static str {
+        "switch_buffer"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Switch
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("port")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = common(body, &["cable_m", "priority"]);
+        for field in ["cable_m", "priority"].iter().filter(|field| body.get(**field).is_none()) {
+            fields.error("", format!("`{field}` is missing"), None);
+        }
+        fields.number("cable_m", 1..=2000);
+        fields.number("priority", 0..=7);
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        reads(wish)
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let said = Said::of(wish, answers);
+        let number = |field: &str| wish.body.get(field).and_then(Value::as_u64).unwrap_or_default();
+        let (cable_m, priority) = (number("cable_m"), number("priority"));
+        let mut judge = Judge::new(wish, &said);
+        judge.attribute("cable_m", cable_m, |port| port.cable_m().map_or(Reading::Absent, Reading::is));
+        let port = port(wish);
+        let mut assessment = judge.finish(&[("CABLE_LENGTH", row_of(&said, port), &[port])], |db| Ok(intent::cable(db, port, cable_m)));
+        said.note_lossless(&mut assessment, port, priority, cable_m);
+        assessment
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        take_back(last_applied, before, answers)
+    }
+
+    /// The switch makes the buffer for a priority with PFC alone.
+    fn after_kinds(&self) -> &'static [&'static str] {
+        &["switch_qos"]
+    }
+}
+
+fn row_of(said: &Said, port: &str) -> String {
+    said.cable_row(port).unwrap_or_else(|| "AZURE".to_owned())
+}

@@ -1,0 +1,83 @@
+//! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that pause, the queue where packets are
+//! marked. The kinds `switch_port`, `switch_qos`, `switch_ecn` and `switch_buffer` wish and judge in these words alone; one folder a
+//! system says how that system keeps them (`sonic`).
+//!
+//! What only runs is lost at the next reload, so every attribute has two planes: *running*, and *persisted* for what is saved. What
+//! runs is changed first, proven over a new connection, and only then saved.
+
+pub mod body;
+pub mod buffer;
+pub mod ecn;
+mod judge;
+pub mod port;
+pub mod qos;
+pub mod sonic;
+
+use serde::{Deserialize, Serialize};
+
+/// The system of a switch that railwright reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum System {
+    /// SONiC.
+    Sonic,
+}
+
+/// What is asked of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchRead {
+    /// The configuration that runs.
+    Running,
+    /// The one that the next reload begins with.
+    Saved,
+}
+
+impl SwitchRead {
+    /// The word in the key of its answer.
+    pub fn word(self) -> &'static str {
+        match self {
+            SwitchRead::Running => "running",
+            SwitchRead::Saved => "saved",
+        }
+    }
+
+    /// The section of the program that asks it.
+    pub fn script(self, system: System) -> String {
+        match system {
+            System::Sonic => sonic::script::read_script(self),
+        }
+    }
+}
+
+/// How thresholds of marking are set: from `min_bytes` in a queue on packets are marked with a growing share, which is
+/// `probability_percent` at `max_bytes`; above that all are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Bytes in the queue.
+    pub min_bytes: u64,
+    /// Bytes in the queue.
+    pub max_bytes: u64,
+    /// Percent.
+    pub probability_percent: u64,
+}
+
+/// What a switch does with a priority that a peer pauses for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watchdog {
+    /// Milliseconds without a packet after which it acts.
+    pub detection_ms: u64,
+    /// Milliseconds without a pause after which it lets go.
+    pub restoration_ms: u64,
+    /// `drop`, `forward` or `alert`.
+    pub action: String,
+}
+
+impl std::fmt::Display for Watchdog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} after {} ms, back after {} ms", self.action, self.detection_ms, self.restoration_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! `switch_port`: how large the packets of a port may be, and whether it is up.
+
+use super::body::{common, port, reads};
+use super::judge::{Judge, Said, take_back};
+use super::sonic::intent;
+use crate::base::TargetKind;
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use serde_json::Value;
+
+/// The kind.
+pub struct SwitchPort;
+
+impl Kind for SwitchPort {
+    fn name(&self) -> &'static str {
+        "switch_port"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Switch
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("port")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let mut fields = common(body, &["mtu", "up"]);
+        // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-port.yang
+        fields.number("mtu", 68..=9216);
+        fields.flag("up");
+        if fields.get("mtu").is_none() && fields.get("up").is_none() {
+            fields.error("", "nothing is wished of the port", Some("give `mtu` or `up`".to_owned()));
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        reads(wish)
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let said = Said::of(wish, answers);
+        let (mtu, up) = (wish.body.get("mtu").and_then(Value::as_u64), wish.body.get("up").and_then(Value::as_bool));
+        let mut judge = Judge::new(wish, &said);
+        let mut fields = Vec::new();
+        if let Some(mtu) = mtu {
+            judge.attribute("mtu", mtu, |port| Reading::is(port.mtu()));
+            fields.push("mtu");
+        }
+        if let Some(up) = up {
+            judge.attribute("up", up, |port| Reading::is(port.is_up()));
+            fields.push("admin_status");
+        }
+        let port = port(wish);
+        judge.finish(&[("PORT", port.to_owned(), &fields)], |db| Ok(intent::port(db, port, mtu, up)))
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        take_back(last_applied, before, answers)
+    }
+
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["mtu", "up"]
+    }
+}

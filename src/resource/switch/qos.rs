@@ -1,0 +1,129 @@
+//! `switch_qos`: the classes of a port: which DSCP has which priority, by which queue it leaves, which priorities are paused instead of
+//! dropped, what goes before all others, and what is done against a pause without end.
+
+use super::body::{Qos, common, port, reads};
+use super::judge::{Judge, Said, Touched, take_back};
+use super::sonic::intent;
+use super::sonic::port_view::PortView;
+use crate::base::TargetKind;
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use serde_json::Value;
+
+/// The kind.
+pub struct SwitchQos;
+
+/// The fields of a port's own row that may come to be changed.
+const BINDINGS: &[&str] =
+    &["dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_to_pg_map", "pfc_enable", "pfcwd_sw_enable"];
+
+impl Kind for SwitchQos {
+    fn name(&self) -> &'static str {
+        "switch_qos"
+    }
+
+    fn target_kind(&self) -> TargetKind {
+        TargetKind::Switch
+    }
+
+    fn address_name(&self, body: &Value) -> Option<String> {
+        body.get("port")?.as_str().map(str::to_owned)
+    }
+
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        let watchdog = ["watchdog_detection_ms", "watchdog_restoration_ms", "watchdog_action"];
+        let mut fields = common(body, &[&["priority", "dscp", "cnp_priority", "cnp_dscp"], &watchdog[..]].concat());
+        for field in ["priority", "dscp"].iter().filter(|field| body.get(**field).is_none()) {
+            fields.error("", format!("`{field}` is missing"), None);
+        }
+        for field in ["priority", "cnp_priority"] {
+            fields.number(field, 0..=7);
+        }
+        for field in ["dscp", "cnp_dscp"] {
+            fields.number(field, 0..=63);
+        }
+        // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-pfcwd.yang
+        fields.number("watchdog_detection_ms", 100..=5000);
+        fields.number("watchdog_restoration_ms", 100..=60_000);
+        if !matches!(fields.get("watchdog_action").and_then(Value::as_str), None | Some("drop" | "forward" | "alert")) {
+            fields.error("/watchdog_action", "`watchdog_action` is drop, forward or alert", None);
+        }
+        for (own, cnp) in [("priority", "cnp_priority"), ("dscp", "cnp_dscp")] {
+            if fields.get(cnp).is_some() && fields.get(own) == fields.get(cnp) {
+                let help = "notifications in a lossless class are paused together with the data that they are about";
+                fields.error(&format!("/{cnp}"), format!("`{cnp}` is that of the lossless class"), Some(help.to_owned()));
+            }
+        }
+        fields.finish()
+    }
+
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        reads(wish)
+    }
+
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let said = Said::of(wish, answers);
+        let wanted = Qos::of(&wish.body);
+        let mut judge = Judge::new(wish, &said);
+        let dscps: Vec<(u64, u64)> =
+            wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
+        judge.attribute("dscp", pairs(dscps.iter().map(|(dscp, priority)| (*dscp, Some(*priority)))), |port| {
+            Reading::is(pairs(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))))
+        });
+        let priorities = || wanted.classes.iter().map(|class| (class.priority, class.pfc));
+        judge.attribute("queue", pairs(priorities().map(|(priority, _)| (priority, Some(priority)))), |port| {
+            Reading::is(pairs(priorities().map(|(priority, pfc)| (priority, ways(port, priority, pfc)))))
+        });
+        judge.attribute("pfc", list(wanted.pfc()), |port| Reading::is(list(port.pfc())));
+        let strict = || wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority);
+        if strict().next().is_some() {
+            judge.attribute("strict", list(strict()), |port| Reading::is(list(strict().filter(|queue| port.is_strict(*queue)))));
+        }
+        if let Some(watchdog) = &wanted.watchdog {
+            let words = |on: Vec<u64>, watchdog: &super::Watchdog| format!("{}: {watchdog}", list(on));
+            judge.attribute("watchdog", words(wanted.pfc().into_iter().collect(), watchdog), |port| {
+                port.watchdog().map_or(Reading::Absent, |(on, found)| Reading::is(words(on.into_iter().collect(), &found)))
+            });
+        }
+        let port = port(wish);
+        judge.finish(&touched(port, &wanted), |db| intent::qos(db, port, &wanted))
+    }
+
+    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        take_back(last_applied, before, answers)
+    }
+
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["cnp_priority", "cnp_dscp", "watchdog_detection_ms", "watchdog_restoration_ms", "watchdog_action"]
+    }
+}
+
+fn touched<'a>(port: &str, wanted: &Qos) -> Vec<Touched<'a>> {
+    let mut touched: Vec<Touched> = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS)];
+    if wanted.watchdog.is_some() {
+        touched.push(("PFC_WD", port.to_owned(), &["action", "detection_time", "restoration_time"]));
+    }
+    for class in wanted.classes.iter().filter(|class| class.strict) {
+        touched.push(("QUEUE", format!("{port}|{}", class.priority), &["scheduler"]));
+    }
+    touched
+}
+
+/// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group that it is held in. A pause that
+/// lands on another queue than the packets is the mismatch that no check of the switch finds.
+fn ways(port: PortView, priority: u64, pfc: bool) -> Option<u64> {
+    let queue = port.queue(priority)?;
+    let agree = !pfc || (port.paused_queue(priority) == Some(queue) && port.group(priority) == Some(queue));
+    agree.then_some(queue)
+}
+
+/// `26: 3, 48: 6`.
+fn pairs(all: impl Iterator<Item = (u64, Option<u64>)>) -> String {
+    let one = |(from, to): (u64, Option<u64>)| format!("{from}: {}", to.map_or_else(|| "none".to_owned(), |to| to.to_string()));
+    all.map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// `3`, `3, 4`, `none`.
+fn list(all: impl IntoIterator<Item = u64>) -> String {
+    let all: Vec<String> = all.into_iter().map(|number| number.to_string()).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}

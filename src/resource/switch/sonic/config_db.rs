@@ -1,0 +1,89 @@
+//! CONFIG_DB as `sonic-cfggen -d --print-data` prints it: a map of tables, of rows, of fields, all text.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The fields of a row.
+pub type Row = BTreeMap<String, String>;
+
+/// The rows of a table, by their keys.
+pub type Table = BTreeMap<String, Row>;
+
+/// One configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigDb {
+    tables: BTreeMap<String, Table>,
+}
+
+impl ConfigDb {
+    /// The configuration in a text; the error fits after "unknown:".
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bad = || "the configuration makes no sense".to_owned();
+        let Ok(Value::Object(tables)) = serde_json::from_str::<Value>(text) else { return Err(bad()) };
+        let table = |(name, rows): (String, Value)| match rows {
+            Value::Object(rows) => Some((name, rows.into_iter().filter_map(|(key, row)| Some((key, fields(row)?))).collect())),
+            // `bgpraw` and the like are no tables.
+            _ => None,
+        };
+        Ok(ConfigDb { tables: tables.into_iter().filter_map(table).collect() })
+    }
+
+    /// A table; nothing where it has no row.
+    pub fn table(&self, table: &str) -> Option<&Table> {
+        self.tables.get(table).filter(|rows| !rows.is_empty())
+    }
+
+    /// A row.
+    pub fn row(&self, table: &str, key: &str) -> Option<&Row> {
+        self.tables.get(table)?.get(key)
+    }
+
+    /// A field, without blanks around it: shipped templates have some (`" 166912"`).
+    pub fn field(&self, table: &str, key: &str, field: &str) -> Option<&str> {
+        self.row(table, key)?.get(field).map(|value| value.trim())
+    }
+
+    /// What a field of a row refers to. Up to schema 3.0.1 a reference was `[SCHEDULER|scheduler.0]`, from 3.0.3 on it is the key alone
+    /// (sonic-net/sonic-utilities: scripts/db_migrator.py).
+    pub fn reference(&self, table: &str, key: &str, field: &str) -> Option<&str> {
+        let value = self.field(table, key, field)?;
+        let bare = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(|rest| rest.split_once('|'));
+        Some(bare.map_or(value, |(_, key)| key)).filter(|key| !key.is_empty())
+    }
+
+    /// The names of the ports.
+    pub fn ports(&self) -> Vec<&str> {
+        self.table("PORT").into_iter().flat_map(BTreeMap::keys).map(String::as_str).collect()
+    }
+}
+
+/// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as `NULL`.
+fn fields(row: Value) -> Option<Row> {
+    let Value::Object(fields) = row else { return None };
+    let text = |value: Value| match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Array(all) => Some(all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+        _ => None,
+    };
+    Some(fields.into_iter().filter(|(name, _)| name != "NULL").filter_map(|(name, value)| Some((name, text(value)?))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_of_both_schemas_blanks_and_rows_without_fields() {
+        let text = r#"{ "QUEUE": { "Ethernet0|3": { "scheduler": "[SCHEDULER|scheduler.1]", "wred_profile": "AZURE" } },
+            "BUFFER_POOL": { "p": { "size": " 166912" } }, "PORT": { "Ethernet4": { "NULL": "NULL" }, "Ethernet0": { "members": ["a", "b"] } },
+            "FLEX": {}, "bgpraw": "x" }"#;
+        let db = ConfigDb::parse(text).unwrap();
+        assert_eq!(db.reference("QUEUE", "Ethernet0|3", "scheduler"), Some("scheduler.1"));
+        assert_eq!(db.reference("QUEUE", "Ethernet0|3", "wred_profile"), Some("AZURE"));
+        assert_eq!(db.field("BUFFER_POOL", "p", "size"), Some("166912"));
+        assert_eq!((db.ports(), db.field("PORT", "Ethernet0", "members")), (vec!["Ethernet0", "Ethernet4"], Some("a,b")));
+        assert_eq!((db.row("PORT", "Ethernet4"), db.table("FLEX")), (Some(&Row::new()), None));
+        assert!(ConfigDb::parse("[]").is_err() && ConfigDb::parse("{").is_err());
+    }
+}

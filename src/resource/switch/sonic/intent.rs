@@ -1,0 +1,160 @@
+//! What SONiC has to be told for a wish: edits against the configuration that runs.
+
+use super::config_db::ConfigDb;
+use super::edit::{Edit, Edits};
+use super::port_view::PortView;
+use crate::resource::switch::body::{Class, Qos};
+use crate::resource::switch::{Thresholds, Watchdog};
+use std::collections::BTreeMap;
+
+/// The name of our maps.
+const OURS: &str = "railwright";
+
+/// The maps that SONiC's templates bring (sonic-net/sonic-buildimage: files/build_templates/qos_config.j2).
+const SHIPPED: &str = "AZURE";
+
+/// How often the watchdog looks, in milliseconds, where nobody said it (sonic-net/sonic-utilities: pfcwd/main.py).
+const POLL_MS: &str = "200";
+
+/// MTU and whether the port is up.
+pub fn port(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
+    let mut edits = Edits::of(db);
+    if let Some(mtu) = mtu {
+        edits.set("PORT", port, "mtu", &mtu.to_string());
+    }
+    if let Some(up) = up {
+        edits.set("PORT", port, "admin_status", if up { "up" } else { "down" });
+    }
+    edits.finish()
+}
+
+/// The length of the cable, by which the switch sizes the buffer of a paused priority.
+pub fn cable(db: &ConfigDb, port: &str, cable_m: u64) -> Vec<Edit> {
+    let holds = |row: &BTreeMap<String, String>| row.contains_key(port);
+    let row = db.table("CABLE_LENGTH").into_iter().flatten().find(|(_, row)| holds(row)).map_or(SHIPPED, |(key, _)| key);
+    let mut edits = Edits::of(db);
+    edits.set("CABLE_LENGTH", row, port, &format!("{cable_m}m"));
+    edits.finish()
+}
+
+/// Marking of a queue. The profile is of all ports of one speed, so that other thresholds later are an edit of it, and no port goes down.
+/// The error says why the row of the queue cannot be bound.
+pub fn marking(db: &ConfigDb, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
+    let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
+    let mut edits = Edits::of(db);
+    if view.marking(queue) == Some(wanted) {
+        return Ok(Vec::new());
+    }
+    let profile = format!("{OURS}_{}", view.speed_mbps().unwrap_or(0));
+    let row = own_row(&view, port, queue)?;
+    for (field, value) in [
+        ("ecn", "ecn_all".to_owned()),
+        ("wred_green_enable", "true".to_owned()),
+        ("green_min_threshold", wanted.min_bytes.to_string()),
+        ("green_max_threshold", wanted.max_bytes.to_string()),
+        ("green_drop_probability", wanted.probability_percent.to_string()),
+    ] {
+        edits.set("WRED_PROFILE", &profile, field, &value);
+    }
+    edits.set("QUEUE", &row, "wred_profile", &profile);
+    Ok(edits.finish())
+}
+
+/// The row of one queue alone.
+fn own_row(view: &PortView, port: &str, queue: u64) -> Result<String, String> {
+    let own = format!("{port}|{queue}");
+    match view.queue_row(queue) {
+        Some(row) if row != own => {
+            Err(format!("its queue {queue} is set together with others (QUEUE|{row}): give each a row of its own first"))
+        }
+        _ => Ok(own),
+    }
+}
+
+/// Which map of ours has to say what.
+struct OwnMap<'a> {
+    table: &'a str,
+    binding: &'a str,
+    /// What has to be so, whatever the map says of the rest.
+    entries: BTreeMap<u64, u64>,
+    /// What the rest is where no shipped map says it.
+    rest: Vec<(u64, u64)>,
+}
+
+/// Classes of a port: maps, bindings, PFC, the watchdog, what goes first.
+pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
+    let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
+    let mut edits = Edits::of(db);
+    for map in maps(db, &view, &wanted.classes) {
+        bind(db, &mut edits, &view, port, &map);
+    }
+    let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
+    edits.set("PORT_QOS_MAP", port, "pfc_enable", &pfc.join(","));
+    if let Some(watchdog) = &wanted.watchdog {
+        watch(db, &mut edits, port, watchdog, &pfc.join(","));
+    }
+    for class in wanted.classes.iter().filter(|class| class.strict) {
+        let queue = class.priority;
+        if !view.is_strict(queue) {
+            edits.set("SCHEDULER", &format!("{OURS}_strict"), "type", "STRICT");
+            edits.set("QUEUE", &own_row(&view, port, queue)?, "scheduler", &format!("{OURS}_strict"));
+        }
+    }
+    Ok(edits.finish())
+}
+
+fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, priorities: &str) {
+    if db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL").is_none() {
+        edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", POLL_MS);
+    }
+    edits.set("PFC_WD", port, "action", &watchdog.action);
+    edits.set("PFC_WD", port, "detection_time", &watchdog.detection_ms.to_string());
+    edits.set("PFC_WD", port, "restoration_time", &watchdog.restoration_ms.to_string());
+    edits.set("PORT_QOS_MAP", port, "pfcwd_sw_enable", priorities);
+}
+
+/// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause frame, have to end in the same one.
+fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>> {
+    let by_dscp = classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect::<BTreeMap<_, _>>();
+    let itself =
+        |classes: &mut dyn Iterator<Item = &Class>| classes.map(|class| (class.priority, class.priority)).collect::<BTreeMap<_, _>>();
+    let lossless = || classes.iter().filter(|class| class.pfc);
+    let identity: Vec<(u64, u64)> = (0..8).map(|n| (n, n)).collect();
+    let map = |table, binding, entries, rest| OwnMap { table, binding, entries, rest };
+    let mut out = Vec::new();
+    if by_dscp.iter().any(|(dscp, priority)| view.priority(*dscp) != Some(*priority)) {
+        out.push(map("DSCP_TO_TC_MAP", "dscp_to_tc_map", by_dscp, (0..64).map(|dscp| (dscp, 0)).collect()));
+    }
+    if classes.iter().any(|class| view.queue(class.priority) != Some(class.priority)) {
+        out.push(map("TC_TO_QUEUE_MAP", "tc_to_queue_map", itself(&mut classes.iter()), identity.clone()));
+    }
+    if lossless().any(|class| view.group(class.priority) != Some(class.priority)) {
+        let none = (0..8).map(|n| (n, 0)).collect();
+        out.push(map("TC_TO_PRIORITY_GROUP_MAP", "tc_to_pg_map", itself(&mut lossless()), none));
+    }
+    if lossless().any(|class| view.paused_queue(class.priority) != Some(class.priority)) {
+        out.push(map("MAP_PFC_PRIORITY_TO_QUEUE", "pfc_to_queue_map", itself(&mut lossless()), identity.clone()));
+    }
+    // Only some chips have it; where it is not there, the group of a priority is that of its number.
+    let bound = view.bound("pfc_to_pg_map");
+    let wrong = |class: &Class| bound.and_then(|map| db.field("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", map, &class.priority.to_string()));
+    if lossless().any(|class| wrong(class).is_some_and(|group| group != class.priority.to_string())) {
+        out.push(map("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "pfc_to_pg_map", itself(&mut lossless()), identity));
+    }
+    out
+}
+
+/// Ours begins as a copy of what is shipped, the same for every port of the switch.
+fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &OwnMap) {
+    let number = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
+    let row = db.row(map.table, OURS).or_else(|| db.row(map.table, SHIPPED));
+    let mut entries: BTreeMap<u64, u64> =
+        row.map_or_else(|| map.rest.iter().copied().collect(), |row| row.iter().filter_map(number).collect());
+    entries.extend(&map.entries);
+    for (from, to) in entries {
+        edits.set(map.table, OURS, &from.to_string(), &to.to_string());
+    }
+    if view.bound(map.binding) != Some(OURS) {
+        edits.set("PORT_QOS_MAP", port, map.binding, OURS);
+    }
+}

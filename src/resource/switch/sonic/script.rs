@@ -1,0 +1,54 @@
+//! What is asked of SONiC and done to it, as POSIX sh.
+
+use super::edit::{Edit, patch};
+use crate::base::quote::sh;
+use crate::resource::complaint::{SAY, UNAVAILABLE};
+use crate::resource::switch::SwitchRead;
+
+/// Where the configuration is saved.
+pub const SAVED: &str = "/etc/sonic/config_db.json";
+
+/// One configuration as one line of JSON: the blanks of its layout are half of it. Exit 69 where the host is no SONiC.
+pub fn read_script(read: SwitchRead) -> String {
+    let source = match read {
+        SwitchRead::Running => "command -v sonic-cfggen >/dev/null || exit 69\nsonic-cfggen -d --print-data".to_owned(),
+        SwitchRead::Saved => format!("[ -e \"$R{SAVED}\" ] || exit 1\ncat \"$R{SAVED}\""),
+    };
+    format!("{source} | sed 's/^ *//' | tr -d '\\n'\n")
+}
+
+/// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied.
+pub fn edit_script(edits: &[Edit]) -> String {
+    format!(
+        "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this host'\n\
+         umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
+         printf %s {patch} >\"$p\" || exit 74\n\
+         o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
+         o=$(config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n",
+        patch = sh(&patch(edits).to_string()),
+    )
+}
+
+/// Saves the configuration that runs.
+pub fn save_script() -> String {
+    format!(
+        "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this host'\n\
+         o=$(config save -y </dev/null 2>&1) || say 1 \"config save failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n"
+    )
+}
+
+/// Keeps the configuration that runs, in the folder of a guard.
+pub fn keep_script(name: &str) -> String {
+    format!("sonic-cfggen -d --print-data >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74")
+}
+
+/// Makes it run again: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
+/// sonic-net/sonic-buildimage#20664) or has no room for one, by loading what is saved, which was put back before.
+pub fn restore_script(name: &str) -> String {
+    format!(
+        "c=railwright-guard; d=/etc/sonic/checkpoints\n\
+         mkdir -p \"$d\" && cp \"$k/{name}\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
+         rm -f \"$d/$c.cp.json\"\n\
+         [ \"$s\" -eq 0 ] || config reload -y -f </dev/null\n"
+    )
+}

@@ -1,0 +1,47 @@
+//! Switches that are reached: what can be planned for them.
+
+use super::{Checker, error, shown};
+use crate::base::nodeset::expand_ports;
+use crate::spec::model::{Spec, Switch, SwitchOs};
+
+/// Switches whose system railwright does not reach.
+const SYSTEM: &str = "RW0170";
+/// Ports that are no node-set, or none.
+const PORTS: &str = "RW0171";
+
+/// The groups that say how they are reached, and the ports of all.
+pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+    for (index, switch) in spec.switches.iter().enumerate() {
+        let at = |key: &str| format!("switches[{index}].{key}");
+        if let Some(Err(problem)) = switch.ports.as_deref().map(expand_ports) {
+            let effect = "no port of these switches can be named, so none is looked at";
+            let fix = problem.fix.unwrap_or_else(|| "ports look like `Ethernet[0,4,8]` or `swp[1-32]`".to_owned());
+            checker.find(&at("ports"), &problem.message, error(PORTS, "this is no node-set of ports", effect, fix));
+        }
+        if switch.ssh.is_some() {
+            reached(checker, switch, &at, spec.cabling.is_some());
+        }
+    }
+}
+
+fn reached(checker: &mut Checker<'_>, switch: &Switch, at: &impl Fn(&str) -> String, is_cabled: bool) {
+    let name = shown(&switch.name);
+    match switch.os {
+        Some(SwitchOs::Sonic) => {}
+        os => {
+            let said = os.map_or("no `os`", |_| "another system than SONiC");
+            let effect = "railwright reads and changes switches with SONiC; of others it compares what the spec says of them";
+            let fix = "write `os: sonic`, or take `ssh` out";
+            checker.find(&at("ssh"), "to be reached", error(SYSTEM, format!("{name} has `ssh`, and {said}"), effect, fix));
+        }
+    }
+    if switch.ports.is_none() && !is_cabled {
+        let effect = "nothing would be planned for the switch, although it is to be reached";
+        let fix = "name the ports of the fabric (`ports: \"Ethernet[0-60/4]\"`), or say what is plugged in where: `cabling: cabling.csv`";
+        checker.find(&at("ssh"), "to be reached", error(PORTS, format!("{name} has `ssh`, and no `ports`"), effect, fix));
+    }
+    if switch.ssh.as_ref().is_some_and(|ssh| ssh.address.as_deref() == Some("local")) {
+        let effect = "this machine is no switch";
+        checker.find(&at("ssh.address"), "this machine", error("RW0119", "`local` is no switch", effect, "write its address"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Cables of what was heard, for a file that nobody has written yet.
+
+use super::names::{Names, Spot};
+use super::view::{Heard, Views};
+use crate::base::nodeset::{expand, expand_ports};
+use crate::spec::cabling::End;
+use std::collections::BTreeSet;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// A NIC and the port that it is in.
+    pub cables: Vec<(End, End)>,
+    /// NICs of which nobody can tell, with the reason.
+    pub unseen: Vec<(End, String)>,
+    /// Devices that the spec does not have, as they call themselves.
+    pub strangers: BTreeSet<String>,
+}
+
+/// The cables of these NICs; those of devices that told nothing are left to whoever tells of the devices.
+pub fn discover(nics: &[End], names: &Names, views: &Views) -> Discovered {
+    let mut out = Discovered::default();
+    for nic in nics {
+        let Some(Ok(view)) = views.get(&nic.device) else { continue };
+        match view.ports.get(&nic.port) {
+            None => out.unseen.push((nic.clone(), "is not there".to_owned())),
+            Some(Heard::NoLink) => out.unseen.push((nic.clone(), "has no link".to_owned())),
+            Some(Heard::Down) => out.unseen.push((nic.clone(), "is down".to_owned())),
+            Some(Heard::Neighbours(all)) => {
+                let mut spots: Vec<Spot> = all.iter().map(|neighbour| names.spot(neighbour)).filter(|spot| !is(spot, nic)).collect();
+                spots.sort();
+                match told(&spots) {
+                    Ok((end, is_known)) => {
+                        if !is_known {
+                            out.strangers.insert(end.device.clone());
+                        }
+                        out.cables.push((nic.clone(), end));
+                    }
+                    Err(why) => out.unseen.push((nic.clone(), why)),
+                }
+            }
+        }
+    }
+    out
+}
+
+fn is(spot: &Spot, nic: &End) -> bool {
+    matches!(spot, Spot::At(end) if end == nic)
+}
+
+/// The one port that these are about, and whether the spec has its device.
+fn told(spots: &[Spot]) -> Result<(End, bool), String> {
+    let (end, is_known) = match spots {
+        [Spot::At(end)] => (end, true),
+        [Spot::Stranger(end)] => (end, false),
+        [] => return Err("hears nobody".to_owned()),
+        [Spot::Unclear { device, .. }] => return Err(format!("hears {device}, which names its port in no way that a file could")),
+        [Spot::Nameless(chassis)] => return Err(format!("hears somebody who says no name (chassis {chassis})")),
+        several => return Err(format!("hears {} neighbours on one port", several.len())),
+    };
+    // What a file cannot say, or would say of several, is not written.
+    let is_one = |names: Result<Vec<String>, _>| names.is_ok_and(|names: Vec<String>| names.len() == 1);
+    let fits = !end.port.contains(['[', ',']) && !end.device.contains(['[', ',']);
+    match fits && is_one(expand(&end.device)) && is_one(expand_ports(&end.port)) {
+        true => Ok((end.clone(), is_known)),
+        false => Err(format!("hears {} `{}`, which is no name that a file could have", end.device, end.port)),
+    }
+}

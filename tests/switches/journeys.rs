@@ -1,0 +1,195 @@
+//! railwright itself on switches: plan, apply, drift, removal; and days on which a switch goes away in the middle.
+
+use crate::machine::scrub;
+use crate::rig::{Switch, TOMAHAWK};
+use crate::support::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Two ports of a leaf, with all that the modules of switches wish for.
+const SPEC: &str = "cluster: fab
+fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
+ssh: { host_keys: known_hosts, identities: [id] }
+switches:
+  - name: leaf1
+    os: sonic
+    ssh: { user: root, address: 127.0.0.1, port: PORT }
+    ports: \"Ethernet[0,4]\"
+    mtu: 9216
+    cable_length_m: 40
+    ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
+    watchdog: true
+rollout: { guard: GUARD }
+";
+
+/// A switch with an inventory of it.
+pub struct Fabric {
+    pub switch: Switch,
+    pub place: Place,
+}
+
+impl Fabric {
+    pub fn start(story: &str, guard: &str) -> Option<Fabric> {
+        let switch = Switch::start(story, TOMAHAWK)?;
+        let place = Place::new();
+        place.write("inv/cluster.yaml", SPEC.replace("PORT", &switch.server.port.to_string()).replace("GUARD", guard));
+        place.write("inv/known_hosts", switch.known_hosts() + "\n").write("inv/id", switch.identity());
+        Some(Fabric { switch, place })
+    }
+
+    pub fn run(&self, words: &[&str]) -> String {
+        scrub(&self.place.run(words).replace(&format!(":{}", self.switch.server.port), ":PORT"))
+    }
+}
+
+impl Fabric {
+    /// The spec without what the switches get from it, but for their MTU.
+    fn without_class(&self) {
+        let spec = std::fs::read_to_string(self.place.path().join("inv/cluster.yaml")).unwrap();
+        let kept = spec.lines().filter(|line| !line.contains("ecn:") && !line.contains("watchdog:") && !line.contains("cable_length_m"));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        let without = kept.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } }", "");
+        self.place.write("inv/cluster.yaml", without);
+    }
+
+    fn saved(&self) -> Value {
+        serde_json::from_str(&self.switch.must("cat /etc/sonic/config_db.json")).unwrap()
+    }
+}
+
+/// All of a configuration but the maps and profiles of ours, which stay where nothing uses them any more.
+fn of_others(config: &Value) -> Value {
+    let mut config = config.clone();
+    for rows in config.as_object_mut().unwrap().values_mut().filter_map(Value::as_object_mut) {
+        rows.retain(|key, _| !key.starts_with("railwright"));
+    }
+    // What the switch works out by itself follows; the watchdog's global row cannot be taken away.
+    for table in ["PFC_WD", "BUFFER_PG", "BUFFER_PROFILE"] {
+        config[table] = Value::Null;
+    }
+    config
+}
+
+/// The rows in which two configurations differ.
+fn differing(one: &Value, other: &Value) -> Vec<String> {
+    let rows = |config: &Value| -> BTreeSet<String> {
+        let table = |(table, rows): (&String, &Value)| {
+            rows.as_object().into_iter().flatten().map(|(key, row)| format!("{table}|{key} {row}")).collect::<Vec<_>>()
+        };
+        config.as_object().unwrap().iter().flat_map(table).collect()
+    };
+    rows(one).symmetric_difference(&rows(other)).cloned().collect()
+}
+
+/// Nothing but maps and profiles of ours is other than it was.
+fn as_it_was(now: &Value, before: &Value) {
+    assert_eq!(differing(&of_others(now), &of_others(before)), [""; 0]);
+}
+
+pub fn a_leaf_is_planned_applied_found_changed_and_given_back() {
+    let Some(fabric) = Fabric::start("leaf", "60s") else { return };
+    let delivered = fabric.switch.config();
+    insta::assert_snapshot!("plan", fabric.run(&["plan", "inv"]));
+    assert_eq!(differing(&fabric.switch.config(), &delivered), [""; 0], "a plan changes nothing");
+    insta::assert_snapshot!("apply", fabric.run(&["apply", "inv", "--yes"]));
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0], "what runs is saved");
+    insta::assert_snapshot!("nothing", fabric.run(&["plan", "inv"]));
+
+    // Somebody changes a port by hand, and saves one of two changes.
+    fabric.switch.must("redis-cli -s /run/redis/redis.sock -n 4 hset 'PORT_QOS_MAP|Ethernet4' pfc_enable 3,4 && config save -y");
+    fabric.switch.must("redis-cli -s /run/redis/redis.sock -n 4 hset 'PORT|Ethernet0' mtu 9100");
+    insta::assert_snapshot!("drift", fabric.run(&["drift", "inv"]));
+    fabric.run(&["apply", "inv", "--yes"]);
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0], "what was mended is saved");
+
+    fabric.without_class();
+    insta::assert_snapshot!("removal", fabric.run(&["apply", "inv", "--yes"]));
+    let mut back = fabric.switch.config();
+    for port in ["Ethernet0", "Ethernet4"] {
+        back["PORT"][port]["mtu"] = delivered["PORT"][port]["mtu"].clone();
+    }
+    as_it_was(&back, &delivered);
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
+}
+
+/// What a switch refuses changes nothing, and its own words are told.
+pub fn a_patch_that_is_refused_changes_nothing() {
+    let Some(fabric) = Fabric::start("refused", "60s") else { return };
+    // A model of which the updater does not know whether its watchdog may be changed.
+    fabric.switch.must("redis-cli -s /run/redis/redis.sock -n 4 hset 'DEVICE_METADATA|localhost' hwsku Nobody-1 && config save -y");
+    let before = fabric.switch.config();
+    insta::assert_snapshot!("refused", fabric.run(&["apply", "inv", "--yes"]));
+    assert_eq!((differing(&fabric.switch.config(), &before), differing(&fabric.saved(), &before)), (vec![], vec![]));
+}
+
+/// A buffer that the switch has no row for does not come, and what was done for it is taken back.
+pub fn a_change_that_does_not_come_about_is_taken_back() {
+    let Some(fabric) = Fabric::start("taken-back", "60s") else { return };
+    let spec = std::fs::read_to_string(fabric.place.path().join("inv/cluster.yaml")).unwrap();
+    fabric.place.write("inv/cluster.yaml", spec.replace("cable_length_m: 40", "cable_length_m: 47"));
+    let before = fabric.switch.config();
+    insta::assert_snapshot!("taken_back", fabric.run(&["apply", "inv", "--yes"]));
+    as_it_was(&fabric.switch.config(), &before);
+    as_it_was(&fabric.saved(), &before);
+}
+
+/// Every connection breaks in the middle of the patch: the switch goes on with it, and we find it again over a new one.
+pub fn a_connection_that_breaks_in_the_middle_is_found_again() {
+    let Some(fabric) = Fabric::start("cut", "60s") else { return };
+    let said = fabric.switch.cut_after(3, || fabric.run(&["apply", "inv", "--yes"]));
+    assert!(said.contains("--- exit 0 ---"), "{said}");
+    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
+}
+
+/// railwright dies in the middle and nobody goes on: the switch takes everything back by itself.
+pub fn a_switch_that_is_left_alone_comes_back_by_itself() {
+    let Some(fabric) = Fabric::start("left", "20s") else { return };
+    let before = fabric.switch.config();
+    fabric.switch.fault("hang-after", "3");
+    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    fabric.switch.wait_for("hanging");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(fabric.switch.config() != before, "it was in the middle");
+    fabric.switch.mend("hang-after");
+    let since = Instant::now();
+    while of_others(&fabric.switch.config()) != of_others(&before) || of_others(&fabric.saved()) != of_others(&before) {
+        assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let resumed = fabric.run(&["resume", "inv"]);
+    assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
+    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+}
+
+/// The power goes in the middle: what was not saved is gone, and with the boot the guard finds nothing confirmed.
+pub fn a_switch_without_power_in_the_middle_is_as_it_was() {
+    let Some(mut fabric) = Fabric::start("power", "60s") else { return };
+    let before = fabric.switch.config();
+    fabric.switch.fault("hang-after", "3");
+    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    fabric.switch.wait_for("hanging");
+    fabric.switch.mend("hang-after");
+    fabric.switch.reboot();
+    run.wait().unwrap();
+    as_it_was(&fabric.switch.config(), &before);
+    let resumed = fabric.run(&["resume", "inv"]);
+    assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
+}
+
+/// A flash that is full empties the file that it saves to. The guard puts both back.
+pub fn a_full_flash_loses_no_saved_configuration() {
+    let Some(fabric) = Fabric::start("flash", "60s") else { return };
+    fabric.switch.must("config save -y");
+    let before = fabric.switch.config();
+    fabric.switch.fault("full-flash", "1");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---") && said.contains("No space left on device"), "{said}");
+    fabric.switch.mend("full-flash");
+    as_it_was(&fabric.saved(), &before);
+    as_it_was(&fabric.switch.config(), &before);
+}

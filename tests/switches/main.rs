@@ -1,0 +1,39 @@
+//! SONiC switches: a real OpenSSH server and a real Redis behind the commands of SONiC that railwright uses, which are stand-ins
+//! (`tests/stand-ins/sonic`). The stand-in itself is tried (that it refuses, flaps, derives and forgets as it says), then railwright on it.
+
+// A story that cannot go on stops where it is; that is what `unwrap` says here.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod bad_days;
+mod delivered;
+mod derived;
+mod journeys;
+#[path = "../journeys/machine.rs"]
+#[allow(dead_code, reason = "the journeys use the rest of it")]
+mod machine;
+mod refusals;
+mod rig;
+#[path = "../kinds/rig.rs"]
+#[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
+mod root;
+mod saved;
+#[path = "../transport/server.rs"]
+#[allow(dead_code, reason = "the stories of the transport use the rest of it")]
+mod server;
+#[path = "../journeys/support.rs"]
+#[allow(dead_code, reason = "the journeys use the rest of it")]
+mod support;
+
+macro_rules! stories {
+    ($($name:ident)*) => { $(#[test] fn $name() { journeys::$name(); })* };
+}
+
+stories! {
+    a_leaf_is_planned_applied_found_changed_and_given_back
+    a_patch_that_is_refused_changes_nothing
+    a_change_that_does_not_come_about_is_taken_back
+    a_connection_that_breaks_in_the_middle_is_found_again
+    a_switch_that_is_left_alone_comes_back_by_itself
+    a_switch_without_power_in_the_middle_is_as_it_was
+    a_full_flash_loses_no_saved_configuration
+}
