@@ -46,16 +46,18 @@ pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup) {
     parts.append(&mut early);
 }
 
-/// Switches that are changed go before the hosts, one at a time: what goes wrong with one stops before the next.
+/// Switches that are changed go before the hosts, those from which something is only taken back after them, in both cases one at a time:
+/// what goes wrong with one stops before the next.
 fn switches(parts: &mut [Part]) {
     let is_switch = |part: &&mut Part| part.target.kind == TargetKind::Switch;
-    let mut before: Vec<String> = Vec::new();
+    let (mut early, mut late): (Vec<String>, Vec<String>) = Default::default();
     for part in parts.iter_mut().filter(is_switch) {
         part.before_hosts = part.nodes.iter().flat_map(Node::members).any(|member| !member.removal);
+        let before = if part.before_hosts { &mut early } else { &mut late };
         part.first().for_each(|node| node.after.extend(before.iter().cloned()));
         let last: Vec<String> = part.last().map(|node| node.id.clone()).collect();
         if !last.is_empty() {
-            before = last;
+            *before = last;
         }
     }
 }
