@@ -38,7 +38,8 @@ pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup) {
         early.push(first);
     }
     let of_switches = parts.iter().filter(|part| part.target.kind == TargetKind::Switch && part.before_hosts);
-    let of_switches = of_switches.flat_map(|part| &part.nodes).find(|node| node.held.is_some());
+    let of_switches =
+        of_switches.flat_map(|part| &part.nodes).find(|node| node.held.is_some() && node.members().iter().any(|member| !member.removal));
     let held = early.iter().flat_map(|part| &part.nodes).find(|node| node.held.is_some() && is_before_hosts(node, kinds));
     if let Some(cause) = of_switches.or(held).cloned() {
         parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| hold(part, &needs(&cause.id)));

@@ -119,6 +119,11 @@ fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
     let without_ssh: BTreeSet<String> =
         inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand(&some.hosts).unwrap_or_default()).collect();
     for address in inputs.last.resources.keys().filter(|address| !known.contains(&address.target)) {
+        if address.target.kind == TargetKind::Switch {
+            let why = "its switch is in maintenance, or is not reached any more (`ssh`), so it cannot be read or taken back; what is remembered of it stays";
+            unknown.push(UnknownFinding::new(address.to_string(), why));
+            continue;
+        }
         let why = match address.target.kind == TargetKind::Host && without_ssh.contains(&*address.target.name) {
             true => "its host has no SSH in the spec any more, so it cannot be read or taken back",
             false => "its target is no longer in the spec, so it cannot be taken back",

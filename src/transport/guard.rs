@@ -20,7 +20,7 @@ const UNITS: &str = "/etc/systemd/system";
 const TARGET: &str = "multi-user.target";
 
 /// How long everything may take to be put back, in seconds; each part has a limit of its own.
-const LONGEST_S: u32 = 900;
+const LONGEST_S: u32 = 2400;
 
 /// What has to be up before the service puts anything back at boot: else it would be set again afterwards.
 const AFTER: &str = "network.target systemd-networkd.service NetworkManager.service networking.service network.service nftables.service \
@@ -76,7 +76,7 @@ fn revert(token: &str, guard: &Guard) -> String {
          mv \"$d/armed\" \"$d/fired\" 2>/dev/null\n\
          if [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\n\
          sync\n\
-         if command -v flock >/dev/null 2>&1 && [ -e \"$b/step\" ]; then exec 9>>\"$b/step\"; flock -w 30 9; exec 9>&-; fi\n\
+         if command -v flock >/dev/null 2>&1 && [ -e \"$b/step\" ]; then exec 9>>\"$b/step\"; flock -w {step_s} 9; exec 9>&-; fi\n\
          {restore}\
          rm -rf \"$k\"; sync\n\
          printf '%s\\n' \"$failed\" >\"$d/reverted.part\" && mv \"$d/reverted.part\" \"$d/reverted\"; sync\n\
@@ -84,6 +84,8 @@ fn revert(token: &str, guard: &Guard) -> String {
          {CLEAN}clean\n\
          exit 0\n",
         units = sh(UNITS),
+        // A patch of a switch and its way back have no lock of their own: one has to be over before the other begins.
+        step_s = if guard.is_of_switch() { 600 } else { 30 },
         restore = script::restore_script(guard),
     )
 }

@@ -40,7 +40,15 @@ impl Fabric {
     }
 
     pub fn run(&self, words: &[&str]) -> String {
-        scrub(&self.place.run(words).replace(&format!(":{}", self.switch.server.port), ":PORT"))
+        let said = scrub(&self.place.run(words).replace(&format!(":{}", self.switch.server.port), ":PORT"));
+        // How far it is comes every so often, and how long it will take is told by how long it took: both as this machine is slow.
+        let mut in_time = false;
+        let is_kept = |line: &&str| {
+            in_time = line.starts_with("time ") || (in_time && line.starts_with("         "));
+            let is_progress = line.starts_with("CLOCK") && line.contains(" of ") && line.contains("; ");
+            !(in_time || is_progress)
+        };
+        said.split_inclusive('\n').filter(is_kept).collect()
     }
 }
 

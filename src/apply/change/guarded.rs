@@ -7,8 +7,8 @@ use super::{Acted, Halt, Step, over};
 use crate::apply::context::Event;
 use crate::apply::precondition::{Seen, Verdict, go_on};
 use crate::apply::trouble::{self, complaint_of};
-use crate::base::Digest;
 use crate::base::text::one_line;
+use crate::base::{Digest, TargetKind};
 use crate::plan::NodeKind;
 use crate::resource::guard::{Guard, because};
 use crate::resource::{Action, Read};
@@ -25,6 +25,8 @@ const ROUNDS: usize = 3;
 const QUESTION: Duration = Duration::from_secs(20);
 /// What a host may take to put everything back, or to boot, after the guard's time is over.
 const GRACE: Duration = Duration::from_secs(300);
+/// The same of a switch: a patch that still runs is waited for, then what differs is put back or all is loaded anew, each for minutes.
+const SWITCH_GRACE: Duration = Duration::from_secs(2100);
 
 /// The attribute by which a unit says that no restart is owed.
 const RESTARTED: &str = "restarted";
@@ -94,6 +96,11 @@ impl<'a> Step<'a> {
         self.shared.plan.rollout.guard_s(self.shared.context.target(self.host).kind)
     }
 
+    fn grace(&self) -> Duration {
+        let is_switch = self.shared.context.target(self.host).kind == TargetKind::Switch;
+        if is_switch { SWITCH_GRACE } else { GRACE }
+    }
+
     async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {
         let seconds = self.guard_s();
         let token = intent.token.clone();
@@ -102,7 +109,8 @@ impl<'a> Step<'a> {
             Ok(Performed::Ended { code: 0, .. }) => {
                 // The host's own time began a moment ago; the quarter that is left over covers that.
                 let whole = Duration::from_secs(seconds.into());
-                let watch = Watch { token, guard, seconds, prove: Deadline::after(whole * 3 / 4), back: Deadline::after(whole + GRACE) };
+                let watch =
+                    Watch { token, guard, seconds, prove: Deadline::after(whole * 3 / 4), back: Deadline::after(whole + self.grace()) };
                 let (node, guard) = (self.node.id.clone(), watch.token.clone());
                 self.shared.journal.commit(Entry::GuardArmed { node: node.clone(), guard, seconds }).await?;
                 (self.shared.sink)(Event::GuardArmed { node, seconds });
@@ -125,14 +133,23 @@ impl<'a> Step<'a> {
             if let Some(Acted::Failed { word, code, stderr, .. }) = acted {
                 return Err(format!("{} failed: {}", word.replace('_', " "), complaint_of(code, &stderr)));
             }
+            // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
+            if watch.guard.is_of_switch() && matches!(acted, Some(Acted::Lost(_))) && self.reconnect().await.is_ok() {
+                drop(self.until_idle(watch.prove.left(), &watch.token).await);
+            }
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
             if now.iter().all(Seen::is_settled) {
                 return Ok(now);
             }
-            let what: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(Seen::what_differs).collect();
-            let not_so = || format!("read again over a new connection it is not as wished: {}", what.join("; "));
+            let open = || now.iter().filter(|s| !s.is_settled());
+            // What the target says it cannot do is why the rest was not gone on with.
+            let refused = open().find_map(|s| Some(format!("{}: {}", s.address().within_target(), s.assessment.refusal.as_ref()?)));
+            let not_so = || {
+                let what = refused.unwrap_or_else(|| open().map(Seen::what_differs).collect::<Vec<_>>().join("; "));
+                format!("read again over a new connection it is not as wished: {what}")
+            };
             actions = self.further(watch, &now).filter(|_| round < ROUNDS).ok_or_else(not_so)?;
             if !matches!(self.standing(watch).await, Standing::Armed) {
                 return Err("its guard is no longer armed".to_owned());
@@ -319,7 +336,7 @@ impl<'a> Step<'a> {
     pub(super) async fn settle_earlier_guard(&mut self, earlier: &Intent, seen: &[Seen<'a>]) -> Result<bool, Halt> {
         let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
-        let (prove, back) = (Deadline::after(whole), Deadline::after(whole + GRACE));
+        let (prove, back) = (Deadline::after(whole), Deadline::after(whole + self.grace()));
         let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
         match self.standing(&watch).await {
             Standing::None => return Ok(false),

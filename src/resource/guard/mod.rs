@@ -126,6 +126,11 @@ impl Guard {
         self.keeps.iter().any(|keep| matches!(keep, Keep::File { path } if path.starts_with(path::SERVER_FOLDER)))
     }
 
+    /// True when it keeps the configuration of a switch.
+    pub fn is_of_switch(&self) -> bool {
+        self.keeps.iter().any(|keep| matches!(keep, Keep::Switch(_)))
+    }
+
     /// True when it also keeps all that the other one would.
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;

@@ -82,7 +82,7 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
         return Some("its module asks for a guard".to_owned());
     }
     let said = |name: &str, reason: &str| format!("{name}: {reason}");
-    if assessment.actions.iter().any(|action| matches!(action, Action::EditSwitch { .. })) {
+    if assessment.actions.iter().any(|action| matches!(action, Action::EditSwitch { .. } | Action::SaveSwitch { .. })) {
         return Some("SONiC takes nothing back by itself".to_owned());
     }
     match wish.kind.as_str() {

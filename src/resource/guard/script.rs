@@ -40,7 +40,7 @@ pub fn keep_script(guard: &Guard) -> String {
 /// Puts everything back. Each part has a time limit of its own, and one that fails stops no other: `$failed` names them.
 pub fn restore_script(guard: &Guard) -> String {
     // A difference of many ports of a switch takes minutes, and so does a reload of it.
-    let limit_s = if guard.keeps.iter().any(|keep| matches!(keep, Keep::Switch(_))) { 600 } else { 90 };
+    let limit_s = if guard.is_of_switch() { 600 } else { 90 };
     let mut out = format!("failed= l={limit_s}\n{TRY}");
     let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", sh(what), sh(script)));
     let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });

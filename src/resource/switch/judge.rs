@@ -49,22 +49,38 @@ impl Said {
     }
 
     /// Notes whether the switch made the buffer that a paused priority needs. It does so by itself, a moment after it was told of PFC and
-    /// the cable, or not at all.
+    /// the cable, or not at all, which is told once both are so.
     pub fn note_lossless(&self, assessment: &mut Assessment, port: &str, priority: u64, cable_m: u64) {
+        let view = |db: &Arc<ConfigDb>| PortView::of(db, port).map(|view| lossless(view, priority, cable_m));
         let found = match &self.running {
             Err(reason) => Reading::Unknown(reason.clone()),
-            Ok(db) => {
-                PortView::of(db, port).map_or(Reading::Absent, |view| match view.lossless(view.group(priority).unwrap_or(priority)) {
-                    None => Reading::Absent,
-                    Some(LosslessBuffer::ForCable(cable)) if cable != format!("{cable_m}m") => {
-                        Reading::is(format!("for a cable of {cable}"))
-                    }
-                    Some(_) => Reading::is("there"),
-                })
-            }
+            Ok(db) => view(db).unwrap_or(Reading::Absent),
         };
         let attribute = Attribute::in_plane(Plane::Running, Reading::is("there"), found).that_settles();
+        let lacks = !attribute.differences().is_empty();
         assessment.attributes.insert("lossless_buffer".to_owned(), attribute);
+        let Some(view) = self.running.as_ref().ok().and_then(|db| PortView::of(db, port)) else { return };
+        if lacks && view.pfc().contains(&priority) && view.cable_m() == Some(cable_m) {
+            let speed = view.speed_mbps().map_or_else(|| "its speed".to_owned(), |speed| format!("{} Gb/s", speed / 1000));
+            assessment.refusal = Some(format!(
+                "SONiC made no lossless buffer on {port}: it has no row for {speed} and {cable_m} m (pg_profile_lookup.ini), or works buffers out \
+                 only where BUFFER_PG|{port}|{priority} says so"
+            ));
+        }
+        if lacks {
+            assessment.transaction = Some(TRANSACTION.to_owned());
+        }
+    }
+}
+
+fn lossless(view: PortView, priority: u64, cable_m: u64) -> Reading {
+    if !view.is_up() {
+        return Reading::NotApplicable("the port is down, and has no buffer then".to_owned());
+    }
+    match view.lossless(view.group(priority).unwrap_or(priority)) {
+        None => Reading::Absent,
+        Some(LosslessBuffer::ForCable(cable)) if cable != format!("{cable_m}m") => Reading::is(format!("for a cable of {cable}")),
+        Some(_) => Reading::is("there"),
     }
 }
 
@@ -177,8 +193,10 @@ pub fn take_back(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             return assessment;
         }
     };
-    let none = ConfigDb::default();
-    let saved = said.saved.as_ref().ok().and_then(Option::as_deref).unwrap_or(&none);
+    if PortView::of(running, port(wish)).is_none() {
+        assessment.residue.push(format!("nothing is left of {}: the switch has no such port any more", port(wish)));
+        return assessment;
+    }
     let mut edits = Edits::of(running);
     for (row, fields) in before.as_object().into_iter().flatten() {
         let Some((table, key)) = row.split_once('|') else { continue };
@@ -188,7 +206,11 @@ pub fn take_back(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             let reading = |db: &ConfigDb| db.reference(table, key, field).map_or(Reading::Absent, Reading::is);
             let wanted = old.map_or(Reading::Absent, Reading::is);
             let attribute = Attribute::in_plane(Plane::Running, wanted.clone(), reading(running));
-            assessment.attributes.insert(called(port(wish), key, field), attribute.and(Plane::Persisted, wanted, reading(saved)));
+            let saved = match &said.saved {
+                Err(reason) => Reading::Unknown(reason.clone()),
+                Ok(saved) => saved.as_deref().map_or(Reading::Absent, reading),
+            };
+            assessment.attributes.insert(called(port(wish), key, field), attribute.and(Plane::Persisted, wanted, saved));
             match old {
                 Some(old) => edits.set(table, key, field, old),
                 None => edits.unset(table, key, field),

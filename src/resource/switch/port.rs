@@ -48,8 +48,8 @@ impl Kind for SwitchPort {
             fields.push("mtu");
         }
         if let Some(up) = up {
+            // A port that we brought up is never taken down again: others may have come to use it.
             judge.attribute("up", up, |port| Reading::is(port.is_up()));
-            fields.push("admin_status");
         }
         let port = port(wish);
         judge.finish(&[("PORT", port.to_owned(), &fields)], |db| Ok(intent::port(db, port, mtu, up)))

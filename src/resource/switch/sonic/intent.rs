@@ -14,7 +14,7 @@ const OURS: &str = "railwright";
 const SHIPPED: &str = "AZURE";
 
 /// How often the watchdog looks, in milliseconds, where nobody said it (sonic-net/sonic-utilities: pfcwd/main.py).
-const POLL_MS: &str = "200";
+const POLL_MS: u64 = 200;
 
 /// MTU and whether the port is up.
 pub fn port(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
@@ -91,7 +91,7 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
     let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
     edits.set("PORT_QOS_MAP", port, "pfc_enable", &pfc.join(","));
     if let Some(watchdog) = &wanted.watchdog {
-        watch(db, &mut edits, port, watchdog, &pfc.join(","));
+        watch(db, &mut edits, port, watchdog, &pfc.join(","))?;
     }
     for class in wanted.classes.iter().filter(|class| class.strict) {
         let queue = class.priority;
@@ -103,14 +103,24 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
     Ok(edits.finish())
 }
 
-fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, priorities: &str) {
-    if db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL").is_none() {
-        edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", POLL_MS);
+/// The error says why the times cannot be: SONiC looks no more often than its poll interval, which all ports share.
+fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, priorities: &str) -> Result<(), String> {
+    let shortest = watchdog.detection_ms.min(watchdog.restoration_ms);
+    match db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL") {
+        None => edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", &POLL_MS.min(shortest).to_string()),
+        Some(poll) if poll.parse().is_ok_and(|poll: u64| poll > shortest) => {
+            return Err(format!(
+                "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), more seldom than the {shortest} ms that are wished: \
+                 state times of at least {poll} ms, or let it look more often"
+            ));
+        }
+        Some(_) => {}
     }
     edits.set("PFC_WD", port, "action", &watchdog.action);
     edits.set("PFC_WD", port, "detection_time", &watchdog.detection_ms.to_string());
     edits.set("PFC_WD", port, "restoration_time", &watchdog.restoration_ms.to_string());
     edits.set("PORT_QOS_MAP", port, "pfcwd_sw_enable", priorities);
+    Ok(())
 }
 
 /// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause frame, have to end in the same one.
@@ -144,17 +154,24 @@ fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>
     out
 }
 
-/// Ours begins as a copy of what is shipped, the same for every port of the switch.
+/// Ours begins as a copy of the map that the port is bound to, the same for every port that is bound to that one.
 fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &OwnMap) {
+    let bound = view.bound(map.binding);
+    let own = match bound {
+        Some(bound) if bound.starts_with(OURS) => bound.to_owned(),
+        // Names of maps have 32 characters at most (sonic-net/sonic-buildimage: sonic-dscp-tc-map.yang).
+        Some(bound) if bound != SHIPPED => format!("{OURS}_{bound}").chars().take(32).collect(),
+        _ => OURS.to_owned(),
+    };
     let number = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
-    let row = db.row(map.table, OURS).or_else(|| db.row(map.table, SHIPPED));
+    let row = db.row(map.table, &own).or_else(|| db.row(map.table, bound.unwrap_or(SHIPPED)));
     let mut entries: BTreeMap<u64, u64> =
         row.map_or_else(|| map.rest.iter().copied().collect(), |row| row.iter().filter_map(number).collect());
     entries.extend(&map.entries);
     for (from, to) in entries {
-        edits.set(map.table, OURS, &from.to_string(), &to.to_string());
+        edits.set(map.table, &own, &from.to_string(), &to.to_string());
     }
-    if view.bound(map.binding) != Some(OURS) {
-        edits.set("PORT_QOS_MAP", port, map.binding, OURS);
+    if bound != Some(own.as_str()) {
+        edits.set("PORT_QOS_MAP", port, map.binding, &own);
     }
 }

@@ -8,13 +8,20 @@ use crate::resource::switch::SwitchRead;
 /// Where the configuration is saved.
 pub const SAVED: &str = "/etc/sonic/config_db.json";
 
-/// One configuration as one line of JSON: the blanks of its layout are half of it. Exit 69 where the host is no SONiC.
+/// The tables that are judged. The others hold passwords of routing and login, which nobody needs to see.
+const TABLES: &str = "PORT PORT_QOS_MAP DSCP_TO_TC_MAP TC_TO_QUEUE_MAP TC_TO_PRIORITY_GROUP_MAP MAP_PFC_PRIORITY_TO_QUEUE \
+                      PFC_PRIORITY_TO_PRIORITY_GROUP_MAP SCHEDULER WRED_PROFILE QUEUE CABLE_LENGTH PFC_WD BUFFER_PG BUFFER_PROFILE";
+
+/// These tables of a configuration as one line of JSON. SONiC's own commands are Python programs, so it is there. Exit 69 where the host
+/// is no SONiC; 1 where nothing that makes sense is saved.
 pub fn read_script(read: SwitchRead) -> String {
     let source = match read {
         SwitchRead::Running => "command -v sonic-cfggen >/dev/null || exit 69\nsonic-cfggen -d --print-data".to_owned(),
-        SwitchRead::Saved => format!("[ -e \"$R{SAVED}\" ] || exit 1\ncat \"$R{SAVED}\""),
+        SwitchRead::Saved => format!("[ -s \"$R{SAVED}\" ] || exit 1\ncat \"$R{SAVED}\""),
     };
-    format!("{source} | sed 's/^ *//' | tr -d '\\n'\n")
+    let narrow =
+        "import json,sys; d = json.load(sys.stdin); print(json.dumps({t: d[t] for t in sys.argv[1].split() if t in d}, sort_keys=True))";
+    format!("{source} | python3 -c {} {}\n", sh(narrow), sh(TABLES))
 }
 
 /// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied.
@@ -24,7 +31,7 @@ pub fn edit_script(edits: &[Edit]) -> String {
          umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
          printf %s {patch} >\"$p\" || exit 74\n\
          o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
-         o=$(config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n",
+         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n",
         patch = sh(&patch(edits).to_string()),
     )
 }
@@ -42,11 +49,12 @@ pub fn keep_script(name: &str) -> String {
     format!("sonic-cfggen -d --print-data >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74")
 }
 
-/// Makes it run again: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
+/// Makes it run again, where another one does: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
 /// sonic-net/sonic-buildimage#20664) or has no room for one, by loading what is saved, which was put back before.
 pub fn restore_script(name: &str) -> String {
     format!(
-        "c=railwright-guard; d=/etc/sonic/checkpoints\n\
+        "sonic-cfggen -d --print-data >\"$k/now\" && cmp -s \"$k/now\" \"$k/{name}\" && exit 0\n\
+         c=railwright-guard; d=/etc/sonic/checkpoints\n\
          mkdir -p \"$d\" && cp \"$k/{name}\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
          rm -f \"$d/$c.cp.json\"\n\
          [ \"$s\" -eq 0 ] || config reload -y -f </dev/null\n"
