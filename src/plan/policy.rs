@@ -130,7 +130,7 @@ impl RolloutPolicy {
 
     /// After how many seconds a guard of this sort of target takes back what was not confirmed.
     pub fn guard_s(&self, target: TargetKind) -> u32 {
-        self.guard_s.unwrap_or(if target == TargetKind::Switch { guard::SWITCH_S } else { guard::DEFAULT_S })
+        guard::seconds(self.guard_s, target)
     }
 
     /// How many hosts may be lost before nothing new is begun; at least 1.

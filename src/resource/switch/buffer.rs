@@ -45,7 +45,8 @@ impl Kind for SwitchBuffer {
         let mut judge = Judge::new(wish, &said);
         judge.attribute("cable_m", cable_m, |port| port.cable_m().map_or(Reading::Absent, Reading::is));
         let port = port(wish);
-        let mut assessment = judge.finish(&[("CABLE_LENGTH", row_of(&said, port), &[port])], |db| Ok(intent::cable(db, port, cable_m)));
+        let row = said.running().map(|db| intent::cable_row(db, port).to_owned()).unwrap_or_default();
+        let mut assessment = judge.finish(&[("CABLE_LENGTH", row, &[port])], |db| Ok(intent::cable(db, port, cable_m)));
         said.note_lossless(&mut assessment, port, priority, cable_m);
         assessment
     }
@@ -58,8 +59,4 @@ impl Kind for SwitchBuffer {
     fn after_kinds(&self) -> &'static [&'static str] {
         &["switch_qos"]
     }
-}
-
-fn row_of(said: &Said, port: &str) -> String {
-    said.cable_row(port).unwrap_or_else(|| "AZURE".to_owned())
 }

@@ -16,10 +16,11 @@ const TRANSACTION: &str = "switch";
 /// What a step may do after the change has been proven.
 const SAVE: &str = "save_switch";
 
-/// What a switch says.
+/// What a switch says: both configurations, which all wishes of it share.
 pub struct Said {
     running: Result<Arc<ConfigDb>, String>,
-    saved: Result<Option<Arc<ConfigDb>>, String>,
+    /// Nothing where nothing that makes sense is saved.
+    saved: Result<Arc<Option<ConfigDb>>, String>,
 }
 
 impl Said {
@@ -37,29 +38,34 @@ impl Said {
             1 => Ok(None),
             code => Err(format!("reading it ended with status {code}")),
         });
-        Said { running, saved: saved.map(|saved| saved.as_ref().clone().map(Arc::new)) }
+        Said { running, saved }
     }
-}
 
-impl Said {
-    /// The row of cable lengths that has the port.
-    pub fn cable_row(&self, port: &str) -> Option<String> {
-        let table = self.running.as_ref().ok()?.table("CABLE_LENGTH")?;
-        table.iter().find(|(_, row)| row.contains_key(port)).map(|(key, _)| key.clone())
+    /// What runs, where it could be read.
+    pub fn running(&self) -> Option<&ConfigDb> {
+        self.running.as_deref().ok()
+    }
+
+    /// An attribute in both planes: what is wanted, and how it is found in a configuration.
+    fn attribute(&self, wanted: Reading, found: impl Fn(&ConfigDb) -> Reading) -> Attribute {
+        let unknown = |reason: &String| Reading::Unknown(reason.clone());
+        let running = self.running.as_deref().map_or_else(unknown, &found);
+        let saved = self.saved.as_deref().map_or_else(unknown, |saved| saved.as_ref().map_or(Reading::Absent, &found));
+        Attribute::in_plane(Plane::Running, wanted.clone(), running).and(Plane::Persisted, wanted, saved)
     }
 
     /// Notes whether the switch made the buffer that a paused priority needs. It does so by itself, a moment after it was told of PFC and
     /// the cable, or not at all, which is told once both are so.
     pub fn note_lossless(&self, assessment: &mut Assessment, port: &str, priority: u64, cable_m: u64) {
-        let view = |db: &Arc<ConfigDb>| PortView::of(db, port).map(|view| lossless(view, priority, cable_m));
+        let view = self.running().and_then(|db| PortView::of(db, port));
         let found = match &self.running {
             Err(reason) => Reading::Unknown(reason.clone()),
-            Ok(db) => view(db).unwrap_or(Reading::Absent),
+            Ok(_) => view.map_or(Reading::Absent, |view| lossless(view, priority, cable_m)),
         };
         let attribute = Attribute::in_plane(Plane::Running, Reading::is("there"), found).that_settles();
         let lacks = !attribute.differences().is_empty();
         assessment.attributes.insert("lossless_buffer".to_owned(), attribute);
-        let Some(view) = self.running.as_ref().ok().and_then(|db| PortView::of(db, port)) else { return };
+        let Some(view) = view else { return };
         if lacks && view.pfc().contains(&priority) && view.cable_m() == Some(cable_m) {
             let speed = view.speed_mbps().map_or_else(|| "its speed".to_owned(), |speed| format!("{} Gb/s", speed / 1000));
             assessment.refusal = Some(format!(
@@ -100,23 +106,16 @@ impl<'a> Judge<'a> {
 
     /// An attribute: what is wanted, and how it is found in a port.
     pub fn attribute(&mut self, name: &str, wanted: impl Into<Value>, found: impl Fn(PortView) -> Reading) {
-        let wanted = Reading::Is(wanted.into());
         let port = port(self.wish);
-        let of = |db: &ConfigDb| PortView::of(db, port).map_or(Reading::Absent, &found);
-        let running = self.said.running.as_ref().map_or_else(|reason| Reading::Unknown(reason.clone()), |db| of(db));
-        let saved = match &self.said.saved {
-            Err(reason) => Reading::Unknown(reason.clone()),
-            Ok(None) => Reading::Absent,
-            Ok(Some(db)) => of(db),
-        };
-        let attribute = Attribute::in_plane(Plane::Running, wanted.clone(), running).and(Plane::Persisted, wanted, saved);
+        let found = |db: &ConfigDb| PortView::of(db, port).map_or(Reading::Absent, &found);
+        let attribute = self.said.attribute(Reading::Is(wanted.into()), found);
         self.assessment.attributes.insert(name.to_owned(), attribute);
     }
 
     /// The actions: what runs is changed first, and saved once it is so. `touched`: the fields of the port's own rows that the wish may
     /// come to change.
     pub fn finish(mut self, touched: &[Touched], edits: impl Fn(&ConfigDb) -> Result<Vec<Edit>, String>) -> Assessment {
-        let Ok(running) = &self.said.running else { return self.assessment };
+        let Some(running) = self.said.running() else { return self.assessment };
         let port = port(self.wish);
         let Some(view) = PortView::of(running, port) else {
             let known = nodeset::fold(&running.ports());
@@ -193,10 +192,10 @@ pub fn take_back(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             return assessment;
         }
     };
-    if PortView::of(running, port(wish)).is_none() {
+    let Some(view) = PortView::of(running, port(wish)) else {
         assessment.residue.push(format!("nothing is left of {}: the switch has no such port any more", port(wish)));
         return assessment;
-    }
+    };
     let mut edits = Edits::of(running);
     for (row, fields) in before.as_object().into_iter().flatten() {
         let Some((table, key)) = row.split_once('|') else { continue };
@@ -204,13 +203,8 @@ pub fn take_back(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             fields.as_object().into_iter().flatten().map(|(name, old)| (name, old.as_str())).collect();
         for (field, old) in &fields {
             let reading = |db: &ConfigDb| db.reference(table, key, field).map_or(Reading::Absent, Reading::is);
-            let wanted = old.map_or(Reading::Absent, Reading::is);
-            let attribute = Attribute::in_plane(Plane::Running, wanted.clone(), reading(running));
-            let saved = match &said.saved {
-                Err(reason) => Reading::Unknown(reason.clone()),
-                Ok(saved) => saved.as_deref().map_or(Reading::Absent, reading),
-            };
-            assessment.attributes.insert(called(port(wish), key, field), attribute.and(Plane::Persisted, wanted, saved));
+            let attribute = said.attribute(old.map_or(Reading::Absent, Reading::is), reading);
+            assessment.attributes.insert(called(port(wish), key, field), attribute);
             match old {
                 Some(old) => edits.set(table, key, field, old),
                 None => edits.unset(table, key, field),
@@ -221,8 +215,7 @@ pub fn take_back(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             edits.remove(table, key);
         }
     }
-    let is_up = PortView::of(running, port(wish)).is_some_and(|view| view.is_up());
-    act(&mut assessment, wish, edits.finish(), is_up);
+    act(&mut assessment, wish, edits.finish(), view.is_up());
     // What is only forgotten goes along, so that what is taken back around it is one step.
     assessment.transaction = Some(TRANSACTION.to_owned());
     assessment

@@ -51,6 +51,12 @@ impl ConfigDb {
         Some(bare.map_or(value, |(_, key)| key)).filter(|key| !key.is_empty())
     }
 
+    /// The row of cable lengths that has the port, with its key.
+    pub fn cable_row(&self, port: &str) -> Option<(&str, &Row)> {
+        let mut rows = self.table("CABLE_LENGTH").into_iter().flatten();
+        rows.find(|(_, row)| row.contains_key(port)).map(|(key, row)| (key.as_str(), row))
+    }
+
     /// The names of the ports.
     pub fn ports(&self) -> Vec<&str> {
         self.table("PORT").into_iter().flat_map(BTreeMap::keys).map(String::as_str).collect()

@@ -30,11 +30,14 @@ pub fn port(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Ve
 
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
 pub fn cable(db: &ConfigDb, port: &str, cable_m: u64) -> Vec<Edit> {
-    let holds = |row: &BTreeMap<String, String>| row.contains_key(port);
-    let row = db.table("CABLE_LENGTH").into_iter().flatten().find(|(_, row)| holds(row)).map_or(SHIPPED, |(key, _)| key);
     let mut edits = Edits::of(db);
-    edits.set("CABLE_LENGTH", row, port, &format!("{cable_m}m"));
+    edits.set("CABLE_LENGTH", cable_row(db, port), port, &format!("{cable_m}m"));
     edits.finish()
+}
+
+/// The row of cable lengths that a port is in, or comes into.
+pub fn cable_row<'a>(db: &'a ConfigDb, port: &str) -> &'a str {
+    db.cable_row(port).map_or(SHIPPED, |(key, _)| key)
 }
 
 /// Marking of a queue. The profile is of all ports of one speed, so that other thresholds later are an edit of it, and no port goes down.

@@ -122,9 +122,8 @@ impl<'a> PortView<'a> {
 
     /// Metres; none where it says none.
     pub fn cable_m(&self) -> Option<u64> {
-        let mut tables = self.db.table("CABLE_LENGTH").into_iter().flatten();
-        let length = tables.find_map(|(_, row)| row.get(self.port))?;
-        length.trim().strip_suffix('m')?.parse().ok()
+        let (_, row) = self.db.cable_row(self.port)?;
+        row.get(self.port)?.trim().strip_suffix('m')?.parse().ok()
     }
 
     /// The buffer of a priority group that does not drop: of a profile with room above its threshold (`xoff`), or one that the switch works
