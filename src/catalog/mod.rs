@@ -20,7 +20,7 @@ mod unknown_release;
 
 pub use foreign_repository::foreign_repositories;
 pub use load::{CATALOG_FOLDER, Catalog, CatalogProblems, Override, load};
-pub use switch_numbers::{EcnNumbers, HeadroomNumbers, SwitchNumbers, WatchdogNumbers, model_of, switch_numbers, system_of};
+pub use switch_numbers::{EcnNumbers, HeadroomNumbers, SwitchNumbers, model_of, switch_numbers, system_of};
 pub use table::{Entry, Row, Table};
 pub use unknown::unknown_models;
 pub use unknown_release::unknown_releases;

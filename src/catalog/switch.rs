@@ -3,7 +3,7 @@
 
 use super::table::Row;
 use crate::resource::Disruption;
-use crate::spec::model::{SwitchOs, Trust, WatchdogAction};
+use crate::spec::model::{Cnp, SwitchOs, Trust, WatchdogTimes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -140,9 +140,9 @@ pub struct SwitchSystemRow {
     /// How thresholds are chosen where the spec states none.
     pub choice: ThresholdChoice,
     /// The times of the PFC watchdog that it comes with.
-    pub watchdog: WatchdogDefault,
+    pub watchdog: WatchdogTimes,
     /// The class of congestion notifications by convention.
-    pub cnp: CnpClass,
+    pub cnp: Cnp,
     /// The packets that the formula of the buffers reckons with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<PacketPattern>,
@@ -180,34 +180,6 @@ pub struct ThresholdChoice {
     pub max_percent: u16,
     /// The share of packets that is marked just below the upper one, in percent.
     pub probability_percent: u8,
-}
-
-/// The times of the PFC watchdog, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WatchdogDefault {
-    /// Paused for so long is too long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detection_ms: Option<u32>,
-    /// Without a pause for so long it is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restoration_ms: Option<u32>,
-    /// How often it looks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub polling_ms: Option<u32>,
-    /// What it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<WatchdogAction>,
-}
-
-/// The class of congestion notifications.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CnpClass {
-    /// 0 to 7.
-    pub priority: u8,
-    /// 0 to 63.
-    pub dscp: u8,
 }
 
 /// The packets of the lossless class that the formula of the buffers reckons with.

@@ -3,8 +3,8 @@
 
 use super::headroom::{Chip, Headroom, Port, headroom};
 use super::load::Catalog;
-use super::switch::{BufferModel, CnpClass, SwitchRow, SwitchSystemRow, Thresholds};
-use crate::spec::model::{Fabric, Switch, SwitchOs, WatchdogAction};
+use super::switch::{BufferModel, SwitchRow, SwitchSystemRow, Thresholds};
+use crate::spec::model::{Cnp, Fabric, Switch, SwitchOs, WatchdogTimes};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,13 +16,13 @@ pub struct SwitchNumbers {
     pub ecn: Option<EcnNumbers>,
     /// The watchdog; not there where there is none, or where the system is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub watchdog: Option<WatchdogNumbers>,
+    pub watchdog: Option<WatchdogTimes>,
     /// The buffer of one lossless priority of one port, as SONiC has it; not there where model, speed or cable are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<HeadroomNumbers>,
     /// The class of congestion notifications: the fabric's, else that of convention.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cnp: Option<CnpClass>,
+    pub cnp: Option<Cnp>,
 }
 
 /// From where on packets are marked.
@@ -42,23 +42,6 @@ pub struct EcnNumbers {
     /// What the vendor's templates have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<Thresholds>,
-}
-
-/// The watchdog: what the spec leaves out is the system's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WatchdogNumbers {
-    /// Paused for so many milliseconds is too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detection_ms: Option<u32>,
-    /// Without a pause for so many milliseconds it is over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub restoration_ms: Option<u32>,
-    /// How often it looks, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub polling_ms: Option<u32>,
-    /// What it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<WatchdogAction>,
 }
 
 /// The buffer of one lossless priority of one port.
@@ -93,7 +76,7 @@ pub fn switch_numbers(switch: &Switch, fabric: &Fabric, catalog: &Catalog) -> Sw
         ecn: ecn(switch, system, model),
         watchdog: watchdog(switch, system),
         headroom: system.zip(model).and_then(|(system, model)| lossless_buffer(switch, system, model)),
-        cnp: stated.map(|cnp| CnpClass { priority: cnp.priority, dscp: cnp.dscp }).or(system.map(|system| system.cnp)),
+        cnp: stated.copied().or(system.map(|system| system.cnp)),
     }
 }
 
@@ -131,10 +114,10 @@ fn vendor(speed_gbps: Option<u32>, system: Option<&SwitchSystemRow>, model: Opti
     of_speed.or(of_any).map(|ecn| ecn.thresholds).or(system.ecn)
 }
 
-fn watchdog(switch: &Switch, system: Option<&SwitchSystemRow>) -> Option<WatchdogNumbers> {
+fn watchdog(switch: &Switch, system: Option<&SwitchSystemRow>) -> Option<WatchdogTimes> {
     let watchdog = switch.watchdog.as_ref().filter(|watchdog| watchdog.is_on())?;
-    let (said, known) = (watchdog.times().cloned().unwrap_or_default(), system?.watchdog);
-    Some(WatchdogNumbers {
+    let (said, known) = (watchdog.times().copied().unwrap_or_default(), system?.watchdog);
+    Some(WatchdogTimes {
         detection_ms: said.detection_ms.or(known.detection_ms),
         restoration_ms: said.restoration_ms.or(known.restoration_ms),
         polling_ms: said.polling_ms.or(known.polling_ms),
@@ -205,10 +188,10 @@ mod tests {
     fn what_a_watchdog_leaves_out_is_its_systems() {
         let watchdog = numbers("os: sonic, watchdog: { detection_ms: 400 }").watchdog.unwrap();
         assert_eq!((watchdog.detection_ms, watchdog.restoration_ms, watchdog.polling_ms), (Some(400), Some(200), Some(200)));
-        assert_eq!(watchdog.action, Some(WatchdogAction::Drop));
+        assert_eq!(watchdog.action, Some(crate::spec::model::WatchdogAction::Drop));
         assert_eq!(numbers("os: cumulus, watchdog: true").watchdog.unwrap().restoration_ms, None);
         assert_eq!(numbers("os: sonic, watchdog: false").watchdog, None);
-        assert_eq!(numbers("os: sonic").cnp, Some(CnpClass { priority: 6, dscp: 48 }));
+        assert_eq!(numbers("os: sonic").cnp, Some(Cnp { priority: 6, dscp: 48 }));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub struct Lossless {
 }
 
 /// Congestion notification packets: their priority is strict.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cnp {
     /// 0 to 7; 6 by convention.

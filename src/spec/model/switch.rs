@@ -203,7 +203,7 @@ pub enum WatchdogAction {
 }
 
 /// The times of the watchdog; what is left out is chosen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WatchdogTimes {
     /// Paused for so many milliseconds is too long: 100 to 5000.
