@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::trouble::{self, Next};
-use crate::base::{Diagnostic, TargetKind, secret};
+use crate::base::{Diagnostic, secret};
 use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
@@ -109,8 +109,7 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
         }
         (_, None) => "it has no target".to_owned(),
         (_, Some(target)) if !context.hosts.contains_key(&*target.name) => {
-            let sort = if target.kind == TargetKind::Kube { "cluster" } else { target.kind.word() };
-            format!("its {sort} is not in the inventory")
+            format!("its {} is not in the inventory", target.kind.noun())
         }
         _ => unknown_kind(node)?,
     };

@@ -27,6 +27,15 @@ impl TargetKind {
             TargetKind::Switch => "switch",
         }
     }
+
+    /// What it is called in a sentence.
+    pub fn noun(self) -> &'static str {
+        match self {
+            TargetKind::Host => "host",
+            TargetKind::Kube => "cluster",
+            TargetKind::Switch => "switch",
+        }
+    }
 }
 
 /// One thing that can be changed: a host, a Kubernetes cluster, a switch.

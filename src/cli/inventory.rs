@@ -47,11 +47,15 @@ impl Inventory {
 
     /// How to reach a host, where it is reached.
     pub fn access(&self, host: &Host) -> Option<HostAccess> {
-        let access = HostAccess::from_spec(host, &self.folder, environment::home().as_deref())?;
-        Some(match &self.read_as {
+        HostAccess::from_spec(host, &self.folder, environment::home().as_deref()).map(|access| self.as_reader(access))
+    }
+
+    /// As who reads, where somebody else than the spec names does.
+    fn as_reader(&self, access: HostAccess) -> HostAccess {
+        match &self.read_as {
             Some(user) => access.read_as(user),
             None => access,
-        })
+        }
     }
 
     /// How to reach every target, in the spec's order.
@@ -61,13 +65,8 @@ impl Inventory {
             HostAccess::of_cluster(name, &self.loaded.spec, kubernetes, &self.folder, environment::home().as_deref())
         });
         let home = environment::home();
-        let switches = self.loaded.managed_switches().filter_map(move |switch| {
-            let access = HostAccess::of_switch(switch, &self.folder, home.as_deref())?;
-            Some(match &self.read_as {
-                Some(user) => access.read_as(user),
-                None => access,
-            })
-        });
+        let of_switch = move |switch| HostAccess::of_switch(switch, &self.folder, home.as_deref());
+        let switches = self.loaded.managed_switches().filter_map(of_switch).map(|access| self.as_reader(access));
         self.loaded.hosts.iter().filter_map(|host| self.access(host)).chain(switches).chain(cluster)
     }
 

@@ -1,9 +1,8 @@
 //! What the templates of a module for switches can name. The type is the language, as of hosts.
 
 use super::context::secret_marks;
-use crate::catalog::Catalog;
-use crate::catalog::{EcnNumbers, SwitchNumbers, WatchdogNumbers, switch_numbers};
-use crate::spec::model::{Fabric, SwitchOs, SwitchRole, WatchdogAction};
+use crate::catalog::{Catalog, EcnNumbers, switch_numbers};
+use crate::spec::model::{Fabric, SwitchOs, SwitchRole, WatchdogTimes};
 use crate::spec::{Loaded, SwitchNode};
 use crate::template::shape::Shape;
 use schemars::JsonSchema;
@@ -43,36 +42,14 @@ pub struct SwitchNames {
     /// The longest cable at these ports in metres, or that of the fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cable_length_m: Option<u16>,
-    /// From where on packets are marked.
+    /// From where on packets are marked: as the spec says, else as chosen for the speed of the ports.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<EcnNames>,
-    /// The watchdog of PFC.
+    pub ecn: Option<EcnNumbers>,
+    /// The watchdog of PFC: as the spec says, else as the system's own command has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub watchdog: Option<WatchdogNames>,
+    pub watchdog: Option<WatchdogTimes>,
     /// The ports of the fabric.
     pub ports: Vec<String>,
-}
-
-/// Thresholds of marking.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct EcnNames {
-    /// Bytes in the queue.
-    pub min_bytes: u64,
-    /// Bytes in the queue.
-    pub max_bytes: u64,
-    /// Percent.
-    pub probability_percent: u8,
-}
-
-/// Times of the watchdog.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct WatchdogNames {
-    /// Milliseconds.
-    pub detection_ms: u32,
-    /// Milliseconds.
-    pub restoration_ms: u32,
-    /// What it does.
-    pub action: WatchdogAction,
 }
 
 /// The shape of `SwitchContext`.
@@ -94,24 +71,12 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, switch: &SwitchNode) -> SwitchC
             role: group.role,
             mtu: group.mtu,
             cable_length_m: group.cable_length_m.or_else(|| loaded.spec.fabric.lossless.as_ref()?.cable_length_m),
-            ecn: ecn(&numbers),
-            watchdog: watchdog(&numbers),
+            ecn: numbers.ecn,
+            watchdog: numbers.watchdog,
             ports: switch.ports.clone(),
         },
         secrets: secret_marks(loaded),
     }
-}
-
-/// What the spec says, else what is chosen for the speed of the ports.
-fn ecn(numbers: &SwitchNumbers) -> Option<EcnNames> {
-    let EcnNumbers { min_bytes, max_bytes, probability_percent, .. } = numbers.ecn?;
-    Some(EcnNames { min_bytes, max_bytes, probability_percent })
-}
-
-/// What the spec says, else what the system's own command has.
-fn watchdog(numbers: &SwitchNumbers) -> Option<WatchdogNames> {
-    let WatchdogNumbers { detection_ms, restoration_ms, action, .. } = numbers.watchdog?;
-    Some(WatchdogNames { detection_ms: detection_ms?, restoration_ms: restoration_ms?, action: action? })
 }
 
 /// The path in the spec of a path of names.

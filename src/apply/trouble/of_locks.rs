@@ -37,18 +37,9 @@ impl Locked {
     }
 }
 
-/// What a target is, in words.
-fn word(target: &Target) -> &'static str {
-    match target.kind {
-        TargetKind::Kube => "cluster",
-        TargetKind::Host => "host",
-        TargetKind::Switch => "switch",
-    }
-}
-
 /// A host or a cluster answers, and cannot be worked on.
 pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
-    let word = word(target);
+    let word = target.kind.noun();
     let effect = match target.kind {
         TargetKind::Kube => "what needs it is not begun; nothing of the plan is done on it",
         TargetKind::Host | TargetKind::Switch => "it counts as out of service; nothing of the plan is done on it",
@@ -62,7 +53,7 @@ pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
 
 /// Somebody else works on it.
 pub fn locked(target: &Target, holder: &str, next: &Next) -> Diagnostic {
-    let word = word(target);
+    let word = target.kind.noun();
     let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
     Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
         .on(target.to_string())
@@ -85,7 +76,7 @@ fn nothing_changed(target: &Target) -> &'static str {
 
 /// The lock is no longer ours.
 pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
-    let word = word(target);
+    let word = target.kind.noun();
     let who = holder.map_or_else(
         || "it was taken away (`railwright lock steal`) or removed".to_owned(),
         |line| {
@@ -111,7 +102,7 @@ pub fn steal_not_recorded(reason: &str) -> Diagnostic {
 
 /// The lock could not be taken for another reason.
 pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
-    let word = word(&of.target);
+    let word = of.target.kind.noun();
     let next = match &of.lease {
         Some(_) if reason.contains(PREVIEWS_ALONE) => return held_to_previews(of, reason),
         Some(lease) => format!("see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` has the rules)"),

@@ -83,7 +83,7 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
         }
         NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
-        NodeKind::Change { actions, .. } if is_of_switch(node) => switch::members(nodes, &called) + &switch::told_in_short(actions),
+        NodeKind::Change { actions, .. } if is_of_switch(node) => switch::members(nodes, &called) + &switch::told(actions),
         NodeKind::Change { members, .. } => {
             let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
             let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n, &called));

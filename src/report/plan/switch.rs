@@ -10,7 +10,7 @@ use crate::resource::switch::sonic::edit::patch;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-/// How many lines of a patch a plan shows; `show` has them all.
+/// How many lines of a patch a plan shows.
 const LINES: usize = 12;
 
 /// The entries of a step's resources, each with all ports that have the same to say.
@@ -38,8 +38,7 @@ pub fn interrupts(interrupts: &[String]) -> String {
     let mut alike: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
     for text in interrupts {
         let (port, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let letters = port.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-        alike.entry((letters, rest.to_owned())).or_default().push(port);
+        alike.entry((nodeset::pattern(port), rest.to_owned())).or_default().push(port);
     }
     let mut alike: Vec<_> = alike.iter().collect();
     // What is said of the same ports twice is said once, in the longer words.
@@ -58,7 +57,7 @@ pub fn interrupts(interrupts: &[String]) -> String {
 }
 
 /// What the switch is told, line by line, equal ports as one.
-pub fn told(actions: &[Action], most: usize) -> String {
+pub fn told(actions: &[Action]) -> String {
     let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
     for action in actions {
         let Action::EditSwitch { edits, .. } = action else { continue };
@@ -89,16 +88,11 @@ pub fn told(actions: &[Action], most: usize) -> String {
     };
     let lines: Vec<String> = alike.iter().map(line).collect();
     let mut out: String =
-        lines.iter().take(most).enumerate().map(|(n, line)| wrapped(if n == 0 { "patch    " } else { "         " }, line)).collect();
-    if lines.len() > most {
-        out.push_str(&wrapped("         ", &format!("... {} more: `show PLAN --json` has the patch", lines.len() - most)));
+        lines.iter().take(LINES).enumerate().map(|(n, line)| wrapped(if n == 0 { "patch    " } else { "         " }, line)).collect();
+    if lines.len() > LINES {
+        out.push_str(&wrapped("         ", &format!("... {} more: `show PLAN --json` has the patch", lines.len() - LINES)));
     }
     out
-}
-
-/// The lines that a plan shows.
-pub fn told_in_short(actions: &[Action]) -> String {
-    told(actions, LINES)
 }
 
 /// Stands for the port; no key can hold a control character.

@@ -70,7 +70,11 @@ pub fn port(wish: &Wish) -> &str {
 
 /// The system of the switch; a body that was checked names one that there is.
 pub fn system(wish: &Wish) -> System {
-    wish.body.get("system").and_then(|system| System::deserialize(system).ok()).unwrap_or(System::Sonic)
+    system_of(&wish.body).unwrap_or(System::Sonic)
+}
+
+fn system_of(body: &Value) -> Option<System> {
+    System::deserialize(body.get("system")?).ok()
 }
 
 /// What every wish of a switch is judged by: both configurations.
@@ -83,9 +87,8 @@ pub fn reads(wish: &Wish) -> Vec<Read> {
 pub fn common<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
     let known: Vec<&str> = ["system", "port"].into_iter().chain(own.iter().copied()).collect();
     let mut fields = Fields::of(body, &known);
-    match fields.text("system", true) {
-        Some("sonic") | None => {}
-        Some(other) => fields.error("/system", format!("switches with `{other}` cannot be reached"), Some("there is: sonic".to_owned())),
+    if let Some(system) = fields.text("system", true).filter(|_| system_of(body).is_none()) {
+        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some("there is: sonic".to_owned()));
     }
     if let Some(port) = fields.text("port", true) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);

@@ -1,8 +1,8 @@
 //! Who a cable is plugged into: hosts, NICs and switches of the spec, and each port once.
 
 use super::unfold::Line;
-use super::{Cable, End, Errors, switches};
-use crate::base::nodeset::{expand, fold};
+use super::{Cable, End, Errors};
+use crate::base::nodeset::fold;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Label};
@@ -17,14 +17,13 @@ const EFFECT: &str = "this line says of no NIC where it is plugged in";
 struct Check<'a> {
     loaded: &'a Loaded,
     source: &'a Source,
-    switches: BTreeSet<String>,
+    switches: BTreeSet<&'a str>,
     errors: &'a mut Errors,
 }
 
 /// The cables of these lines; what names nobody, or names a port twice, is an error.
 pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut Errors) -> Vec<Cable> {
-    let mut check = Check { loaded, source, switches: switches(loaded).into_iter().collect(), errors };
-    check.names_of_switches();
+    let mut check = Check { loaded, source, switches: loaded.switches.iter().map(|switch| switch.name.as_str()).collect(), errors };
     for line in &lines {
         if check.errors.is_full() {
             break;
@@ -36,28 +35,16 @@ pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut E
 }
 
 impl Check<'_> {
-    /// Without a cabling file nobody unfolds them.
-    fn names_of_switches(&mut self) {
-        for (index, switch) in self.loaded.spec.switches.iter().enumerate() {
-            let Err(problem) = expand(&switch.name) else { continue };
-            let error = Diagnostic::error("RW0150", "the name of these switches cannot be unfolded")
-                .effect("no cable can be told to be plugged into one of them")
-                .next(problem.fix.unwrap_or_else(|| "a node-set looks like `leaf[1-8]` or `leaf1,spine1`".to_owned()));
-            let label = self.loaded.label(&format!("switches[{index}].name"), &problem.message);
-            self.errors.add(label.into_iter().fold(error, Diagnostic::labelled));
-        }
-    }
-
     fn line(&mut self, line: &Line) {
         let [at_host, at_nic, at_switch, _] = &line.spans;
-        let is_known = |name: &String| self.loaded.host(name).is_some() || self.switches.contains(name);
+        let is_known = |name: &String| self.loaded.host(name).is_some() || self.switches.contains(name.as_str());
         let unknown = distinct(line.cables.iter().map(|cable| &cable.from.device).filter(|name| !is_known(name)));
         if !unknown.is_empty() {
             let known = self.loaded.hosts.iter().map(|host| host.name.as_str());
             let error = no_such("RW0152", "host", &unknown, known, "name hosts of `nodes`, or a switch where the cable is between two");
             self.errors.add(self.at(error, at_host, "not in the spec"));
         }
-        let unknown = distinct(line.cables.iter().map(|cable| &cable.to.device).filter(|name| !self.switches.contains(*name)));
+        let unknown = distinct(line.cables.iter().map(|cable| &cable.to.device).filter(|name| !self.switches.contains(name.as_str())));
         if !unknown.is_empty() {
             let is_host = unknown.iter().any(|name| self.loaded.host(name).is_some());
             let next = match () {
@@ -65,7 +52,7 @@ impl Check<'_> {
                 () if self.switches.is_empty() => "the spec has no switches: write them in `switches`, such as `- { name: \"leaf[1-8]\" }`",
                 () => "name switches of `switches`",
             };
-            let error = no_such("RW0154", "switch", &unknown, self.switches.iter().map(String::as_str), next);
+            let error = no_such("RW0154", "switch", &unknown, self.switches.iter().copied(), next);
             self.errors.add(self.at(error, at_switch, "not in the spec"));
         }
         self.nics(line, at_nic);

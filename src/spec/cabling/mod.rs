@@ -68,11 +68,6 @@ pub struct Cabling {
     pub cables: Vec<Cable>,
 }
 
-/// The names of the spec's switches; a name that is no node-set is for `check` to tell.
-pub fn switches(loaded: &Loaded) -> Vec<String> {
-    loaded.spec.switches.iter().flat_map(|switch| crate::base::nodeset::expand(&switch.name).unwrap_or_default()).collect()
-}
-
 /// The spec with the cabling file that it names; what is wrong with the file makes the spec wrong.
 pub fn read(mut loaded: Loaded, file: SourceFile) -> Result<Loaded, Problems> {
     let source = Arc::new(Source::new(file));

@@ -4,7 +4,7 @@
 use crate::base::nodeset::pattern;
 use crate::resource::lldp::Neighbour;
 use crate::spec::Loaded;
-use crate::spec::cabling::{Cable, End, switches};
+use crate::spec::cabling::{Cable, End};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The devices of a cluster with their ports.
@@ -42,7 +42,7 @@ impl Names {
     /// Of the spec's hosts and switches, with the ports that the cables name.
     pub fn of(loaded: &Loaded, cables: &[Cable]) -> Names {
         let mut names = Names::default();
-        switches(loaded).iter().for_each(|switch| names.add(switch));
+        loaded.switches.iter().for_each(|switch| names.add(&switch.name));
         for host in &loaded.hosts {
             names.add(&host.name);
             host.netdevs.iter().for_each(|rail| names.add_port(&host.name, &rail.port));
