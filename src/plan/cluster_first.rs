@@ -1,8 +1,6 @@
 //! What a cluster gives its nodes before anything can prove them: where a controller in the cluster brings the driver of the hosts'
 //! devices, the hosts' steps wait for it, since a gate follows them. Everything else of a cluster comes after the last host.
 //!
-//! - Switches come first of all, one after the other: a host whose priority pauses on a port that drops it loses packets. What is taken back
-//!   from a switch comes after the hosts, for the same reason.
 //! - Which steps those are is a wish's own to say (`Kind::comes_before_hosts`); what they need on their cluster comes with them.
 //! - Where one of them is held, the hosts are held: nothing would prove what is done to them.
 
@@ -19,9 +17,9 @@ pub fn is_before_hosts(node: &Node, kinds: KindLookup) -> bool {
         && node.members().iter().any(|m| !m.removal && kinds(&m.wish.kind).is_some_and(|kind| kind.comes_before_hosts(&m.wish)))
 }
 
-/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is held.
-pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup) {
-    switches(parts);
+/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is held. `earlier` is a held step that the
+/// hosts wait for already, if there is one: it holds them as well.
+pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup, earlier: Option<String>) {
     let mut early = Vec::new();
     for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Kube) {
         let wanted: Vec<usize> = (0..part.nodes.len()).filter(|n| is_before_hosts(&part.nodes[*n], kinds)).collect();
@@ -37,30 +35,11 @@ pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup) {
         first.before_hosts = true;
         early.push(first);
     }
-    let of_switches = parts.iter().filter(|part| part.target.kind == TargetKind::Switch && part.before_hosts);
-    let of_switches =
-        of_switches.flat_map(|part| &part.nodes).find(|node| node.held.is_some() && node.members().iter().any(|member| !member.removal));
     let held = early.iter().flat_map(|part| &part.nodes).find(|node| node.held.is_some() && is_before_hosts(node, kinds));
-    if let Some(cause) = of_switches.or(held).cloned() {
-        parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| hold(part, &needs(&cause.id)));
+    if let Some(cause) = earlier.or_else(|| held.map(|node| node.id.clone())) {
+        parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| hold(part, &needs(&cause)));
     }
     parts.append(&mut early);
-}
-
-/// Switches that are changed go before the hosts, those from which something is only taken back after them, in both cases one at a time:
-/// what goes wrong with one stops before the next.
-fn switches(parts: &mut [Part]) {
-    let is_switch = |part: &&mut Part| part.target.kind == TargetKind::Switch;
-    let (mut early, mut late): (Vec<String>, Vec<String>) = Default::default();
-    for part in parts.iter_mut().filter(is_switch) {
-        part.before_hosts = part.nodes.iter().flat_map(Node::members).any(|member| !member.removal);
-        let before = if part.before_hosts { &mut early } else { &mut late };
-        part.first().for_each(|node| node.after.extend(before.iter().cloned()));
-        let last: Vec<String> = part.last().map(|node| node.id.clone()).collect();
-        if !last.is_empty() {
-            *before = last;
-        }
-    }
 }
 
 fn hold(part: &mut Part, why: &str) {

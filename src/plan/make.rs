@@ -6,7 +6,7 @@ use super::drains::{self, ClusterNodes};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
 use super::part::{Group, Part};
-use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, waves};
+use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, switches_first, waves};
 use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
 use crate::graph::Graph;
 use crate::resource::{Answers, Observation, Wish};
@@ -74,7 +74,8 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     }
     let resources = inputs.wishes.iter().map(|wish| &wish.address).chain(inputs.last.resources.keys());
     named.all(inputs.targets, resources)?;
-    cluster_first::put_in(&mut parts, inputs.kinds);
+    let held = switches_first::put_in(&mut parts);
+    cluster_first::put_in(&mut parts, inputs.kinds, held);
     let not_emptied = drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));

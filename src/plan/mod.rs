@@ -28,6 +28,7 @@ mod owed;
 pub mod part;
 pub mod policy;
 pub mod select;
+mod switches_first;
 #[cfg(test)]
 mod tests;
 pub mod waves;

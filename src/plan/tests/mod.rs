@@ -4,4 +4,5 @@ mod cluster_first;
 mod drains;
 mod properties;
 mod stories;
+mod switches_first;
 mod world;
