@@ -7,6 +7,7 @@
 //! `render` turns them into POSIX sh for a host, `program` frames many reads as one program.
 
 pub mod action;
+mod action_script;
 pub mod answers;
 pub mod assessment;
 pub mod body;
