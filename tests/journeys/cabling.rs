@@ -1,11 +1,11 @@
 //! Cables between network namespaces: two hosts behind real OpenSSH servers and two switches, joined by pairs of veth, with a real
 //! lldpd in each. Who is on which port is what lldpd hears, and nothing else.
 
+use crate::rig::held;
 use crate::server::{Server, must, sshd};
 use crate::support::Place;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// A network of its own with a name and an lldpd; all that runs in it ends with the value.
@@ -20,17 +20,7 @@ impl Device {
             "mount -t tmpfs run /run && mkdir -p /run/lldpd && mount -t proc proc /proc && mount -t sysfs -o ro sysfs /sys && hostname {name} && \
              ip link set lo up && echo ready && exec sleep infinity"
         );
-        let mut holder = Command::new("unshare")
-            .args(["--mount", "--net", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", &script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", holder.id())).unwrap();
-        let pid = children.split_whitespace().next().unwrap().parse().unwrap();
+        let (holder, pid) = held(&script);
         Device { holder, pid }
     }
 

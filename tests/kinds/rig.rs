@@ -104,8 +104,13 @@ fn hold(base: &Path, folder: &Path) -> (Child, u32) {
         at("work").display(),
         root = at("root").display()
     );
+    held(&script)
+}
+
+/// Namespaces in which a script came up that says `ready`, and the first process in them, with whose end all of them end.
+pub fn held(script: &str) -> (Child, u32) {
     let mut holder = Command::new("unshare")
-        .args(["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "sh", "-c", &script])
+        .args(["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "sh", "-c", script])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
