@@ -108,6 +108,9 @@ fn render(texts: &[&str], row: &Row<'_>) -> String {
     out
 }
 
+/// So many numbers at one distance from each other are a range with a step; fewer are listed.
+const STEPPED_FROM: usize = 5;
+
 /// Neighbouring values as ranges; a range never changes its padding, because `expand` refuses such ranges.
 fn ranges(values: &[&str]) -> String {
     let mut sorted = values.to_vec();
@@ -115,18 +118,39 @@ fn ranges(values: &[&str]) -> String {
     let mut out: Vec<(&str, &str)> = Vec::new();
     for value in sorted {
         match out.last_mut() {
-            Some((first, last)) if follows(first, last, value) => *last = value,
+            Some((first, last)) if follows(first, last, 1, value) => *last = value,
             _ => out.push((value, value)),
         }
     }
-    let texts: Vec<String> =
-        out.into_iter().map(|(first, last)| if first == last { first.to_owned() } else { format!("{first}-{last}") }).collect();
+    let mut texts = Vec::new();
+    let mut rest = out.as_slice();
+    while let [(first, last), after @ ..] = rest {
+        match stepped(rest) {
+            Some((count, step)) => {
+                texts.push(format!("{first}-{}/{step}", rest[count - 1].0));
+                rest = &rest[count..];
+            }
+            None => {
+                texts.push(if first == last { (*first).to_owned() } else { format!("{first}-{last}") });
+                rest = after;
+            }
+        }
+    }
     texts.join(",")
 }
 
-fn follows(first: &str, last: &str, value: &str) -> bool {
+/// How many single numbers from the first on are at one distance from each other, and the distance; nothing where they are few.
+fn stepped(ranges: &[(&str, &str)]) -> Option<(usize, u64)> {
+    let singles: Vec<&str> = ranges.iter().take_while(|(first, last)| first == last).map(|(first, _)| *first).collect();
+    let number = |at: usize| singles.get(at)?.parse::<u64>().ok();
+    let step = number(1)?.checked_sub(number(0)?)?;
+    let count = 1 + singles.windows(2).take_while(|pair| follows(singles[0], pair[0], step, pair[1])).count();
+    (count >= STEPPED_FROM).then_some((count, step))
+}
+
+fn follows(first: &str, last: &str, step: u64, value: &str) -> bool {
     let width = super::padded_width(first);
-    let next = last.parse::<u64>().map_or(0, |n| n + 1);
+    let next = last.parse::<u64>().map_or(0, |n| n.saturating_add(step));
     value == format!("{next:0width$}") && (width == 0 || value.len() == width)
 }
 
@@ -150,6 +174,12 @@ mod tests {
             ("r1n1 r1n2 r2n1", "r1n[1-2],r2n1"),
             ("b1 a2 a1", "a[1-2],b1"),
             ("mlx5_0 mlx5_1", "mlx5_[0-1]"),
+            ("e0 e4 e8 e12", "e[0,4,8,12]"),
+            ("e0 e4 e8 e12 e16", "e[0-16/4]"),
+            ("e0 e4 e8 e12 e16 e256 e260 e264 e268 e272", "e[0-16/4,256-272/4]"),
+            ("e01 e03 e05 e07 e09 e13 e14", "e[01-09/2,13-14]"),
+            ("e8 e10 e12 e14 e16 e018", "e[8-16/2,018]"),
+            ("e096 e098 e100 e102 e104", "e[096-104/2]"),
         ] {
             assert_eq!(fold(&names.split_whitespace().collect::<Vec<_>>()), folded);
         }
@@ -164,6 +194,17 @@ mod tests {
             wanted.sort_by(|a, b| natural_order(a, b));
             wanted.dedup();
             let mut unfolded = expand(&fold(&names)).unwrap();
+            unfolded.sort_by(|a, b| natural_order(a, b));
+            prop_assert_eq!(unfolded, wanted);
+        }
+
+        #[test]
+        fn what_counts_on_in_steps_is_found_again(first in 0u64..30, step in 1u64..9, count in 1u64..30, odd in 0u64..300, width in 1usize..4) {
+            let mut wanted: Vec<String> = (0..count).map(|n| format!("e{:0width$}", first + n * step)).collect();
+            wanted.push(format!("e{odd}"));
+            wanted.sort_by(|a, b| natural_order(a, b));
+            wanted.dedup();
+            let mut unfolded = expand(&fold(&wanted)).unwrap();
             unfolded.sort_by(|a, b| natural_order(a, b));
             prop_assert_eq!(unfolded, wanted);
         }
