@@ -1,4 +1,4 @@
-//! What a user names on a command line: a host, a resource, or a node-set of them. As an address
+//! What a user names on a command line: a host, a switch, a resource, or a node-set of them. As an address
 //! (`host/gpu-[001-004]/link/ens4`), and as the screens print it (`gpu-[001-004] link ens4`, `n1 file /etc/x`, or
 //! `file /etc/x` for every host that has it), names that a screen folds (`link ens[0-7]f0np0`) among them.
 
@@ -26,7 +26,7 @@ pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
             out.extend(objects);
             continue;
         }
-        match named(text.trim()).map_err(|why| no_address(text, &why))? {
+        match named(text.trim(), known.targets).map_err(|why| no_address(text, &why))? {
             Named::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
             Named::Everywhere(within) => out.extend(everywhere(&within, known)?),
         }
@@ -73,14 +73,15 @@ pub fn one(text: &str, known: &Known) -> Result<Address, Failure> {
 fn no_address(text: &str, why: &str) -> Diagnostic {
     Diagnostic::error("RW1011", format!("{} is no address: {why}", one_line(text, 80)))
         .state("nothing was planned or changed")
-        .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set")
+        .next("write host/NAME for a host, host/NAME/KIND/RESOURCE for one resource; NAME may be a node-set; of a switch switch/NAME")
         .next("of a Kubernetes cluster kube/NAME, kube/NAME/KIND/NAMESPACE/OBJECT; or as the screens do, in quotes: 'NAME KIND RESOURCE'")
 }
 
-/// Where no host is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
+/// Where no host or switch is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
 fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
-    let hosts = known.targets.iter().filter(|target| target.kind == TargetKind::Host);
-    let all: Vec<String> = hosts.map(|target| format!("{target}/{within}")).collect();
+    let of = within.split('/').next().and_then(kind_named).map_or(TargetKind::Host, |kind| kind.target_kind());
+    let targets = known.targets.iter().filter(|target| target.kind == of);
+    let all: Vec<String> = targets.map(|target| format!("{target}/{within}")).collect();
     let all = names_unfolded(all, known)?;
     let there = (known.resources)()?;
     let some: Vec<String> = all.iter().filter(|address| there.contains(*address)).cloned().collect();
@@ -110,12 +111,15 @@ enum Named {
     Everywhere(String),
 }
 
-fn named(text: &str) -> Result<Named, String> {
+fn named(text: &str, targets: &[Target]) -> Result<Named, String> {
     let said = |error: &dyn std::fmt::Display| error.to_string();
     let begins = text.split('/').next().unwrap_or_default();
-    if text.contains('/') && matches!(begins, "host" | "kube" | "switch") {
+    if text.contains('/') && (matches!(begins, "host" | "kube") || begins == "switch" && !text.contains(char::is_whitespace)) {
         return addresses(text).map(Named::Here);
     }
+    // The screens print switches with their kind, and what is on them after a space.
+    let of_switch = text.strip_prefix("switch/");
+    let text = of_switch.unwrap_or(text);
     let (first, rest) = text.split_once(char::is_whitespace).map_or((text, ""), |(first, rest)| (first, rest.trim()));
     if is_resource(text) {
         return Ok(Named::Everywhere(within(text)));
@@ -125,7 +129,13 @@ fn named(text: &str) -> Result<Named, String> {
     }
     let names = nodeset::expand(first).map_err(|error| said(&error))?;
     let below = if rest.is_empty() { String::new() } else { format!("/{}", within(rest)) };
-    Ok(Named::Here(names.into_iter().map(|name| format!("{}{below}", Target::host(name))).collect()))
+    // A name that only a switch has is that switch's.
+    let there = |kind: TargetKind, name: &str| targets.iter().find(|target| target.kind == kind && &*target.name == name).cloned();
+    let called = |name: &str| match of_switch {
+        Some(_) => Target { kind: TargetKind::Switch, name: name.into() },
+        None => there(TargetKind::Host, name).or_else(|| there(TargetKind::Switch, name)).unwrap_or_else(|| Target::host(name)),
+    };
+    Ok(Named::Here(names.iter().map(|name| format!("{}{below}", called(name))).collect()))
 }
 
 /// `link ens4` or `link/ens4`: begins with the name of a kind.
@@ -166,12 +176,14 @@ mod tests {
 
     fn unfolded(text: &str) -> String {
         let cluster = Target { kind: TargetKind::Kube, name: "prod".into() };
-        let targets = [Target::host("n1"), Target::host("n2"), Target::host("n3"), cluster];
+        let leaf = |name: &str| Target { kind: TargetKind::Switch, name: name.into() };
+        let targets = [Target::host("n1"), Target::host("n2"), Target::host("n3"), cluster, leaf("leaf1"), leaf("leaf2"), leaf("n3")];
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
             let files = ["host/n1/file/%2Fetc%2Fx", "host/n3/file/%2Fetc%2Fx"];
             let links = ["host/n2/link/ens6", "host/n2/link/ens7", "host/n3/link/odd[1-2]"];
             let objects = ["kube/prod/ConfigMap.core/kube-system/rdma", "kube/prod/Namespace.core/-/rdma"];
             let objects = objects.into_iter().chain(["kube/prod/node_taint/nvidia.com%2Fgpu:NoSchedule"]);
+            let objects = objects.chain(["switch/leaf1/switch_qos/Ethernet0", "switch/leaf2/switch_qos/Ethernet1%2F1"]);
             Ok(files.into_iter().chain(links).chain(objects).map(str::to_owned).collect())
         };
         match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
@@ -216,6 +228,13 @@ mod tests {
             ("link ens[6-7]", "host/n2/link/ens6 host/n2/link/ens7"),
             ("n3 link odd[1-2]", "host/n3/link/odd[1-2]"),
             ("kube/prod/DaemonSet.apps/kube-system/rdma", "kube/prod/DaemonSet.apps/kube-system/rdma"),
+            ("leaf1", "switch/leaf1"),
+            ("switch/leaf[1-2]", "switch/leaf1 switch/leaf2"),
+            ("leaf[1-2]", "switch/leaf1 switch/leaf2"),
+            ("n3", "host/n3"),
+            ("leaf1 switch_qos Ethernet0", "switch/leaf1/switch_qos/Ethernet0"),
+            ("switch/leaf1 switch_qos Ethernet0", "switch/leaf1/switch_qos/Ethernet0"),
+            ("switch_qos Ethernet1/1", "switch/leaf2/switch_qos/Ethernet1%2F1"),
             ("rack/1", "RW1011"),
             ("", "RW1011"),
             ("host/", "RW1011"),

@@ -93,7 +93,14 @@ fn summary(read: &inventory::Inventory) -> String {
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
-    format!("Cluster {}, fabric {fabric}, {hosts}, {}{kubernetes}.", loaded.spec.cluster, counted(rails, "rail"))
+    let switches = match (loaded.switches.len(), loaded.switches.iter().filter(|switch| switch.is_managed()).count()) {
+        (0, _) => String::new(),
+        (1, reached) => format!(", 1 switch{}", if reached == 1 { " that is planned" } else { "" }),
+        (all, 0) => format!(", {all} switches"),
+        (all, reached) if all == reached => format!(", {all} switches that are planned"),
+        (all, reached) => format!(", {all} switches, {reached} of them planned"),
+    };
+    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}.", loaded.spec.cluster, counted(rails, "rail"))
 }
 
 fn short(read: &inventory::Inventory) -> SpecSummary {
