@@ -1,4 +1,4 @@
-//! The form of an observation file: what several hosts answered alike stands there once, under their node-set. One host
+//! The form of an observation file: what several hosts or switches answered alike stands there once, under their node-set. One host
 //! may stand in several entries; what it answered is all of them together.
 
 use super::observation::{Observation, TargetObservation, Trouble};
@@ -24,7 +24,7 @@ pub struct Recorded<'a> {
     /// made where those files are not.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "each_once")]
     texts: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    /// By target, `host/gpu[01-16]` for several hosts. What a target said is what all entries with it say.
+    /// By target, `host/gpu[01-16]` for several hosts, `switch/leaf[1-8]` for several switches. What a target said is what all entries with it say.
     #[serde(deserialize_with = "each_once")]
     targets: BTreeMap<String, Part<'a>>,
 }
@@ -120,12 +120,17 @@ fn fold(observation: &Observation) -> Recorded<'_> {
     }
 }
 
-/// Hosts as one node-set, every other target by itself.
+/// The kinds of targets of which many are alike.
+const FOLDED: [TargetKind; 2] = [TargetKind::Host, TargetKind::Switch];
+
+/// Hosts as one node-set, switches as another, every other target by itself.
 fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
-    let hosts: Vec<&str> = targets.iter().filter(|target| target.kind == TargetKind::Host).map(|target| &*target.name).collect();
-    let others = targets.iter().filter(|target| target.kind != TargetKind::Host).map(ToString::to_string);
-    let folded = (!hosts.is_empty()).then(|| format!("{}/{}", TargetKind::Host.word(), nodeset::fold(&hosts)));
-    folded.into_iter().chain(others.collect::<Vec<_>>())
+    let folded = FOLDED.iter().filter_map(|kind| {
+        let names: Vec<&str> = targets.iter().filter(|target| target.kind == *kind).map(|target| &*target.name).collect();
+        (!names.is_empty()).then(|| format!("{}/{}", kind.word(), nodeset::fold(&names)))
+    });
+    let others = targets.iter().filter(|target| !FOLDED.contains(&target.kind)).map(ToString::to_string);
+    folded.chain(others).collect::<Vec<_>>().into_iter()
 }
 
 /// What the targets of a file say, unfolded, beyond this many bytes is refused: a small file can stand for any amount.
@@ -169,10 +174,11 @@ fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
 }
 
 fn of_name(name: &str) -> Result<Vec<Target>, String> {
-    match name.strip_prefix("host/") {
-        Some(hosts) if hosts.contains(['[', ',']) => {
-            let names = nodeset::expand(hosts).map_err(|error| format!("{name}: {error}"))?;
-            Ok(names.into_iter().map(Target::host).collect())
+    let several = FOLDED.iter().find_map(|kind| Some((*kind, name.strip_prefix(kind.word())?.strip_prefix('/')?)));
+    match several {
+        Some((kind, names)) if names.contains(['[', ',']) => {
+            let names = nodeset::expand(names).map_err(|error| format!("{name}: {error}"))?;
+            Ok(names.into_iter().map(|name| Target { kind, name: name.into() }).collect())
         }
         _ => name.parse().map(|target| vec![target]).map_err(|error| format!("{name}: {error}")),
     }
@@ -193,7 +199,8 @@ mod tests {
         for (host, key, out) in said {
             // names that count on, and names that do not
             let name = if host % 3 == 0 { format!("{}", char::from(b'a' + host)) } else { format!("gpu{host:02}") };
-            let found = all.targets.entry(Target::host(name)).or_default();
+            let kind = if *host >= 10 { TargetKind::Switch } else { TargetKind::Host };
+            let found = all.targets.entry(Target { kind, name: name.into() }).or_default();
             found.answers.insert(format!("sysctl:{key}"), answer(&out.to_string()));
         }
         for host in silent {
@@ -205,10 +212,10 @@ mod tests {
 
     #[test]
     fn what_hosts_answer_alike_stands_there_once() {
-        let all = observation(&[(1, 1, 7), (2, 1, 7), (5, 1, 7), (5, 2, 0), (4, 1, 8)], &[]);
+        let all = observation(&[(1, 1, 7), (2, 1, 7), (5, 1, 7), (5, 2, 0), (4, 1, 8), (10, 1, 7), (11, 1, 7)], &[]);
         let written = serde_json::to_value(&all).unwrap();
         let keys: Vec<&String> = written["targets"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["host/gpu04", "host/gpu05", "host/gpu[01-02,04-05]", "host/gpu[01-02,05]"]);
+        assert_eq!(keys, ["host/gpu04", "host/gpu05", "host/gpu[01-02,04-05]", "host/gpu[01-02,05]", "switch/gpu[10-11]"]);
         assert_eq!(serde_json::from_value::<Observation>(written).unwrap(), all);
     }
 
