@@ -58,6 +58,12 @@ pub trait Kind: Sync {
     /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment;
 
+    /// What undoing needs once another wish of the same resource was applied over the first: `first` was there before our first change,
+    /// `now` right before this one. Only kinds whose wishes touch more or less of the target have more to remember than the first.
+    fn remembered(&self, first: &Value, _now: &Value) -> Value {
+        first.clone()
+    }
+
     /// What a wish that was applied earlier left behind: its attributes, wanted as they were left. The answers are to the questions of
     /// the wish of now.
     fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {

@@ -107,7 +107,9 @@ impl Seen<'_> {
     /// was done, that counts; what was known only after another step is what is there now.
     fn before(&self) -> Value {
         match (&self.prior, &self.member.reason) {
-            (Some(prior), _) => prior.before.clone(),
+            (Some(prior), _) => {
+                self.kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &self.assessment.before))
+            }
             (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
             (None, _) => self.member.before.clone(),
         }

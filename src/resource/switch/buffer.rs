@@ -1,6 +1,7 @@
 //! `switch_buffer`: how long the cable of a port is, by which the switch sizes the buffer that takes in what still comes after a pause,
 //! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
 
+use super::before::remembered;
 use super::body::{common, port, reads};
 use super::judge::{Judge, Said, take_back};
 use super::sonic::intent;
@@ -49,6 +50,10 @@ impl Kind for SwitchBuffer {
         let mut assessment = judge.finish(&[("CABLE_LENGTH", row, &[port])], |db| Ok(intent::cable(db, port, cable_m)));
         said.note_lossless(&mut assessment, port, priority, cable_m);
         assessment
+    }
+
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        remembered(first, now)
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {

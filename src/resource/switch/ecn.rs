@@ -2,6 +2,7 @@
 //! paused.
 
 use super::Thresholds;
+use super::before::remembered;
 use super::body::{common, port, reads, thresholds};
 use super::judge::{Judge, Said, take_back};
 use super::sonic::intent;
@@ -62,6 +63,10 @@ impl Kind for SwitchEcn {
         attribute("probability_percent", wanted.probability_percent, |found| found.probability_percent);
         let port = port(wish);
         judge.finish(&[("QUEUE", format!("{port}|{queue}"), &["wred_profile"])], |db| intent::marking(db, port, queue, wanted))
+    }
+
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        remembered(first, now)
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {

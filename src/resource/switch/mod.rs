@@ -5,6 +5,7 @@
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and *persisted* for what is saved. What
 //! runs is changed first, proven over a new connection, and only then saved.
 
+mod before;
 pub mod body;
 pub mod buffer;
 pub mod ecn;

@@ -1,5 +1,6 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
+use super::before::remembered;
 use super::body::{common, port, reads};
 use super::judge::{Judge, Said, take_back};
 use super::sonic::intent;
@@ -53,6 +54,10 @@ impl Kind for SwitchPort {
         }
         let port = port(wish);
         judge.finish(&[("PORT", port.to_owned(), &fields)], |db| Ok(intent::port(db, port, mtu, up)))
+    }
+
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        remembered(first, now)
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {

@@ -1,6 +1,7 @@
 //! `switch_qos`: the classes of a port: which DSCP has which priority, by which queue it leaves, which priorities are paused instead of
 //! dropped, what goes before all others, and what is done against a pause without end.
 
+use super::before::remembered;
 use super::body::{Qos, common, port, reads};
 use super::judge::{Judge, Said, Touched, take_back};
 use super::sonic::intent;
@@ -86,6 +87,10 @@ impl Kind for SwitchQos {
         }
         let port = port(wish);
         judge.finish(&touched(port, &wanted), |db| intent::qos(db, port, &wanted))
+    }
+
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        remembered(first, now)
     }
 
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {

@@ -1,9 +1,10 @@
 //! What is asked of SONiC and done to it, as POSIX sh.
 
-use super::edit::{Edit, patch};
+use super::edit::{Edit, patch, takes_port_down};
 use crate::base::quote::sh;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
 use crate::resource::switch::SwitchRead;
+use std::collections::BTreeSet;
 
 /// Where the configuration is saved.
 pub const SAVED: &str = "/etc/sonic/config_db.json";
@@ -24,16 +25,40 @@ pub fn read_script(read: SwitchRead) -> String {
     format!("{source} | python3 -c {} {}\n", sh(narrow), sh(TABLES))
 }
 
-/// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied.
+/// How long ports that the patch took down may take to come up again, in seconds: optics and link training take their time.
+const LINK_S: u32 = 60;
+
+/// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied. Ports that were up
+/// before have to be up after it.
 pub fn edit_script(edits: &[Edit]) -> String {
+    let ports = ports_of(edits).into_iter().map(sh).collect::<Vec<_>>().join(" ");
+    // The outcome of a port is in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
+    let came_back = format!(
+        "t=$(cut -d. -f1 /proc/uptime)\n\
+         while [ -n \"$was\" ]; do down=; for i in $was; do is_up \"$i\" || down=\"$down $i\"; done; was=$down; [ -n \"$was\" ] || break\n\
+         [ $(($(cut -d. -f1 /proc/uptime) - t)) -lt {LINK_S} ] || say 1 \"up before the patch, and not up again {LINK_S} s after it:$was\"; sleep 1; done\n"
+    );
     format!(
         "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this host'\n\
+         is_up() {{ [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$1\" oper_status 2>/dev/null)\" = up ]; }}\n\
+         was=; for i in {ports}; do ! is_up \"$i\" || was=\"$was $i\"; done\n\
          umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
          printf %s {patch} >\"$p\" || exit 74\n\
          o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
-         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n",
+         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n{came_back}",
         patch = sh(&patch(edits).to_string()),
     )
+}
+
+/// Ports that the edits take down, or whose own settings they change, and that are to be up afterwards.
+fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
+    fn port(edit: &Edit) -> &str {
+        edit.key.split('|').next().unwrap_or_default()
+    }
+    let is_off = |edit: &&Edit| edit.table == "PORT" && edit.field == "admin_status" && edit.value.as_deref() != Some("up");
+    let off: BTreeSet<&str> = edits.iter().filter(is_off).map(port).collect();
+    let of_ports = edits.iter().filter(|edit| takes_port_down(edit) || edit.table == "PORT");
+    of_ports.map(port).filter(|port| *port != "global" && !off.contains(port)).collect()
 }
 
 /// Saves the configuration that runs.

@@ -1,0 +1,49 @@
+//! What was there before us, where one wish of a port touches more than the wish before it: a watchdog that came later, a queue that is
+//! another one since.
+
+use serde_json::{Map, Value};
+
+/// What was there before our first change of each field: of rows and fields that the first wish did not touch it is what is there now.
+pub fn remembered(first: &Value, now: &Value) -> Value {
+    let (Value::Object(first), Value::Object(now)) = (first, now) else { return first.clone() };
+    let mut all = first.clone();
+    for (row, fields) in now {
+        match (all.get_mut(row), fields) {
+            (Some(Value::Object(known)), Value::Object(fields)) => known.extend(lacking(known, fields)),
+            (Some(_), _) => {}
+            (None, fields) => drop(all.insert(row.clone(), fields.clone())),
+        }
+    }
+    Value::Object(all)
+}
+
+fn lacking(known: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String, Value> {
+    fields.iter().filter(|(name, _)| !known.contains_key(*name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_first_wish_did_not_touch_is_remembered_as_it_is_now() {
+        let first = json!({ "QUEUE|Ethernet0|3": { "wred_profile": "AZURE" }, "PORT_QOS_MAP|Ethernet0": { "pfc_enable": "3,4" } });
+        let now = json!({
+            "QUEUE|Ethernet0|3": { "wred_profile": "railwright" },
+            "QUEUE|Ethernet0|4": { "wred_profile": "AZURE" },
+            "PORT_QOS_MAP|Ethernet0": { "pfc_enable": "3", "pfcwd_sw_enable": "4" },
+            "PFC_WD|Ethernet0": { "action": null },
+        });
+        let all = json!({
+            "QUEUE|Ethernet0|3": { "wred_profile": "AZURE" },
+            "QUEUE|Ethernet0|4": { "wred_profile": "AZURE" },
+            "PORT_QOS_MAP|Ethernet0": { "pfc_enable": "3,4", "pfcwd_sw_enable": "4" },
+            "PFC_WD|Ethernet0": { "action": null },
+        });
+        assert_eq!(remembered(&first, &now), all);
+        assert_eq!(remembered(&all, &first), all);
+        // What could not be read then is not made up now.
+        assert_eq!(remembered(&Value::Null, &now), Value::Null);
+    }
+}
