@@ -4,7 +4,6 @@
 //! - Which steps those are is a wish's own to say (`Kind::comes_before_hosts`); what they need on their cluster comes with them.
 //! - Where one of them is held, the hosts are held: nothing would prove what is done to them.
 
-use super::by_hand::is_by_hand;
 use super::judge::KindLookup;
 use super::make::node_graph;
 use super::model::Node;
@@ -17,9 +16,8 @@ pub fn is_before_hosts(node: &Node, kinds: KindLookup) -> bool {
         && node.members().iter().any(|m| !m.removal && kinds(&m.wish.kind).is_some_and(|kind| kind.comes_before_hosts(&m.wish)))
 }
 
-/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is held. `earlier` is a held step that the
-/// hosts wait for already, if there is one: it holds them as well.
-pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup, earlier: Option<String>) {
+/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is held.
+pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup) {
     let mut early = Vec::new();
     for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Kube) {
         let wanted: Vec<usize> = (0..part.nodes.len()).filter(|n| is_before_hosts(&part.nodes[*n], kinds)).collect();
@@ -36,14 +34,8 @@ pub(super) fn put_in(parts: &mut Vec<Part>, kinds: KindLookup, earlier: Option<S
         early.push(first);
     }
     let held = early.iter().flat_map(|part| &part.nodes).find(|node| node.held.is_some() && is_before_hosts(node, kinds));
-    if let Some(cause) = earlier.or_else(|| held.map(|node| node.id.clone())) {
-        parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| hold(part, &needs(&cause)));
+    if let Some(why) = held.map(|node| needs(&node.id)) {
+        parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host).for_each(|part| part.hold(&why));
     }
     parts.append(&mut early);
-}
-
-fn hold(part: &mut Part, why: &str) {
-    let mut nodes = std::mem::take(&mut part.nodes);
-    nodes.iter_mut().filter(|node| node.held.is_none() || is_by_hand(node)).for_each(|node| node.held = Some(why.to_owned()));
-    part.put(nodes);
 }

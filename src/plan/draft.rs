@@ -12,7 +12,7 @@ use crate::resource::{Action, Disruption, Plane, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) struct Draft {
+pub(super) struct Draft<'a> {
     items: Vec<Item>,
     graph: Graph,
     kept: BTreeSet<usize>,
@@ -26,12 +26,12 @@ pub(super) struct Draft {
     before_reboot: BTreeMap<Target, BTreeSet<usize>>,
     /// Targets for which a reboot is not enough.
     power_cycled: BTreeSet<Target>,
-    guards: Guards,
+    guards: Guards<'a>,
 }
 
-impl Draft {
+impl<'a> Draft<'a> {
     /// Of these, the kept ones.
-    pub fn new(items: Vec<Item>, graph: Graph, kept: BTreeSet<usize>, guards: Guards) -> Self {
+    pub fn new(items: Vec<Item>, graph: Graph, kept: BTreeSet<usize>, guards: Guards<'a>) -> Self {
         let chosen: BTreeSet<usize> = kept.iter().copied().filter(|n| items[*n].changes()).collect();
         let edges = contract(&graph, &chosen).into_iter().collect();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();

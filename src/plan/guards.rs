@@ -7,7 +7,7 @@ use super::judge::Item;
 use super::model::Guarded;
 use crate::base::{Address, Target, TargetKind};
 use crate::graph::Graph;
-use crate::resource::guard::{self, because};
+use crate::resource::guard::because;
 use crate::resource::{Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 const TRANSACTION: &str = "guarded";
 
 /// Why resources need a guard, by their address.
-pub(super) struct Guards {
+pub(super) struct Guards<'a> {
     because: BTreeMap<Address, String>,
-    /// What the spec says of their seconds.
-    stated_s: Option<u32>,
+    /// Says of their seconds.
+    rollout: &'a RolloutPolicy,
 }
 
-impl Guards {
+impl<'a> Guards<'a> {
     /// Finds them among what changes.
-    pub fn mark(items: &mut [Item], observation: &Observation, rollout: &RolloutPolicy) -> Self {
+    pub fn mark(items: &mut [Item], observation: &Observation, rollout: &'a RolloutPolicy) -> Self {
         let mut ours: BTreeMap<Target, BTreeSet<String>> = BTreeMap::new();
         let mut found = BTreeMap::new();
         for item in items.iter_mut().filter(|item| item.changes()) {
@@ -40,7 +40,7 @@ impl Guards {
                 item.assessment.transaction = Some(TRANSACTION.to_owned());
             }
         }
-        Guards { because: found, stated_s: rollout.guard_s }
+        Guards { because: found, rollout }
     }
 
     /// The guard of a node with these members.
@@ -48,7 +48,7 @@ impl Guards {
         let reasons: BTreeSet<&str> = items.iter().filter_map(|item| self.because.get(&item.wish.address)).map(String::as_str).collect();
         let because = reasons.into_iter().collect::<Vec<_>>().join("; ");
         let sort = items.first().map_or(TargetKind::Host, |item| item.wish.address.target.kind);
-        (!because.is_empty()).then(|| Guarded { because, seconds: guard::seconds(self.stated_s, sort) })
+        (!because.is_empty()).then(|| Guarded { because, seconds: self.rollout.guard_s(sort) })
     }
 
     /// What goes out together keeps the order in which its parts need each other: the unit after its file.

@@ -74,8 +74,8 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     }
     let resources = inputs.wishes.iter().map(|wish| &wish.address).chain(inputs.last.resources.keys());
     named.all(inputs.targets, resources)?;
-    let held = switches_first::put_in(&mut parts);
-    cluster_first::put_in(&mut parts, inputs.kinds, held);
+    switches_first::put_in(&mut parts, inputs);
+    cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
     let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
@@ -169,7 +169,7 @@ fn unknown_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFindi
 /// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the gate; last what only is written down. Where targets
 /// wait for each other, the order of the whole graph.
 fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<Node>, Vec<Diagnostic>> {
-    parts.sort_by(|a, b| (a.wave, !a.before_hosts, &a.target).cmp(&(b.wave, !b.before_hosts, &b.target)));
+    parts.sort_by(|a, b| (a.wave, !a.before_hosts, a.turn, &a.target).cmp(&(b.wave, !b.before_hosts, b.turn, &b.target)));
     let mut adopted: Vec<Node> = parts.iter_mut().filter_map(|part| part.adopted.take()).collect();
     adopted.sort_by(|a, b| a.id.cmp(&b.id));
     let mut nodes = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len());

@@ -68,6 +68,8 @@ pub struct Part {
     pub nodes: Vec<Node>,
     /// The hosts' steps wait for it.
     pub(super) before_hosts: bool,
+    /// Of a switch its turn among them, from 1.
+    pub(super) turn: usize,
     /// Gives its node back to the cluster, once a gate has proven it.
     pub(super) uncordon: Option<Node>,
     /// What was found as wished and is not remembered so.
@@ -93,6 +95,7 @@ impl Part {
             target,
             wave: 0,
             before_hosts: false,
+            turn: 0,
             uncordon: None,
             adopted: None,
             unchanged: 0,
@@ -116,6 +119,13 @@ impl Part {
         let waited: BTreeSet<&String> = nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| &node.after).collect();
         self.last = (0..nodes.len()).filter(open).filter(|n| !waited.contains(&nodes[*n].id)).collect();
         self.nodes = nodes;
+    }
+
+    /// Holds all that is not held for a reason of its own.
+    pub(super) fn hold(&mut self, why: &str) {
+        let mut nodes = std::mem::take(&mut self.nodes);
+        nodes.iter_mut().filter(|node| node.held.is_none() || is_by_hand(node)).for_each(|node| node.held = Some(why.to_owned()));
+        self.put(nodes);
     }
 
     /// Whether anything is carried out in this run.
@@ -179,6 +189,7 @@ impl Part {
             target: target.clone(),
             wave: self.wave,
             before_hosts: self.before_hosts,
+            turn: self.turn,
             nodes,
             uncordon: None,
             adopted: self.adopted.as_ref().map(|node| rename.node(node)),

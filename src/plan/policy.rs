@@ -7,7 +7,7 @@ use crate::spec::model::{DrainPods, NodeGroup, Spec};
 use crate::spec::window::{Opening, Window};
 use crate::spec::{Host, Loaded};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How hosts are taken in turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -42,6 +42,12 @@ pub struct RolloutPolicy {
     /// After how many seconds a guard takes back what was not confirmed, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard_s: Option<u32>,
+    /// The same of a switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_guard_s: Option<u32>,
+    /// Switches that are changed, each with the hosts that are plugged into it as a node-set, as the cabling file has it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub behind: BTreeMap<String, String>,
     /// How nodes of the Kubernetes cluster are emptied before their hosts are disturbed; nothing where they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainPolicy>,
@@ -104,6 +110,8 @@ impl RolloutPolicy {
             windows: rollout.windows.clone(),
             deadline_s: rollout.deadline_s(),
             guard_s: rollout.guard_s(),
+            switch_guard_s: rollout.switch_guard_s(),
+            behind: behind(loaded),
             drain: DrainPolicy::of(spec),
         }
     }
@@ -130,7 +138,10 @@ impl RolloutPolicy {
 
     /// After how many seconds a guard of this sort of target takes back what was not confirmed.
     pub fn guard_s(&self, target: TargetKind) -> u32 {
-        guard::seconds(self.guard_s, target)
+        match target {
+            TargetKind::Switch => self.switch_guard_s.unwrap_or(guard::SWITCH_S),
+            _ => self.guard_s.unwrap_or(guard::DEFAULT_S),
+        }
     }
 
     /// How many hosts may be lost before nothing new is begun; at least 1.
@@ -149,6 +160,21 @@ impl RolloutPolicy {
 fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
     let names = |set: &str| nodeset::expand(set).unwrap_or_default();
     sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
+}
+
+/// The hosts behind each switch that is reached.
+fn behind(loaded: &Loaded) -> BTreeMap<String, String> {
+    let reached: BTreeSet<&str> = loaded.switches.iter().filter(|switch| switch.is_managed()).map(|switch| switch.name.as_str()).collect();
+    let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
+    let mut behind: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for cable in loaded.cabling.iter().flat_map(|cabling| &cabling.cables) {
+        let (from, to) = (cable.from.device.as_str(), cable.to.device.as_str());
+        if reached.contains(to) && hosts.contains(from) {
+            behind.entry(to).or_default().insert(from);
+        }
+    }
+    let folded = |hosts: &BTreeSet<&str>| nodeset::fold(&hosts.iter().collect::<Vec<_>>());
+    behind.iter().map(|(switch, hosts)| ((*switch).to_owned(), folded(hosts))).collect()
 }
 
 /// What a change could go wrong with on one host and not on another: GPU, NIC, operating system.

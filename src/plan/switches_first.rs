@@ -1,18 +1,27 @@
 //! Switches and hosts: a host whose priority pauses on a port that drops it loses packets, so switches that are changed go before the
 //! hosts. What is only taken back from a switch comes after them, for the same reason.
+//!
+//! Hosts behind a switch that cannot be made right are held: those that the cabling file has plugged into it, and all of them where it
+//! knows of none (a spine is on everybody's way).
 
+use super::judge::reached;
+use super::make::Inputs;
 use super::model::Node;
-use super::part::Part;
-use crate::base::TargetKind;
+use super::part::{Part, needs};
+use crate::base::{Target, TargetKind, nodeset};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Puts the switches on their side of the hosts, each side one at a time: what goes wrong with one stops before the next. The step that is
-/// held of those before the hosts, if one is.
-pub(super) fn put_in(parts: &mut [Part]) -> Option<String> {
-    let is_switch = |part: &&mut Part| part.target.kind == TargetKind::Switch;
+/// Puts the switches on their side of the hosts, each side one at a time in the spec's order: what goes wrong with one stops
+/// before the next.
+pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
+    let turns: BTreeMap<&Target, usize> = inputs.targets.iter().zip(1..).collect();
+    let mut switches: Vec<&mut Part> = parts.iter_mut().filter(|part| part.target.kind == TargetKind::Switch).collect();
+    switches.iter_mut().for_each(|part| part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX));
+    switches.sort_by_key(|part| part.turn);
     let (mut early, mut late): (Vec<String>, Vec<String>) = Default::default();
-    let mut held = None;
+    let mut not_right = unread(inputs);
     let changes = |node: &Node| node.members().iter().any(|member| !member.removal);
-    for part in parts.iter_mut().filter(is_switch) {
+    for part in switches {
         part.before_hosts = part.nodes.iter().any(changes);
         let before = if part.before_hosts { &mut early } else { &mut late };
         part.first().for_each(|node| node.after.extend(before.iter().cloned()));
@@ -20,8 +29,24 @@ pub(super) fn put_in(parts: &mut [Part]) -> Option<String> {
         if !last.is_empty() {
             *before = last;
         }
-        let own = part.nodes.iter().find(|node| node.held.is_some() && changes(node));
-        held = held.or_else(|| own.map(|node| node.id.clone()));
+        let held = part.nodes.iter().find(|node| node.held.is_some() && changes(node));
+        not_right.extend(held.map(|node| (part.target.clone(), needs(&node.id))));
     }
-    held
+    for (switch, why) in not_right {
+        let behind = inputs.rollout.behind.get(&*switch.name).and_then(|hosts| nodeset::expand(hosts).ok());
+        let behind: Option<BTreeSet<String>> = behind.map(|hosts| hosts.into_iter().collect());
+        let is_behind = |host: &Target| behind.as_ref().is_none_or(|behind| behind.contains(&*host.name));
+        let hosts = parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host && is_behind(&part.target));
+        hosts.for_each(|part| part.hold(&why));
+    }
+}
+
+/// Switches that something is wished of and that could not be read, with what the hosts behind them are held for. Whoever leaves one out
+/// of the plan answers for it.
+fn unread(inputs: &Inputs) -> Vec<(Target, String)> {
+    let wished: BTreeSet<&Target> = inputs.wishes.iter().map(|wish| &wish.address.target).collect();
+    let switches = inputs.targets.iter().filter(|target| target.kind == TargetKind::Switch && wished.contains(target));
+    let unread = switches.filter(|switch| inputs.selection.covers(&switch.to_string()) && reached(inputs.observation, switch).is_err());
+    let why = |switch: &Target| format!("it is behind {switch}, which could not be read; `--exclude {switch}` goes on without that switch");
+    unread.map(|switch| (switch.clone(), why(switch))).collect()
 }

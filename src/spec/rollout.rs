@@ -7,6 +7,9 @@ use serde_json::Value;
 
 /// Within a shorter time no connection could be lost and made again; within a longer one somebody comes to look.
 const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
+
+/// The same of a switch: changes of one with hundreds of ports take many minutes.
+const SWITCH_GUARD_S: std::ops::RangeInclusive<u32> = 20..=7200;
 /// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps a run for nothing.
 const DRAIN_S: std::ops::RangeInclusive<u32> = 60..=86_400;
 /// How long a node may take to be emptied, or to come back, unless the spec says otherwise, seconds.
@@ -91,8 +94,12 @@ impl Rollout {
 
     /// After how many seconds a guard takes back what was not confirmed; nothing where it is not said, or is no such time.
     pub fn guard_s(&self) -> Option<u32> {
-        let guard = u32::try_from(window::duration(self.guard.as_deref()?)?.as_secs()).ok()?;
-        GUARD_S.contains(&guard).then_some(guard)
+        seconds_within(self.guard.as_deref()?, GUARD_S)
+    }
+
+    /// The same of a switch.
+    pub fn switch_guard_s(&self) -> Option<u32> {
+        seconds_within(self.switch_guard.as_deref()?, SWITCH_GUARD_S)
     }
 
     /// How nodes are emptied; nothing where they are not.
@@ -105,4 +112,9 @@ impl Rollout {
     pub fn max_disruption(&self) -> Disruption {
         self.max_disruption.unwrap_or(Disruption::Reboot)
     }
+}
+/// The seconds of a duration; nothing where it is none, or is not within this.
+fn seconds_within(text: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
+    let seconds = u32::try_from(window::duration(text)?.as_secs()).ok()?;
+    allowed.contains(&seconds).then_some(seconds)
 }

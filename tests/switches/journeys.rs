@@ -21,7 +21,7 @@ switches:
     cable_length_m: 40
     ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
     watchdog: true
-rollout: { guard: GUARD }
+rollout: { switch_guard: GUARD }
 ";
 
 /// A switch with an inventory of it.
@@ -139,6 +139,17 @@ pub fn a_change_that_does_not_come_about_is_taken_back() {
     fabric.place.write("inv/cluster.yaml", spec.replace("cable_length_m: 40", "cable_length_m: 47"));
     let before = fabric.switch.config();
     insta::assert_snapshot!("taken_back", fabric.run(&["apply", "inv", "--yes"]));
+    as_it_was(&fabric.switch.config(), &before);
+    as_it_was(&fabric.saved(), &before);
+}
+
+/// A port that was up and stays dark after the patch has lost its host: all is taken back.
+pub fn a_port_that_does_not_come_up_again_is_taken_back() {
+    let Some(fabric) = Fabric::start("dark", "120s") else { return };
+    let before = fabric.switch.config();
+    fabric.switch.fault("unplugged-Ethernet4", "");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: Ethernet4"), "{said}");
     as_it_was(&fabric.switch.config(), &before);
     as_it_was(&fabric.saved(), &before);
 }

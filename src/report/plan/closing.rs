@@ -40,21 +40,25 @@ pub fn rollout_rules(plan: &Plan) -> String {
 
 /// What comes of it, in numbers.
 pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
-    let count = |class: Disruption| {
-        open.iter()
-            .filter(|n| n.disruption == class)
-            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == TargetKind::Host))
-            .collect::<BTreeSet<_>>()
-            .len()
+    let count = |class: Disruption, kind: TargetKind| {
+        let of_class = open.iter().filter(|n| n.disruption == class);
+        of_class.filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind)).collect::<BTreeSet<_>>().len()
     };
     let mut parts = Vec::new();
     let emptied = open.iter().filter(|n| matches!(n.kind, NodeKind::Drain { .. })).count();
     if emptied > 0 {
         parts.push(format!("{} emptied first", counted(emptied, "node")));
     }
-    for (class, words) in [(Disruption::Reboot, "reboot"), (Disruption::LinkBlip, "lose a link for a moment")] {
-        if count(class) > 0 {
-            parts.push(format!("{} will {words}", counted(count(class), "host")));
+    let link = Disruption::LinkBlip;
+    for (class, kind, words) in [
+        (Disruption::Reboot, TargetKind::Host, "reboot"),
+        (link, TargetKind::Host, "lose a link for a moment"),
+        (link, TargetKind::Switch, "take ports down for a moment"),
+    ] {
+        match count(class, kind) {
+            0 => {}
+            n if kind == TargetKind::Host => parts.push(format!("{} will {words}", counted(n, "host"))),
+            n => parts.push(format!("{n} {} will {words}", if n == 1 { "switch" } else { "switches" })),
         }
     }
     let members = || open.iter().flat_map(|n| n.members());

@@ -1,6 +1,7 @@
 //! The plan's screen: worst disruption first, identical changes folded by node-set, a reason for each, what it
 //! interrupts, unknowns visible, the order of time and unchanged things a line each, the next command last.
 
+mod behind;
 mod closing;
 mod emptied;
 mod entry;
@@ -88,6 +89,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&waived(&plan.waived));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));
+    out.push_str(&behind::behind(&open, &plan.rollout));
     out.push_str(&order::first(&open));
     out.push_str(&order::order(&open));
     out.push_str(&waves::waves(plan));

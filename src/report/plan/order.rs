@@ -45,13 +45,18 @@ pub fn first(open: &[&Node]) -> String {
     let of = |node: &Node, kind: TargetKind| node.target.as_ref().is_some_and(|target| target.kind == kind);
     let waited: BTreeSet<&str> =
         open.iter().filter(|node| of(node, TargetKind::Host)).flat_map(|node| node.after.iter().map(String::as_str)).collect();
-    let first = open.iter().filter(|node| !of(node, TargetKind::Host) && waited.contains(node.id.as_str()));
-    let names: Vec<String> = first.map(|node| clean_line(&node.id)).collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        labelled("first    ", &format!("{}: the hosts' steps wait for it", names.join(", ")), COLUMNS)
-    }
+    let first = || open.iter().filter(|node| waited.contains(node.id.as_str()));
+    let switches: BTreeSet<&str> =
+        first().filter(|node| of(node, TargetKind::Switch)).flat_map(|node| &node.target).map(|t| &*t.name).collect();
+    let one_by_one = match switches.len() {
+        0 => String::new(),
+        1 => format!("switch/{}: the hosts' steps wait for it", nodeset::fold(&switches.iter().collect::<Vec<_>>())),
+        _ => format!("switch/{}, one at a time: the hosts' steps wait for them", nodeset::fold(&switches.iter().collect::<Vec<_>>())),
+    };
+    let names: Vec<String> = first().filter(|node| of(node, TargetKind::Kube)).map(|node| clean_line(&node.id)).collect();
+    let of_clusters = if names.is_empty() { String::new() } else { format!("{}: the hosts' steps wait for it", names.join(", ")) };
+    let lines = [one_by_one, of_clusters].into_iter().filter(|line| !line.is_empty());
+    lines.map(|line| labelled("first    ", &line, COLUMNS)).collect()
 }
 
 /// Kinds that follow each other over and over (each rail's in turn) are said once.

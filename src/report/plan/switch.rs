@@ -27,10 +27,24 @@ pub fn members(nodes: &[&Node], called: &dyn Fn(&str) -> String) -> String {
     let entry = |(_, all): (&String, &Vec<usize>)| {
         let names: Vec<&str> = all.iter().map(|n| nodes[0].members()[*n].wish.address.name()).collect();
         let own = nodes[0].members()[all[0]].wish.address.name().to_owned();
-        let folded = nodeset::fold(&names);
+        let folded = ports(&names);
         one_member(nodes, all[0], &|text| if all.len() > 1 { called(&text.replace(&own, &folded)) } else { called(text) })
     };
     alike.iter().map(entry).collect()
+}
+
+/// A node-set of ports that is longer than this says less than its ends do.
+const PORTS_WIDTH: usize = 48;
+
+/// Ports as a node-set, or the first and the last of ports that count on in no way.
+fn ports(names: &[&str]) -> String {
+    let folded = nodeset::fold(names);
+    let mut sorted = names.to_vec();
+    sorted.sort_by(|a, b| nodeset::natural_order(a, b));
+    match sorted.as_slice() {
+        [first, .., last] if folded.chars().count() > PORTS_WIDTH => format!("{first}...{last}"),
+        _ => folded,
+    }
 }
 
 /// What interrupts each port is said once, with all ports.
@@ -50,7 +64,7 @@ pub fn interrupts(interrupts: &[String]) -> String {
     let one = |((_, rest), ports): (&(String, String), &Vec<&str>)| match ports.len() {
         1 => format!("{} {rest}", ports[0]),
         many => {
-            format!("{} ({}) {}", nodeset::fold(ports), counted(many, "port"), rest.replacen("goes", "go", 1).replacen("comes", "come", 1))
+            format!("{} ({}) {}", self::ports(ports), counted(many, "port"), rest.replacen("goes", "go", 1).replacen("comes", "come", 1))
         }
     };
     alike.into_iter().map(one).collect::<Vec<_>>().join("; ")
@@ -83,7 +97,7 @@ pub fn told(actions: &[Action]) -> String {
         }
     }
     let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
-        let ports = nodeset::fold(&ports.iter().filter(|port| !port.is_empty()).collect::<Vec<_>>());
+        let ports = self::ports(&ports.iter().map(String::as_str).filter(|port| !port.is_empty()).collect::<Vec<_>>());
         clean_line(format!("{op:<7} /{} {value}", path.replace(PORT, &ports)).trim_end())
     };
     let lines: Vec<String> = alike.iter().map(line).collect();

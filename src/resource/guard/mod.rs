@@ -12,20 +12,14 @@ pub use path::because;
 use super::action::NetworkManagerKind;
 use super::switch::{System, sonic};
 use super::{Action, Wish};
-use crate::base::TargetKind;
 use serde::{Deserialize, Serialize};
 
-/// Seconds after which a guard reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
+/// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
 /// 45 s, and a link may take as long again to come up.
 pub const DEFAULT_S: u32 = 180;
 
 /// The same on a switch: a patch of all its ports takes minutes (sonic-net/sonic-buildimage#22370), and has to be over by then.
 pub const SWITCH_S: u32 = 900;
-
-/// After how many seconds a guard of this sort of target reverts, by what the spec says.
-pub fn seconds(stated: Option<u32>, target: TargetKind) -> u32 {
-    stated.unwrap_or(if target == TargetKind::Switch { SWITCH_S } else { DEFAULT_S })
-}
 
 /// One thing that a guard keeps as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -47,6 +47,9 @@ pub struct Rollout {
     /// one: from `20s` to `1h`; `3m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
+    /// The same of a switch, whose change has to be over by then, too: from `20s` to `2h`; `15m` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_guard: Option<String>,
     /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,

@@ -72,14 +72,20 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
         );
         checker.find("rollout.deadline", "here", finding);
     }
-    if let Some(guard) = spec.rollout.guard.as_ref().filter(|_| spec.rollout.guard_s().is_none()) {
-        let finding = error(
-            "RW0126",
-            format!("`{}` is no time for a guard", shown(guard)),
-            "nobody knows when a host takes back what cut it off",
-            "write from `20s` to `1h`; `3m` is common",
-        );
-        checker.find("rollout.guard", "here", finding);
+    let rollout = &spec.rollout;
+    for (key, stated, seconds, whose, fix) in [
+        ("guard", &rollout.guard, rollout.guard_s(), "host", "write from `20s` to `1h`; `3m` is common"),
+        ("switch_guard", &rollout.switch_guard, rollout.switch_guard_s(), "switch", "write from `20s` to `2h`; `15m` is common"),
+    ] {
+        if let Some(stated) = stated.as_ref().filter(|_| seconds.is_none()) {
+            let finding = error(
+                "RW0126",
+                format!("`{}` is no time for a guard", shown(stated)),
+                &format!("nobody knows when a {whose} takes back what cut it off"),
+                fix,
+            );
+            checker.find(&format!("rollout.{key}"), "here", finding);
+        }
     }
     check_drain(checker, spec);
 }
