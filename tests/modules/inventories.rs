@@ -7,7 +7,7 @@ use railwright::catalog::unknown_models;
 use railwright::module::{self, Desired, ModuleFiles, Modules};
 use railwright::rules;
 use railwright::solve::Answers;
-use railwright::spec::{self, Loaded, SourceFile};
+use railwright::spec::{self, Loaded, SourceFile, cabling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,15 @@ fn loaded(inventory: &str) -> Loaded {
     let file = repository().join("inventories").join(inventory).join("cluster.yaml");
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let loaded = spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]);
-    loaded.unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
+    let cabled = |loaded: Loaded| match &loaded.spec.cabling {
+        Some(name) => {
+            let text = fs::read_to_string(file.with_file_name(name)).unwrap_or_else(|error| panic!("{inventory}: {name}: {error}"));
+            let file = SourceFile { name: name.clone(), text };
+            cabling::read(loaded, file)
+        }
+        None => Ok(loaded),
+    };
+    loaded.and_then(cabled).unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
 /// All files below a folder, by their paths in it.

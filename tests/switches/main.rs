@@ -7,6 +7,7 @@
 mod bad_days;
 mod delivered;
 mod derived;
+mod inventories;
 mod journeys;
 #[path = "../journeys/machine.rs"]
 #[allow(dead_code, reason = "the journeys use the rest of it")]
@@ -32,6 +33,7 @@ stories! {
     a_leaf_is_planned_applied_found_changed_and_given_back
     a_patch_that_is_refused_changes_nothing
     a_change_that_does_not_come_about_is_taken_back
+    a_port_that_does_not_come_up_again_is_taken_back
     a_connection_that_breaks_in_the_middle_is_found_again
     a_switch_that_is_left_alone_comes_back_by_itself
     a_switch_without_power_in_the_middle_is_as_it_was
