@@ -4,7 +4,7 @@
 //! Each figure comes from a process of its own, so that peak memory is that of one fleet.
 
 use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
-use railwright::base::{Address, Digest, Target};
+use railwright::base::{Address, Digest, Target, TargetKind};
 use railwright::observe::{HostRequest, observe};
 use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
 use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
@@ -30,6 +30,7 @@ fn main() {
         Some([what, hosts]) if what == "--plan" => plan(count(hosts), false),
         Some([what, hosts]) if what == "--plan-own" => plan(count(hosts), true),
         Some([what, hosts]) if what == "--read" => read(count(hosts)),
+        Some([what, switches]) if what == "--switches" => plan_of_switches(count(switches)),
         Some([what, hosts]) if what == "--apply" => run(count(hosts)),
         _ => {
             let heads =
@@ -38,6 +39,11 @@ fn main() {
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
             say(&format!("\nthe same, where every host has one file with a text of its own\n{heads}"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan-own", *hosts));
+            say(&format!(
+                "\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, each switch with descriptions of its own"
+            ));
+            say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "switches", "make s", "us a wish", "render s", "peak MiB"));
+            [8, 64].iter().for_each(|switches| again("--switches", *switches));
             say("\nreading the file that `facts` records, before such a plan");
             say(&format!("{:>8} {:>10} {:>12} {:>12}", "hosts", "file MiB", "read s", "peak MiB"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--read", *hosts));
@@ -140,7 +146,8 @@ fn observed(fleet: &Fleet, names: &[String], wishes: &[Wish]) -> Observation {
 }
 
 fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Observation) -> Plan {
-    let targets: Vec<Target> = names.iter().map(Target::host).collect();
+    let switches = observation.targets.keys().filter(|target| target.kind == TargetKind::Switch).cloned();
+    let targets: Vec<Target> = names.iter().map(Target::host).chain(switches).collect();
     let header = Header {
         made_by: "bench".into(),
         cluster: "bench".into(),
@@ -181,6 +188,65 @@ fn plan(hosts: usize, own: bool) {
     let added = peak_mib() - before;
     say(&format!(
         "{hosts:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {added:>12.0} {:>12.0}   {} lines",
+        took * 1e6 / wishes.len() as f64,
+        peak_mib(),
+        screen.lines().count()
+    ));
+}
+
+/// Ports of a switch that something is wished of.
+const PORTS: usize = 64;
+
+/// What is wished of a port: its MTU, its classes, its buffer, its marking.
+fn of_port(port: &str) -> [(&'static str, Value); 4] {
+    let common = |own: Value| {
+        let mut body = own;
+        body["system"] = "sonic".into();
+        body["port"] = port.into();
+        body
+    };
+    let qos = json!({ "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200,
+        "watchdog_restoration_ms": 200, "watchdog_action": "drop" });
+    let ecn = json!({ "priority": 3, "min_bytes": 300_000, "max_bytes": 1_200_000, "probability_percent": 20 });
+    [
+        ("switch_port", common(json!({ "mtu": 9216, "up": true }))),
+        ("switch_qos", common(qos)),
+        ("switch_buffer", common(json!({ "cable_m": 40, "priority": 3 }))),
+        ("switch_ecn", common(ecn)),
+    ]
+}
+
+/// 1,000 hosts and these switches, whose configuration is one that was recorded.
+fn plan_of_switches(switches: usize) {
+    let names = names(1_000);
+    let mut wishes = wishes(&names, &bodies());
+    let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
+    let mut observation = observed(&fleet, &names, &wishes);
+    drop(fleet);
+    let recorded = include_str!("../plans/rail-optimised/bare.json");
+    let recorded: Observation = serde_json::from_str(recorded).expect("it is recorded");
+    let leaf = &recorded.targets[&"switch/leaf1".parse::<Target>().expect("a target")];
+    for n in 1..=switches {
+        let target = Target { kind: TargetKind::Switch, name: format!("leaf{n}").into() };
+        let mut own = leaf.clone();
+        own.answers.rewrite(|text| text.replacen("\"lanes\"", &format!("\"description\": \"of {n}\", \"lanes\""), 1));
+        observation.targets.insert(target.clone(), own);
+        for (kind, body) in (0..PORTS).flat_map(|port| of_port(&format!("Ethernet{}", port * 4))) {
+            let name = body["port"].as_str().expect("a port").to_owned();
+            let address = Address { target: target.clone(), ..Address::host("any", kind, &name) };
+            let want = Want { kind: kind.to_owned(), body, module: format!("bench/{kind}"), places: Vec::new() };
+            wishes.push(Wish { address, after: Vec::new(), want: Arc::new(want) });
+        }
+    }
+    let began = Instant::now();
+    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let took = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    let screen = railwright::report::plan::screen(&plan, &Default::default());
+    let rendered = began.elapsed().as_secs_f64();
+    assert!(screen.contains(&format!("{switches} switches will take ports down")), "{screen}");
+    say(&format!(
+        "{switches:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {:>12.0}   {} lines",
         took * 1e6 / wishes.len() as f64,
         peak_mib(),
         screen.lines().count()
