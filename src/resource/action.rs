@@ -11,7 +11,7 @@ use super::node_field::NodeField;
 use super::node_field::edit::NodeEdit;
 use super::pci_setting::script::PciWrite;
 use super::switch::System;
-use super::switch::sonic::edit::Edit as SwitchEdit;
+use super::switch::edit::SwitchEdit;
 use crate::base::secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

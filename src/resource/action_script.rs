@@ -1,7 +1,6 @@
 //! Actions rendered to POSIX sh, each by its kind.
 
 use super::action::{Action, PackageManager};
-use super::switch::System;
 
 impl Action {
     /// The action as a POSIX sh script, to be fed to `sh -s`. Exit 0 is necessary, never sufficient: the resource is read again.
@@ -25,8 +24,8 @@ impl Action {
             Action::RemoveVlan { netdev } => super::vlan::change::remove_script(netdev),
             Action::ModifyConnection { uuid, settings } => super::link::network_manager::modify_script(uuid, settings),
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
-            Action::EditSwitch { system: System::Sonic, edits } => super::switch::sonic::script::edit_script(edits),
-            Action::SaveSwitch { system: System::Sonic } => super::switch::sonic::script::save_script(),
+            Action::EditSwitch { system, edits } => system.edit_script(edits),
+            Action::SaveSwitch { system } => system.save_script(),
             Action::Reboot => super::reboot::script(),
             Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
             Action::EditConfigMap { .. }

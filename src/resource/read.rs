@@ -125,7 +125,7 @@ impl Read {
         match self {
             // mlxconfig takes seconds a card, and waits for another one that asks it.
             Read::FirmwareSettings { .. } => 60,
-            // SONiC's tools are Python programs that load its models first.
+            // The tools of both systems are Python programs that load their models first.
             Read::Switch { .. } => 60,
             Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
             _ => 10,
@@ -207,7 +207,7 @@ impl Read {
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
             Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
             Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
-            Read::Switch { .. } => vec![Need::Root("what asks SONiC for its configuration".to_owned())],
+            Read::Switch { system, .. } => vec![Need::Root(format!("what asks {} for its configuration", system.name()))],
             Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
                 Vec::new()
             }

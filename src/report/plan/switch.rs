@@ -6,7 +6,9 @@ use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
 use crate::plan::{Member, Node};
 use crate::resource::Action;
+use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::sonic::edit::patch;
+use crate::resource::switch::{System, cumulus};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -72,42 +74,105 @@ pub fn interrupts(interrupts: &[String]) -> String {
 
 /// What the switch is told, line by line, equal ports as one.
 pub fn told(actions: &[Action]) -> String {
-    let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
+    let mut label = "patch    ";
+    let mut lines = Vec::new();
     for action in actions {
-        let Action::EditSwitch { edits, .. } = action else { continue };
-        for operation in patch(edits).as_array().into_iter().flatten() {
-            let text = |key: &str| operation.get(key).and_then(Value::as_str).unwrap_or_default();
-            let mut words: Vec<String> = text("path").split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~")).collect();
-            let value = operation.get("value").map_or_else(String::new, of_value);
-            // Rows of ports differ in the port alone: the table, what follows the port, and the value make them one.
-            let port = words.get(1).map(|key| key.split('|').next().unwrap_or_default().to_owned()).unwrap_or_default();
-            let is_port = port.chars().any(|c| c.is_ascii_digit()) && nodeset::is_plain(&port);
-            let (key, name) = match is_port {
-                true => {
-                    words[1] = words[1].replacen(&port, PORT, 1);
-                    (words.join("/"), port)
-                }
-                false if words.len() == 3 && words[0] == "CABLE_LENGTH" => {
-                    let port = std::mem::replace(&mut words[2], PORT.to_owned());
-                    (words.join("/"), port)
-                }
-                false => (words.join("/"), String::new()),
-            };
-            alike.entry((text("op").to_owned(), key, value)).or_default().push(name);
+        match action {
+            Action::EditSwitch { system: System::Sonic, edits } => lines.extend(patched(edits)),
+            Action::EditSwitch { system: System::Cumulus, edits } => {
+                label = "nv       ";
+                lines.extend(set(edits));
+            }
+            _ => {}
         }
     }
-    let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
-        let ports = self::ports(&ports.iter().map(String::as_str).filter(|port| !port.is_empty()).collect::<Vec<_>>());
-        clean_line(format!("{op:<7} /{} {value}", path.replace(PORT, &ports)).trim_end())
-    };
-    let lines: Vec<String> = alike.iter().map(line).collect();
     let mut out: String =
-        lines.iter().take(LINES).enumerate().map(|(n, line)| wrapped(if n == 0 { "patch    " } else { "         " }, line)).collect();
+        lines.iter().take(LINES).enumerate().map(|(n, line)| wrapped(if n == 0 { label } else { "         " }, line)).collect();
     if lines.len() > LINES {
         out.push_str(&wrapped("         ", &format!("... {} more: `show PLAN --json` has the patch", lines.len() - LINES)));
     }
     out
 }
+
+/// The operations of SONiC's patch.
+fn patched(edits: &[SwitchEdit]) -> Vec<String> {
+    let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
+    for operation in patch(&SwitchEdit::sonic(edits)).as_array().into_iter().flatten() {
+        let text = |key: &str| operation.get(key).and_then(Value::as_str).unwrap_or_default();
+        let mut words: Vec<String> = text("path").split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~")).collect();
+        let value = operation.get("value").map_or_else(String::new, of_value);
+        // Rows of ports differ in the port alone: the table, what follows the port, and the value make them one.
+        let port = words.get(1).map(|key| key.split('|').next().unwrap_or_default().to_owned()).unwrap_or_default();
+        let is_port = port.chars().any(|c| c.is_ascii_digit()) && nodeset::is_plain(&port);
+        let (key, name) = match is_port {
+            true => {
+                words[1] = words[1].replacen(&port, PORT, 1);
+                (words.join("/"), port)
+            }
+            false if words.len() == 3 && words[0] == "CABLE_LENGTH" => {
+                let port = std::mem::replace(&mut words[2], PORT.to_owned());
+                (words.join("/"), port)
+            }
+            false => (words.join("/"), String::new()),
+        };
+        alike.entry((text("op").to_owned(), key, value)).or_default().push(name);
+    }
+    let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
+        clean_line(format!("{op:<7} /{} {value}", path.replace(PORT, &folded(ports))).trim_end())
+    };
+    alike.iter().map(line).collect()
+}
+
+/// The lines of NVUE: equal ports are one line, and equal numbers of a collection (`dscp 0-7`).
+fn set(edits: &[SwitchEdit]) -> Vec<String> {
+    let edits = SwitchEdit::cumulus(edits);
+    let mut of_ports: IndexMap<(&str, Vec<String>, String), Vec<String>> = IndexMap::new();
+    for edit in cumulus::edit::told(&edits) {
+        let port = edit.port().unwrap_or_default();
+        let replace = |word: &String| if port.is_empty() { word.clone() } else { word.replacen(port, PORT, 1) };
+        let verb = if edit.value.is_some() { "set" } else { "unset" };
+        let value = edit.value.as_ref().map(cumulus::edit::Leaf::word).unwrap_or_default();
+        let key = (verb, edit.path.iter().map(replace).collect(), replace(&value));
+        of_ports.entry(key).or_default().push(port.to_owned());
+    }
+    let mut of_numbers: IndexMap<(&str, String, String), Vec<u64>> = IndexMap::new();
+    for ((verb, mut words, value), ports) in of_ports {
+        let number = (1..words.len()).rev().find(|n| NUMBERED.contains(&words[n - 1].as_str()) && words[*n].parse::<u64>().is_ok());
+        let number = number.and_then(|n| std::mem::replace(&mut words[n], NUMBER.to_owned()).parse::<u64>().ok());
+        let ports = folded(&ports);
+        let key = (verb, words.join(" ").replace(PORT, &ports), value.replace(PORT, &ports));
+        of_numbers.entry(key).or_default().extend(number);
+    }
+    let line = |((verb, words, value), numbers): (&(&str, String, String), &Vec<u64>)| {
+        clean_line(format!("{verb:<5} {} {value}", words.replace(NUMBER, &ranges(numbers))).trim_end())
+    };
+    of_numbers.iter().map(line).collect()
+}
+
+fn folded(ports: &[String]) -> String {
+    self::ports(&ports.iter().map(String::as_str).filter(|port| !port.is_empty()).collect::<Vec<_>>())
+}
+
+/// `0-7,10`.
+fn ranges(numbers: &[u64]) -> String {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if number <= *last + 1 => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let run = |(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+/// Collections whose members are numbers.
+const NUMBERED: [&str; 4] = ["dscp", "pcp", "switch-priority", "traffic-class"];
+
+/// Stands for the numbers.
+const NUMBER: &str = "\u{4}";
 
 /// Stands for the port; no key can hold a control character.
 const PORT: &str = "\u{3}";

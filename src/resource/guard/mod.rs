@@ -10,7 +10,7 @@ pub mod script;
 pub use path::because;
 
 use super::action::NetworkManagerKind;
-use super::switch::{System, sonic};
+use super::switch::System;
 use super::{Action, Wish};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl Guard {
                 "sysctl" => guard.keeps.push(Keep::Sysctl { key: field("key") }),
                 "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
-                kind if kind.starts_with("switch_") => guard.keep_switch(System::Sonic),
+                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish)),
                 other => return Err(other.to_owned()),
             }
         }
@@ -94,8 +94,7 @@ impl Guard {
 
     /// What is saved comes back with what runs.
     fn keep_switch(&mut self, system: System) {
-        let System::Sonic = system;
-        self.keeps.extend([Keep::File { path: sonic::script::SAVED.to_owned() }, Keep::Switch(system)]);
+        self.keeps.extend([Keep::File { path: system.saved().to_owned() }, Keep::Switch(system)]);
     }
 
     fn take(&mut self, action: &Action) -> Result<(), String> {

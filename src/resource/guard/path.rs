@@ -82,8 +82,12 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
         return Some("its module asks for a guard".to_owned());
     }
     let said = |name: &str, reason: &str| format!("{name}: {reason}");
-    if assessment.actions.iter().any(|action| matches!(action, Action::EditSwitch { .. } | Action::SaveSwitch { .. })) {
-        return Some("SONiC takes nothing back by itself".to_owned());
+    let of_switch = assessment.actions.iter().find_map(|action| match action {
+        Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => Some(*system),
+        _ => None,
+    });
+    if let Some(system) = of_switch {
+        return Some(system.guarded_because().to_owned());
     }
     match wish.kind.as_str() {
         "file" => {

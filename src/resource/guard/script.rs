@@ -4,7 +4,6 @@
 use super::{Guard, Keep};
 use crate::base::quote::sh;
 use crate::resource::link::owner::reload_script;
-use crate::resource::switch::{System, sonic};
 use crate::resource::sysctl::settings::key_path;
 
 /// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
@@ -29,7 +28,7 @@ pub fn keep_script(guard: &Guard) -> String {
             }
             Keep::Link { netdev } => format!("i={}; n={n}\n{KEEP_LINK}", sh(netdev)),
             Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
-            Keep::Switch(System::Sonic) => sonic::script::keep_script(&n.to_string()),
+            Keep::Switch(system) => system.keep_script(&n.to_string()),
         };
         out.push_str(&line);
         out.push('\n');
@@ -76,7 +75,7 @@ fn named(keep: &Keep) -> String {
         Keep::Sysctl { key } => key.clone(),
         Keep::Link { netdev } => netdev.clone(),
         Keep::Unit { name } => name.clone(),
-        Keep::Switch(System::Sonic) => "configuration of SONiC".to_owned(),
+        Keep::Switch(system) => format!("configuration of {}", system.name()),
     }
 }
 
@@ -90,7 +89,7 @@ fn restore(n: usize, keep: &Keep) -> String {
         Keep::Sysctl { key } => format!("[ ! -e \"$k/{n}\" ] || cat \"$k/{n}\" >{}", sh(&format!("/proc/sys/{}", key_path(key)))),
         Keep::Link { netdev } => format!("n={n}; i={}\n{RESTORE_LINK}", sh(netdev)),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
-        Keep::Switch(System::Sonic) => sonic::script::restore_script(&n.to_string()),
+        Keep::Switch(system) => system.restore_script(&n.to_string()),
     }
 }
 

@@ -36,15 +36,13 @@ impl Qos {
     }
 
     /// Of a body that was checked: the lossless class, and that of congestion notifications, which is strict.
-    pub fn of(body: &Value) -> Self {
+    pub fn of(body: &Value, system: System) -> Self {
         let said = |field: &str| body.get(field).and_then(Value::as_u64);
         let lossless = Class { priority: number(body, "priority"), dscp: vec![number(body, "dscp")], pfc: true, strict: false };
         let cnp =
             said("cnp_priority").map(|priority| Class { priority, dscp: said("cnp_dscp").into_iter().collect(), pfc: false, strict: true });
-        let watchdog = said("watchdog_detection_ms").map(|detection_ms| Watchdog {
-            detection_ms,
-            restoration_ms: said("watchdog_restoration_ms").unwrap_or(detection_ms),
-            action: body.get("watchdog_action").and_then(Value::as_str).unwrap_or("drop").to_owned(),
+        let watchdog = said("watchdog_detection_ms").map(|detection_ms| {
+            system.watchdog(detection_ms, said("watchdog_restoration_ms"), body.get("watchdog_action").and_then(Value::as_str))
         });
         Qos { classes: std::iter::once(lossless).chain(cnp).collect(), watchdog }
     }
@@ -73,6 +71,11 @@ pub fn system(wish: &Wish) -> System {
     system_of(&wish.body).unwrap_or(System::Sonic)
 }
 
+/// The MTUs that ports of the switch take.
+pub fn mtu(body: &Value) -> std::ops::RangeInclusive<u64> {
+    system_of(body).unwrap_or(System::Sonic).mtus()
+}
+
 fn system_of(body: &Value) -> Option<System> {
     System::deserialize(body.get("system")?).ok()
 }
@@ -88,7 +91,7 @@ pub fn common<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
     let known: Vec<&str> = ["system", "port"].into_iter().chain(own.iter().copied()).collect();
     let mut fields = Fields::of(body, &known);
     if let Some(system) = fields.text("system", true).filter(|_| system_of(body).is_none()) {
-        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some("there is: sonic".to_owned()));
+        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some(format!("there are: {}", System::NAMES)));
     }
     if let Some(port) = fields.text("port", true) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);

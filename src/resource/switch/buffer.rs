@@ -2,9 +2,9 @@
 //! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
 
 use super::before::remembered;
-use super::body::{common, port, reads};
+use super::body::{common, port, reads, system};
+use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
-use super::sonic::intent;
 use crate::base::TargetKind;
 use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
 use serde_json::Value;
@@ -45,10 +45,10 @@ impl Kind for SwitchBuffer {
         let (cable_m, priority) = (number("cable_m"), number("priority"));
         let mut judge = Judge::new(wish, &said);
         judge.attribute("cable_m", cable_m, |port| port.cable_m().map_or(Reading::Absent, Reading::is));
-        let port = port(wish);
-        let row = said.running().map(|db| intent::cable_row(db, port).to_owned()).unwrap_or_default();
-        let mut assessment = judge.finish(&[("CABLE_LENGTH", row, &[port])], |db| Ok(intent::cable(db, port, cable_m)));
-        said.note_lossless(&mut assessment, port, priority, cable_m);
+        let mut assessment = judge.finish(&Wanted::Cable { metres: cable_m });
+        if system(wish).makes_buffers() {
+            said.note_made_buffer(&mut assessment, port(wish), priority, cable_m);
+        }
         assessment
     }
 

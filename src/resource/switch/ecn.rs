@@ -3,10 +3,9 @@
 
 use super::Thresholds;
 use super::before::remembered;
-use super::body::{common, port, reads, thresholds};
+use super::body::{common, reads, thresholds};
+use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
-use super::sonic::intent;
-use super::sonic::port_view::PortView;
 use crate::base::TargetKind;
 use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
 use serde_json::Value;
@@ -55,14 +54,13 @@ impl Kind for SwitchEcn {
         let queue = priority(wish);
         let mut judge = Judge::new(wish, &said);
         let mut attribute = |name: &str, value: u64, of: fn(Thresholds) -> u64| {
-            let found = |port: PortView| port.marking(queue).map_or(Reading::Absent, |found| Reading::is(of(found)));
+            let found = |port: &dyn Port| port.marking(queue).map_or(Reading::Absent, |found| Reading::is(of(found)));
             judge.attribute(name, value, found);
         };
         attribute("min_bytes", wanted.min_bytes, |found| found.min_bytes);
         attribute("max_bytes", wanted.max_bytes, |found| found.max_bytes);
         attribute("probability_percent", wanted.probability_percent, |found| found.probability_percent);
-        let port = port(wish);
-        judge.finish(&[("QUEUE", format!("{port}|{queue}"), &["wred_profile"])], |db| intent::marking(db, port, queue, wanted))
+        judge.finish(&Wanted::Marking { queue, thresholds: wanted })
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {

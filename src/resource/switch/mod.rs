@@ -1,6 +1,6 @@
 //! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that pause, the queue where packets are
 //! marked. The kinds `switch_port`, `switch_qos`, `switch_ecn` and `switch_buffer` wish and judge in these words alone; one folder a
-//! system says how that system keeps them (`sonic`).
+//! system says how that system keeps them (`sonic`, `cumulus`), behind what `configuration` asks of each.
 //!
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and *persisted* for what is saved. What
 //! runs is changed first, proven over a new connection, and only then saved.
@@ -8,21 +8,19 @@
 mod before;
 pub mod body;
 pub mod buffer;
+pub mod configuration;
+pub mod cumulus;
 pub mod ecn;
+pub mod edit;
 mod judge;
 pub mod port;
 pub mod qos;
 pub mod sonic;
+mod system;
+
+pub use system::System;
 
 use serde::{Deserialize, Serialize};
-
-/// The system of a switch that railwright reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum System {
-    /// SONiC.
-    Sonic,
-}
 
 /// What is asked of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,6 +45,7 @@ impl SwitchRead {
     pub fn script(self, system: System) -> String {
         match system {
             System::Sonic => sonic::script::read_script(self),
+            System::Cumulus => cumulus::script::read_script(self),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
 use super::before::remembered;
-use super::body::{common, port, reads};
+use super::body::{common, mtu, reads};
+use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
-use super::sonic::intent;
 use crate::base::TargetKind;
 use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
 use serde_json::Value;
@@ -26,8 +26,7 @@ impl Kind for SwitchPort {
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = common(body, &["mtu", "up"]);
-        // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-port.yang
-        fields.number("mtu", 68..=9216);
+        fields.number("mtu", mtu(body));
         fields.flag("up");
         if fields.get("mtu").is_none() && fields.get("up").is_none() {
             fields.error("", "nothing is wished of the port", Some("give `mtu` or `up`".to_owned()));
@@ -43,17 +42,13 @@ impl Kind for SwitchPort {
         let said = Said::of(wish, answers);
         let (mtu, up) = (wish.body.get("mtu").and_then(Value::as_u64), wish.body.get("up").and_then(Value::as_bool));
         let mut judge = Judge::new(wish, &said);
-        let mut fields = Vec::new();
         if let Some(mtu) = mtu {
             judge.attribute("mtu", mtu, |port| Reading::is(port.mtu()));
-            fields.push("mtu");
         }
         if let Some(up) = up {
-            // A port that we brought up is never taken down again: others may have come to use it.
             judge.attribute("up", up, |port| Reading::is(port.is_up()));
         }
-        let port = port(wish);
-        judge.finish(&[("PORT", port.to_owned(), &fields)], |db| Ok(intent::port(db, port, mtu, up)))
+        judge.finish(&Wanted::Port { mtu, up })
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {

@@ -2,20 +2,15 @@
 //! dropped, what goes before all others, and what is done against a pause without end.
 
 use super::before::remembered;
-use super::body::{Qos, common, port, reads};
-use super::judge::{Judge, Said, Touched, take_back};
-use super::sonic::intent;
-use super::sonic::port_view::PortView;
+use super::body::{Qos, common, reads, system};
+use super::configuration::{Port, Wanted};
+use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
 use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchQos;
-
-/// The fields of a port's own row that may come to be changed.
-const BINDINGS: &[&str] =
-    &["dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_to_pg_map", "pfc_enable", "pfcwd_sw_enable"];
 
 impl Kind for SwitchQos {
     fn name(&self) -> &'static str {
@@ -63,7 +58,7 @@ impl Kind for SwitchQos {
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let said = Said::of(wish, answers);
-        let wanted = Qos::of(&wish.body);
+        let wanted = Qos::of(&wish.body, system(wish));
         let mut judge = Judge::new(wish, &said);
         let dscps: Vec<(u64, u64)> =
             wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
@@ -85,8 +80,10 @@ impl Kind for SwitchQos {
                 port.watchdog().map_or(Reading::Absent, |(on, found)| Reading::is(words(on.into_iter().collect(), &found)))
             });
         }
-        let port = port(wish);
-        judge.finish(&touched(port, &wanted), |db| intent::qos(db, port, &wanted))
+        if system(wish).has_pools() {
+            judge.attribute("lossless_pool", "there", |port| if port.has_lossless_pool() { Reading::is("there") } else { Reading::Absent });
+        }
+        judge.finish(&Wanted::Qos(wanted))
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
@@ -102,20 +99,9 @@ impl Kind for SwitchQos {
     }
 }
 
-fn touched<'a>(port: &str, wanted: &Qos) -> Vec<Touched<'a>> {
-    let mut touched: Vec<Touched> = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS)];
-    if wanted.watchdog.is_some() {
-        touched.push(("PFC_WD", port.to_owned(), &["action", "detection_time", "restoration_time"]));
-    }
-    for class in wanted.classes.iter().filter(|class| class.strict) {
-        touched.push(("QUEUE", format!("{port}|{}", class.priority), &["scheduler"]));
-    }
-    touched
-}
-
 /// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group that it is held in. A pause that
 /// lands on another queue than the packets is the mismatch that no check of the switch finds.
-fn ways(port: PortView, priority: u64, pfc: bool) -> Option<u64> {
+fn ways(port: &dyn Port, priority: u64, pfc: bool) -> Option<u64> {
     let queue = port.queue(priority)?;
     let agree = !pfc || (port.paused_queue(priority) == Some(queue) && port.group(priority) == Some(queue));
     agree.then_some(queue)

@@ -2,9 +2,10 @@
 
 use super::buffer::SwitchBuffer;
 use super::ecn::SwitchEcn;
+use super::edit::SwitchEdit;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
-use super::sonic::edit::{Edit, patch};
+use super::sonic::edit::patch;
 use crate::base::{Address, Target};
 use crate::resource::test_support::answered;
 use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
@@ -50,7 +51,7 @@ fn answers(kind: &dyn Kind, wish: &Wish, running: &Value, saved: Option<&Value>)
     answered(&[(&reads[0], 0, &running.to_string()), (&reads[1], saved.0, &saved.1)])
 }
 
-fn edits(assessment: &Assessment) -> &[Edit] {
+fn edits(assessment: &Assessment) -> &[SwitchEdit] {
     match assessment.actions.as_slice() {
         [Action::EditSwitch { edits, .. }] => edits,
         other => panic!("{other:?}"),
@@ -58,9 +59,9 @@ fn edits(assessment: &Assessment) -> &[Edit] {
 }
 
 /// What `config apply-patch` makes of a configuration.
-fn patched(config: &Value, edits: &[Edit]) -> Value {
+fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     let mut out = config.clone();
-    for operation in patch(edits).as_array().unwrap() {
+    for operation in patch(&SwitchEdit::sonic(edits)).as_array().unwrap() {
         let path = operation["path"].as_str().unwrap();
         let (parent, last) = path.rsplit_once('/').unwrap();
         let last = last.replace("~1", "/").replace("~0", "~");
@@ -103,7 +104,7 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         .filter(|row| row.contains("Running"))
         .collect();
     insta::assert_snapshot!(rows.join("\n"));
-    insta::assert_snapshot!(serde_json::to_string_pretty(&patch(edits(&first))).unwrap());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&patch(&SwitchEdit::sonic(edits(&first)))).unwrap());
     assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::LinkBlip, Some("switch")));
     let back = round(&SwitchQos, &wish, &config);
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"], "AZURE");

@@ -27,11 +27,11 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
 fn reached(checker: &mut Checker<'_>, switch: &Switch, at: &impl Fn(&str) -> String, is_cabled: bool) {
     let name = shown(&switch.name);
     match switch.os {
-        Some(SwitchOs::Sonic) => {}
+        Some(SwitchOs::Sonic | SwitchOs::Cumulus) => {}
         os => {
-            let said = os.map_or("no `os`", |_| "another system than SONiC");
-            let effect = "railwright reads and changes switches with SONiC; of others it compares what the spec says of them";
-            let fix = "write `os: sonic`, or take `ssh` out";
+            let said = os.map_or("no `os`", |_| "another system than SONiC and Cumulus Linux");
+            let effect = "railwright reads and changes switches with these two; of others it compares what the spec says of them";
+            let fix = "write `os: sonic` or `os: cumulus`, or take `ssh` out";
             checker.find(&at("ssh"), "to be reached", error(SYSTEM, format!("{name} has `ssh`, and {said}"), effect, fix));
         }
     }

@@ -52,8 +52,10 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 72] = [
+const PIECES: [&str; 74] = [
     "{\"PORT\":{\"Ethernet0\":{\"mtu\":",
+    "{\"ports\":[\"swp1\"],\"set\":{\"interface\":{\"swp1\":{\"qos\":{\"pfc\":{\"profile\":",
+    "{\"set\":{\"qos\":{\"mapping\":{\"default-global\":{\"dscp\":{\"26\":",
     "\n== netdev 0",
     "|kind=vlan",
     "|id=",
@@ -167,6 +169,16 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 3 }),
         ),
         ("switch_buffer", json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 40, "priority": 3 })),
+        ("switch_port", json!({ "system": "cumulus", "port": "swp1", "mtu": 9216, "up": true })),
+        (
+            "switch_qos",
+            json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 300 }),
+        ),
+        (
+            "switch_ecn",
+            json!({ "system": "cumulus", "port": "swp1", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 3 }),
+        ),
+        ("switch_buffer", json!({ "system": "cumulus", "port": "swp1", "cable_m": 40, "priority": 3 })),
         (
             "kubernetes_object",
             json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "n" }, "data": { "b": "c" } } }),

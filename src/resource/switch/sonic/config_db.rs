@@ -58,7 +58,7 @@ impl ConfigDb {
     }
 
     /// The names of the ports.
-    pub fn ports(&self) -> Vec<&str> {
+    pub fn port_names(&self) -> Vec<&str> {
         self.table("PORT").into_iter().flat_map(BTreeMap::keys).map(String::as_str).collect()
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(db.reference("QUEUE", "Ethernet0|3", "scheduler"), Some("scheduler.1"));
         assert_eq!(db.reference("QUEUE", "Ethernet0|3", "wred_profile"), Some("AZURE"));
         assert_eq!(db.field("BUFFER_POOL", "p", "size"), Some("166912"));
-        assert_eq!((db.ports(), db.field("PORT", "Ethernet0", "members")), (vec!["Ethernet0", "Ethernet4"], Some("a,b")));
+        assert_eq!((db.port_names(), db.field("PORT", "Ethernet0", "members")), (vec!["Ethernet0", "Ethernet4"], Some("a,b")));
         assert_eq!((db.row("PORT", "Ethernet4"), db.table("FLEX")), (Some(&Row::new()), None));
         assert!(ConfigDb::parse("[]").is_err() && ConfigDb::parse("{").is_err());
     }

@@ -1,6 +1,8 @@
 //! Edits of CONFIG_DB as values, and as the RFC 6902 patch that `config apply-patch` takes.
 
 use super::config_db::{ConfigDb, Row};
+use crate::resource::Disruption;
+use crate::resource::switch::edit::Disturbance;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -157,6 +159,18 @@ const DOWN_TABLES: [&str; 6] =
 /// True when the edit takes its port down for a moment.
 pub fn takes_port_down(edit: &Edit) -> bool {
     DOWN_TABLES.contains(&edit.table.as_str())
+}
+
+/// What edits do to a port.
+pub fn disturbance(edits: &[Edit], port: &str, is_up: bool) -> Disturbance {
+    let mut tables: Vec<&str> = edits.iter().filter(|edit| takes_port_down(edit)).map(|edit| edit.table.as_str()).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    if !is_up || tables.is_empty() {
+        return Disturbance { disruption: Disruption::Reload, interrupts: Vec::new() };
+    }
+    let why = format!("{port} goes down and comes back: SONiC changes {} of a port that is down", tables.join(" and "));
+    Disturbance { disruption: Disruption::LinkBlip, interrupts: vec![why] }
 }
 
 #[cfg(test)]

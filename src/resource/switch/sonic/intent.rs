@@ -4,6 +4,7 @@ use super::config_db::ConfigDb;
 use super::edit::{Edit, Edits};
 use super::port_view::PortView;
 use crate::resource::switch::body::{Class, Qos};
+use crate::resource::switch::configuration::Port as _;
 use crate::resource::switch::{Thresholds, Watchdog};
 use std::collections::BTreeMap;
 

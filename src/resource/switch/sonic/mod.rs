@@ -6,6 +6,7 @@
 //! brought (`AZURE`) are never edited: ours stand beside them, and the port is bound to ours, so that going back is binding it again.
 
 pub mod config_db;
+mod configuration;
 pub mod edit;
 pub mod intent;
 pub mod port_view;

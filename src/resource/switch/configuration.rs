@@ -1,0 +1,110 @@
+//! What every system of switches answers in the fabric's words, and what it is asked to make so: all that the four kinds know of one.
+
+use super::body::Qos;
+use super::edit::SwitchEdit;
+use super::{Thresholds, Watchdog};
+use crate::resource::Reading;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What is wished of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// How large its packets may be, and whether it is up.
+    Port {
+        /// Bytes of an IP packet.
+        mtu: Option<u64>,
+        /// To be up, or down.
+        up: Option<bool>,
+    },
+    /// Its classes.
+    Qos(Qos),
+    /// Where a queue marks packets.
+    Marking {
+        /// The queue.
+        queue: u64,
+        /// From where on.
+        thresholds: Thresholds,
+    },
+    /// How long its cable is.
+    Cable {
+        /// Metres.
+        metres: u64,
+    },
+}
+
+/// What of a port is put back, and how it stands.
+pub struct Kept {
+    /// What it is called, alike for all ports.
+    pub called: String,
+    /// As it was before us.
+    pub was: Reading,
+    /// As it is.
+    pub is: Reading,
+}
+
+/// One configuration of a switch.
+pub trait Configuration: Send + Sync {
+    /// The names of the ports.
+    fn ports(&self) -> Vec<&str>;
+
+    /// A port, if the switch has it.
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>>;
+
+    /// What has to be told to it, so that a port is as wished; nothing where it is. The error says why it cannot be.
+    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String>;
+
+    /// What stands where these edits may come to write that is of the port alone.
+    fn before(&self, port: &str, wanted: &Wanted) -> Value;
+
+    /// What `before` says, beside what is there now.
+    fn kept(&self, port: &str, before: &Value) -> Vec<Kept>;
+
+    /// What has to be told to it, so that what `before` says is there again.
+    fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit>;
+
+    /// What stays nevertheless, because the whole switch has it, in words.
+    fn stays(&self, before: &Value) -> Vec<String>;
+}
+
+/// What a port's settings come to.
+pub trait Port {
+    /// Bytes of an IP packet.
+    fn mtu(&self) -> u64;
+
+    /// True when it is to be up.
+    fn is_up(&self) -> bool;
+
+    /// The priority that packets of a DSCP get; none where the port looks at no DSCP.
+    fn priority(&self, dscp: u64) -> Option<u64>;
+
+    /// The queue that packets of a priority leave by.
+    fn queue(&self, priority: u64) -> Option<u64>;
+
+    /// The queue that a pause frame of a priority stops.
+    fn paused_queue(&self, priority: u64) -> Option<u64>;
+
+    /// The priority group that packets of a priority are held in when they come.
+    fn group(&self, priority: u64) -> Option<u64>;
+
+    /// The priorities with PFC.
+    fn pfc(&self) -> BTreeSet<u64>;
+
+    /// The priorities that the watchdog looks at, with what it does.
+    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)>;
+
+    /// Where packets of a queue are marked; none where they are not.
+    fn marking(&self, queue: u64) -> Option<Thresholds>;
+
+    /// True when a queue goes before all others.
+    fn is_strict(&self, queue: u64) -> bool;
+
+    /// Metres; none where it says none.
+    fn cable_m(&self) -> Option<u64>;
+
+    /// Whether buffers that paused packets need are set aside, where that is a setting of the switch.
+    fn has_lossless_pool(&self) -> bool;
+
+    /// Whether the switch made the buffer of a paused priority, where it makes that by itself a moment later, and why it never will.
+    fn made_buffer(&self, priority: u64, cable_m: u64) -> (Reading, Option<String>);
+}

@@ -1,0 +1,162 @@
+//! A revision of NVUE as one configuration among those of other systems: which edits a wish comes to, and what is put back.
+
+use super::OURS;
+use super::config::Nvue;
+use super::edit::{Edit, Edits, Leaf};
+use super::intent::{self, own};
+use super::port_view::PortView;
+use super::profile::Family;
+use crate::resource::Reading;
+use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::resource::switch::edit::SwitchEdit;
+use serde_json::{Map, Value};
+
+/// Below it `before` has what all ports of the switch share, which is not put back.
+const SHARED: &str = "shared";
+
+/// What all ports share and we may come to set.
+const SHARED_PLACES: [&str; 3] =
+    ["qos traffic-pool default-lossless memory-percent", "qos pfc-watchdog polling-interval", "qos pfc-watchdog robustness"];
+
+impl Configuration for Nvue {
+    fn ports(&self) -> Vec<&str> {
+        self.port_names()
+    }
+
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
+        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    }
+
+    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+        let edits = match wanted {
+            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up),
+            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
+            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
+            Wanted::Cable { metres } => intent::cable(self, port, *metres),
+        };
+        Ok(ours(edits))
+    }
+
+    fn before(&self, port: &str, wanted: &Wanted) -> Value {
+        let profile = own(port);
+        let at = |path: String| (path.clone(), self.at(&path.split(' ').collect::<Vec<_>>()).map_or(Value::Null, whole));
+        let binding = |family: Family| at(format!("interface {port} qos {} profile", family.word()));
+        // A port that is bound to its own profile already is put back to what that says.
+        let is_own = |family: Family| self.bound(port, family) == Some(&profile);
+        let places: Vec<(String, Value)> = match wanted {
+            // A port that we brought up is never taken down again: others may have come to use it.
+            Wanted::Port { mtu, .. } => mtu.iter().map(|_| at(format!("interface {port} link mtu"))).collect(),
+            Wanted::Cable { .. } => {
+                let cable = self.effective(port, Family::Pfc).get("cable-length").cloned();
+                vec![(format!("qos pfc {profile} cable-length"), cable.unwrap_or_default())]
+            }
+            Wanted::Marking { queue, .. } if is_own(Family::Marking) => {
+                vec![at(format!("qos {} {profile} traffic-class {queue}", Family::Marking.word()))]
+            }
+            Wanted::Marking { .. } => vec![binding(Family::Marking)],
+            Wanted::Qos(wanted) => {
+                let mut places = vec![binding(Family::Mapping), binding(Family::Scheduler)];
+                let pfc = if is_own(Family::Pfc) { at(format!("qos pfc {profile} switch-priority")) } else { binding(Family::Pfc) };
+                places.push(pfc);
+                if wanted.watchdog.is_some() {
+                    places.push(at(format!("interface {port} qos pfc-watchdog")));
+                }
+                places.push((SHARED.to_owned(), Value::Object(SHARED_PLACES.map(|place| at(place.to_owned())).into_iter().collect())));
+                places
+            }
+        };
+        Value::Object(places.into_iter().collect::<Map<_, _>>())
+    }
+
+    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
+        let kept = |(path, was): (Vec<&str>, &Value)| {
+            let is = self.at(&path).map_or(Reading::Absent, |is| reading(port, is));
+            Kept { called: called(port, &path), was: reading(port, was), is }
+        };
+        self.places(port, before).into_iter().map(kept).collect()
+    }
+
+    fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
+        let mut edits = Edits::of(self);
+        let profile = own(port);
+        let mut back = Vec::new();
+        for (path, was) in self.places(port, before) {
+            match was {
+                Value::Null => edits.unset(&path),
+                Value::Object(was) => back.extend(mirrored(self, &path, was)),
+                was => edits.set(&path, Leaf::of(was).unwrap_or(Leaf::Entry {})),
+            }
+            // The profile of the port alone goes once the port is bound to it no more.
+            if let ["interface", _, "qos", family, "profile"] = path.as_slice()
+                && was.as_str() != Some(&profile)
+            {
+                edits.unset(&["qos", family, &profile]);
+            }
+        }
+        back.extend(edits.finish());
+        back.sort();
+        back.dedup();
+        ours(back)
+    }
+
+    fn stays(&self, before: &Value) -> Vec<String> {
+        let places = before.get(SHARED).and_then(Value::as_object).into_iter().flatten();
+        let stays = places.filter_map(|(path, was)| {
+            let is = self.at(&path.split(' ').collect::<Vec<_>>()).filter(|is| *is != was)?;
+            Some(format!("{path} stays {is}: other ports may need it (`nv unset {path}`)"))
+        });
+        stays.collect()
+    }
+}
+
+impl Nvue {
+    /// What `before` has of the port alone, without what went with a profile.
+    fn places<'a>(&self, port: &str, before: &'a Value) -> Vec<(Vec<&'a str>, &'a Value)> {
+        let places = before.as_object().into_iter().flatten().filter(|(path, _)| *path != SHARED);
+        let places = places.map(|(path, was)| (path.split(' ').collect::<Vec<_>>(), was.get(0).unwrap_or(was)));
+        // A profile that came with a binding goes with it, whatever a later wish of the port found in it.
+        let goes = |family: &str| before.get(format!("interface {port} qos {family} profile")).is_some();
+        let is_there = |path: &[&str]| match path {
+            ["qos", family, profile, ..] if *profile == own(port) => self.at(&path[..3]).is_some() && !goes(family),
+            ["interface", ..] => true,
+            _ => false,
+        };
+        places.filter(|(path, _)| is_there(path)).collect()
+    }
+}
+
+/// A tree is remembered as one: a later wish of the port adds nothing to it.
+fn whole(value: &Value) -> Value {
+    if value.is_object() { Value::Array(vec![value.clone()]) } else { value.clone() }
+}
+
+/// A place as it was, and nothing beside.
+fn mirrored(nvue: &Nvue, path: &[&str], was: &Map<String, Value>) -> Vec<Edit> {
+    let mut edits = Edits::of(nvue);
+    if was.is_empty() {
+        edits.set(path, Leaf::Entry {});
+    }
+    edits.copy(path, was, &[]);
+    edits.finish().into_iter().map(|edit| Edit { copied: false, ..edit }).collect()
+}
+
+fn ours(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+    edits.into_iter().map(SwitchEdit::Cumulus).collect()
+}
+
+/// A value, or the names of what is there; alike for all ports.
+fn reading(port: &str, value: &Value) -> Reading {
+    match value {
+        Value::String(name) if *name == own(port) => Reading::is(format!("{OURS}'s own")),
+        Value::Null => Reading::Absent,
+        Value::Object(map) if map.is_empty() => Reading::is("there"),
+        Value::Object(map) => Reading::is(map.keys().cloned().collect::<Vec<_>>().join(", ")),
+        other => Reading::Is(other.clone()),
+    }
+}
+
+/// What a place is called, alike for all ports.
+fn called(port: &str, path: &[&str]) -> String {
+    let words = path.iter().filter(|word| !["interface", "qos", "link", port, &own(port)].contains(word));
+    words.copied().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,231 @@
+//! Edits of NVUE's tree as values, as the lines of `nv set` and `nv unset`, and as the documents that `nv config patch` takes.
+
+use super::OURS;
+use super::config::{Nvue, number};
+use crate::resource::Disruption;
+use crate::resource::switch::edit::Disturbance;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What stands at the end of a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Leaf {
+    /// A number.
+    Number(u64),
+    /// A word.
+    Word(String),
+    /// Nothing but that it is there: `switch-priority 3`.
+    Entry {},
+}
+
+impl Leaf {
+    /// The leaf that a value is.
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(n) => n.as_u64().map(Leaf::Number),
+            Value::String(word) => Some(Leaf::Word(word.clone())),
+            Value::Object(map) if map.is_empty() => Some(Leaf::Entry {}),
+            _ => None,
+        }
+    }
+
+    fn is(&self, value: &Value) -> bool {
+        match self {
+            Leaf::Number(n) => number(value) == Some(*n),
+            Leaf::Word(word) => value.as_str() == Some(word),
+            Leaf::Entry {} => value.is_object(),
+        }
+    }
+
+    /// As `nv set` has it at the end of a line.
+    pub fn word(&self) -> String {
+        match self {
+            Leaf::Number(n) => n.to_string(),
+            Leaf::Word(word) => word.clone(),
+            Leaf::Entry {} => String::new(),
+        }
+    }
+}
+
+/// One place that gets another value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Edit {
+    /// The words of the path: `interface`, `swp1`, `link`, `mtu`.
+    pub path: Vec<String>,
+    /// The value; nothing takes away what is there, and all below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Leaf>,
+    /// Only carried over from the profile before: what another wish says of the place goes before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copied: bool,
+    /// Is not there, and is not to come: it keeps away what another wish carries over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
+}
+
+impl Edit {
+    /// The port that it is about alone: its interface, or the profile that has its name.
+    pub fn port(&self) -> Option<&str> {
+        match self.path.as_slice() {
+            [of, port, ..] if of == "interface" => Some(port),
+            [of, _, profile, ..] if of == "qos" => {
+                let port = profile.strip_prefix(OURS)?.strip_prefix('_')?;
+                port.starts_with("swp").then_some(port)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Collects edits against one revision; what is so already is no edit.
+pub struct Edits<'a> {
+    nvue: &'a Nvue,
+    edits: Vec<Edit>,
+}
+
+impl<'a> Edits<'a> {
+    /// None yet.
+    pub fn of(nvue: &'a Nvue) -> Self {
+        Edits { nvue, edits: Vec::new() }
+    }
+
+    /// Sets a place.
+    pub fn set(&mut self, path: &[&str], value: Leaf) {
+        self.put(path, value, false);
+    }
+
+    fn put(&mut self, path: &[&str], value: Leaf, copied: bool) {
+        if !self.nvue.at(path).is_some_and(|there| value.is(there)) {
+            self.push(path, Some(value), copied, false);
+        }
+    }
+
+    /// Takes away what is at a place.
+    pub fn unset(&mut self, path: &[&str]) {
+        if self.nvue.at(path).is_some() {
+            self.push(path, None, false, false);
+        }
+    }
+
+    /// The same, and keeps it from being carried over to there.
+    pub fn never(&mut self, path: &[&str]) {
+        let missing = self.nvue.at(path).is_none();
+        self.push(path, None, false, missing);
+    }
+
+    /// Makes a profile a copy of another one, but for some of its members.
+    pub fn copy(&mut self, path: &[&str], from: &Map<String, Value>, except: &[&str]) {
+        let kept = |map: &Map<String, Value>| -> BTreeMap<Vec<String>, Leaf> {
+            map.iter().filter(|(name, _)| !except.contains(&name.as_str())).flat_map(|(name, value)| leaves(name, value)).collect()
+        };
+        let wanted = kept(from);
+        let there = self.nvue.at(path).and_then(Value::as_object).map(kept).unwrap_or_default();
+        let whole = |rest: &'_ [String]| path.iter().map(|word| (*word).to_owned()).chain(rest.iter().cloned()).collect::<Vec<String>>();
+        let edits = there.keys().filter(|rest| !wanted.contains_key(*rest)).map(|rest| (whole(rest), None));
+        let edits: Vec<_> = edits.chain(wanted.iter().map(|(rest, leaf)| (whole(rest), Some(leaf)))).collect();
+        for (path, leaf) in edits {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            match leaf {
+                Some(leaf) => self.put(&path, leaf.clone(), true),
+                None => self.push(&path, None, true, false),
+            }
+        }
+    }
+
+    fn push(&mut self, path: &[&str], value: Option<Leaf>, copied: bool, missing: bool) {
+        self.edits.push(Edit { path: path.iter().map(|word| (*word).to_owned()).collect(), value, copied, missing });
+    }
+
+    /// The edits, each once.
+    pub fn finish(mut self) -> Vec<Edit> {
+        self.edits.sort();
+        self.edits.dedup();
+        self.edits
+    }
+}
+
+/// The ends of a value, with the words that lead there.
+fn leaves(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
+    match (Leaf::of(value), value.as_object()) {
+        (Some(leaf), _) => vec![(vec![name.to_owned()], leaf)],
+        (None, Some(map)) => {
+            let below = map.iter().flat_map(|(name, value)| leaves(name, value));
+            below.map(|(path, leaf)| ([vec![name.to_owned()], path].concat(), leaf)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What is really told, of all edits of a step: what is wished goes before what is carried over, and both before what is only not to come.
+pub fn told(edits: &[Edit]) -> Vec<&Edit> {
+    let mut places: BTreeMap<&[String], &Edit> = BTreeMap::new();
+    for edit in edits {
+        let stands = |there: &Edit| (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none());
+        if !places.get(edit.path.as_slice()).is_some_and(|there| stands(there)) {
+            places.insert(&edit.path, edit);
+        }
+    }
+    // What is taken away as a whole takes along what is below it; a map in order has that right behind it.
+    let mut gone: Option<&[String]> = None;
+    let mut told = Vec::new();
+    for edit in places.into_values().filter(|edit| !edit.missing) {
+        let is_below = gone.is_some_and(|gone| edit.path.starts_with(gone));
+        if edit.value.is_none() && !is_below {
+            gone = Some(&edit.path);
+        }
+        if edit.value.is_some() || !is_below {
+            told.push(edit);
+        }
+    }
+    told
+}
+
+/// The documents of all edits of a step, one to be patched after the other: NVUE takes no `unset` and `set` of the same object in one
+/// patch (CumulusNetworks/docs: content/cumulus-linux-516/System-Configuration/NVIDIA-User-Experience-NVUE/NVUE-CLI.md).
+pub fn documents(edits: &[Edit]) -> Vec<Value> {
+    let (mut gone, mut set) = (Map::new(), Map::new());
+    for edit in told(edits) {
+        match &edit.value {
+            None => put(&mut gone, &edit.path, Value::Null),
+            Some(leaf) => put(&mut set, &edit.path, json!(leaf)),
+        }
+    }
+    let document = |(word, tree): (&str, Map<String, Value>)| (!tree.is_empty()).then(|| json!([{ word: tree }]));
+    [("unset", gone), ("set", set)].into_iter().filter_map(document).collect()
+}
+
+/// An entry may have more below it.
+fn put(tree: &mut Map<String, Value>, path: &[String], value: Value) {
+    let [word, rest @ ..] = path else { return };
+    if rest.is_empty() {
+        let has_more = value.is_object() && tree.get(word).is_some_and(Value::is_object);
+        if !has_more {
+            tree.insert(word.clone(), value);
+        }
+        return;
+    }
+    let below = tree.entry(word.clone()).or_insert_with(|| Value::Object(Map::new()));
+    if !below.is_object() {
+        *below = Value::Object(Map::new());
+    }
+    if let Value::Object(below) = below {
+        put(below, rest, value);
+    }
+}
+
+/// What edits do to a port: NVUE has switchd read its files again, which changes nothing for packets on their way but where buffers change
+/// (the manual, switchd and QoS).
+pub fn disturbance(edits: &[Edit], port: &str, is_up: bool) -> Disturbance {
+    let told = told(edits);
+    let touches = |words: &[&str]| told.iter().any(|edit| words.iter().all(|word| edit.path.iter().any(|there| there == word)));
+    let mut interrupts = Vec::new();
+    if is_up && touches(&["qos", "pfc"]) {
+        interrupts.push(format!("{port} may lose packets for a moment: switchd changes its buffers for PFC"));
+    }
+    if touches(&["qos", "traffic-pool"]) {
+        interrupts.push("all ports may lose packets for a moment: switchd divides the buffers of the switch anew".to_owned());
+    }
+    Disturbance { disruption: Disruption::Reload, interrupts }
+}

@@ -1,0 +1,269 @@
+//! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a wish cannot be had.
+
+use super::config::{Nvue, keys};
+use super::edit::{Edit, Edits, Leaf};
+use super::port_view::PortView;
+use super::profile::{Family, Roce};
+use super::{OURS, POLLING_MS, ROBUSTNESS};
+use crate::base::text::one_line;
+use crate::resource::switch::body::Qos;
+use crate::resource::switch::configuration::Port as _;
+use crate::resource::switch::{Thresholds, Watchdog};
+use serde_json::{Map, Value, json};
+
+/// The shares of the buffers where nobody divided them: those of the manual's example (Flow Control Buffers).
+const POOLS: [(&str, u64); 2] = [("default-lossless", 50), ("default-lossy", 50)];
+
+/// The profile of one port alone: the cable and the thresholds are the port's own, and it goes with what is taken back.
+pub fn own(port: &str) -> String {
+    format!("{OURS}_{port}")
+}
+
+/// The profile of all ports that were bound to the same one: the classes are those of the fabric.
+fn shared(nvue: &Nvue, port: &str, family: Family) -> String {
+    match nvue.bound(port, family) {
+        Some(bound) if bound == OURS || bound.starts_with(&format!("{OURS}_")) => bound.to_owned(),
+        Some(bound) => format!("{OURS}_{bound}"),
+        None => OURS.to_owned(),
+    }
+}
+
+fn word(text: &str) -> Leaf {
+    Leaf::Word(text.to_owned())
+}
+
+fn bind(edits: &mut Edits, port: &str, family: Family, profile: &str) {
+    edits.set(&["interface", port, "qos", family.word(), "profile"], word(profile));
+}
+
+/// MTU and whether the port is up.
+pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
+    let mut edits = Edits::of(nvue);
+    let Some(view) = PortView::of(nvue, port) else { return Vec::new() };
+    if let Some(mtu) = mtu.filter(|mtu| view.mtu() != *mtu) {
+        edits.set(&["interface", port, "link", "mtu"], Leaf::Number(mtu));
+    }
+    if let Some(up) = up {
+        let state = ["interface", port, "link", "state"];
+        let (wanted, other) = if up { ("up", "down") } else { ("down", "up") };
+        match nvue.text(&state) {
+            Some(_) => edits.set(&state, word(wanted)),
+            None => {
+                edits.unset(&[&state[..], &[other]].concat());
+                edits.set(&[&state[..], &[wanted]].concat(), Leaf::Entry {});
+            }
+        }
+    }
+    edits.finish()
+}
+
+/// What nobody can change for one port: the macro's other modes set classes that are others'.
+fn check(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
+    match nvue.roce() {
+        Roce::Other(mode) => Err(format!(
+            "`qos roce mode {mode}` rules the classes of all ports of this switch: unset it (`nv unset qos roce mode`), or take the port out of the spec"
+        )),
+        Roce::Lossy if wants_pfc => {
+            Err("`qos roce mode lossy` pauses nothing, on all ports of this switch: `nv set qos roce mode lossless` \
+                                         changes it, and `nv unset qos roce` leaves the classes to railwright"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The length of the cable, by which the switch sizes the buffer of a paused priority.
+pub fn cable(nvue: &Nvue, port: &str, metres: u64) -> Vec<Edit> {
+    let mut edits = Edits::of(nvue);
+    if PortView::of(nvue, port).is_some_and(|view| view.cable_m() != Some(metres)) {
+        let profile = own(port);
+        edits.copy(&["qos", "pfc", &profile], &nvue.effective(port, Family::Pfc), &["cable-length"]);
+        edits.set(&["qos", "pfc", &profile, "cable-length"], Leaf::Number(metres));
+        bind(&mut edits, port, Family::Pfc, &profile);
+    }
+    edits.finish()
+}
+
+/// Marking of a queue.
+pub fn marking(nvue: &Nvue, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
+    let mut edits = Edits::of(nvue);
+    check(nvue, false)?;
+    if PortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Some(wanted)) {
+        let (profile, queue) = (own(port), queue.to_string());
+        let path = ["qos", Family::Marking.word(), &profile];
+        let mut others = nvue.effective(port, Family::Marking);
+        // What is wished stands in the copy too: a place that is so already is told to nobody, and the copy would take it away.
+        if let Some(all) = others.get_mut("traffic-class").and_then(Value::as_object_mut) {
+            let red = all.remove(&queue).and_then(|class| class.get("red").cloned());
+            let mut class =
+                json!({ "min-threshold": wanted.min_bytes, "max-threshold": wanted.max_bytes, "probability": wanted.probability_percent });
+            if let Some(red) = red {
+                class["red"] = red;
+            }
+            all.insert(queue.clone(), class);
+        }
+        edits.copy(&path, &others, &[]);
+        let class = [&path[..], &["traffic-class", &queue]].concat();
+        for (name, value) in
+            [("min-threshold", wanted.min_bytes), ("max-threshold", wanted.max_bytes), ("probability", wanted.probability_percent)]
+        {
+            edits.set(&[&class[..], &[name]].concat(), Leaf::Number(value));
+        }
+        bind(&mut edits, port, Family::Marking, &profile);
+    }
+    Ok(edits.finish())
+}
+
+/// Classes of a port.
+pub fn qos(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
+    let Some(view) = PortView::of(nvue, port) else { return Ok(Vec::new()) };
+    check(nvue, !wanted.pfc().is_empty())?;
+    for class in &wanted.classes {
+        if let Some(queue) = view.queue(class.priority).filter(|queue| *queue != class.priority) {
+            return Err(format!(
+                "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one for all ports of the switch): take a priority that \
+                 has the queue of its number, or change the map for all ports",
+                class.priority
+            ));
+        }
+    }
+    let mut edits = Edits::of(nvue);
+    classify(nvue, &mut edits, port, wanted);
+    if view.pfc() != wanted.pfc() {
+        pause(nvue, &mut edits, port, wanted)?;
+    }
+    if !wanted.pfc().is_empty() && !view.has_lossless_pool() {
+        divide(nvue, &mut edits)?;
+    }
+    if let Some(watchdog) = &wanted.watchdog {
+        watch(nvue, &mut edits, port, watchdog)?;
+    }
+    let strict: Vec<u64> = wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority).collect();
+    if strict.iter().any(|queue| !view.is_strict(*queue)) {
+        schedule(nvue, &mut edits, port, &strict);
+    }
+    Ok(edits.finish())
+}
+
+/// Which priority packets have. A profile that says something of one DSCP says it of all 64, because nothing says what it does with the
+/// others; the VLAN tag counts for packets without a DSCP where it counted before.
+fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) {
+    let dscps = || wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)));
+    if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Some(priority)) {
+        return;
+    }
+    let profile = shared(nvue, port, Family::Mapping);
+    let path = ["qos", "mapping", &profile];
+    let now = nvue.effective(port, Family::Mapping);
+    let own = nvue.at(&path).and_then(Value::as_object);
+    let trust = |profile: &Map<String, Value>| profile.get("trust").and_then(Value::as_str).map(str::to_owned);
+    if own.is_none() {
+        let all: Map<String, Value> = (0..64)
+            .map(|dscp: u64| (dscp.to_string(), json!({ "switch-priority": nvue.priority(port, dscp).unwrap_or(dscp / 8) })))
+            .collect();
+        let mut copy = now.clone();
+        copy.insert("dscp".to_owned(), Value::Object(all));
+        edits.copy(&path, &copy, &["trust"]);
+    }
+    let by_tag = matches!(trust(own.unwrap_or(&now)).as_deref(), Some("l2" | "both"));
+    edits.set(&[&path[..], &["trust"]].concat(), word(if by_tag { "both" } else { "l3" }));
+    for (dscp, priority) in dscps() {
+        edits.set(&[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(), Leaf::Number(priority));
+    }
+    bind(edits, port, Family::Mapping, &profile);
+}
+
+/// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
+fn pause(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(), String> {
+    if let Some(profile) = nvue.text(&["interface", port, "qos", "link-pause", "profile"]) {
+        return Err(format!(
+            "{port} has link pause (profile {}), and a port has that or PFC: `nv unset interface {port} qos link-pause` takes it away",
+            one_line(profile, 40)
+        ));
+    }
+    let profile = own(port);
+    let path = ["qos", "pfc", &profile];
+    let now = nvue.effective(port, Family::Pfc);
+    edits.copy(&path, &now, &["switch-priority", "tx", "rx"]);
+    let owned = nvue.at(&path).and_then(Value::as_object);
+    let of = |profile: Option<&Map<String, Value>>| keys(profile.and_then(|profile| profile.get("switch-priority"))).collect::<Vec<_>>();
+    for priority in [of(Some(&now)), of(owned)].concat().into_iter().filter(|priority| !wanted.pfc().contains(priority)) {
+        edits.never(&[&path[..], &["switch-priority", &priority.to_string()]].concat());
+    }
+    for way in ["tx", "rx"] {
+        edits.never(&[&path[..], &[way]].concat());
+    }
+    for priority in wanted.pfc() {
+        edits.set(&[&path[..], &["switch-priority", &priority.to_string()]].concat(), Leaf::Entry {});
+    }
+    bind(edits, port, Family::Pfc, &profile);
+    Ok(())
+}
+
+/// Sets buffers aside for paused packets where nobody divided them: all are for the others then (the manual, Flow Control Buffers).
+fn divide(nvue: &Nvue, edits: &mut Edits) -> Result<(), String> {
+    let pools = nvue.at(&["qos", "traffic-pool"]).and_then(Value::as_object);
+    let divided = pools.into_iter().flatten().any(|(_, pool)| pool.get("memory-percent").is_some());
+    let advanced = nvue.at(&["qos", "advance-buffer-config"]).is_some();
+    if divided || advanced || nvue.roce() != Roce::Off {
+        let at = if advanced { "qos advance-buffer-config" } else { "qos traffic-pool" };
+        return Err(format!(
+            "the buffers of this switch are divided already ({at}), and none are set aside for paused packets: give the lossless pool its \
+             share (`nv set qos traffic-pool default-lossless memory-percent ...`, 100 with the others at most)"
+        ));
+    }
+    for (pool, percent) in POOLS {
+        edits.set(&["qos", "traffic-pool", pool, "memory-percent"], Leaf::Number(percent));
+    }
+    Ok(())
+}
+
+/// The times are for all ports of the switch, and the action is not to be chosen (the manual, PFC Watchdog).
+fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Result<(), String> {
+    let (detection, polling) = (watchdog.detection_ms, watchdog.restoration_ms);
+    if watchdog.action != "drop" {
+        return Err(format!(
+            "the watchdog of Cumulus Linux drops, and cannot be told to {}: take `action` out of `watchdog`",
+            watchdog.action
+        ));
+    }
+    if polling == 0 || detection < polling || !detection.is_multiple_of(polling) {
+        return Err(format!(
+            "the watchdog of Cumulus Linux comes back after one look without a pause, and acts after some of them: {polling} ms do not go into \
+             {detection} ms; leave `restoration_ms` out, or let it go into `detection_ms`"
+        ));
+    }
+    let is_on = PortView::of(nvue, port).is_some_and(|view| view.watchdog().is_some());
+    let path = ["interface", port, "qos", "pfc-watchdog"];
+    if !is_on {
+        edits.unset(&[&path[..], &["state"]].concat());
+        edits.set(&path, Leaf::Entry {});
+    }
+    for (name, default, value) in [("polling-interval", POLLING_MS, polling), ("robustness", ROBUSTNESS, detection / polling)] {
+        let path = ["qos", "pfc-watchdog", name];
+        if nvue.number(&path).unwrap_or(default) != value {
+            edits.set(&path, Leaf::Number(value));
+        }
+    }
+    Ok(())
+}
+
+/// Queues that go before all others.
+fn schedule(nvue: &Nvue, edits: &mut Edits, port: &str, strict: &[u64]) {
+    let profile = shared(nvue, port, Family::Scheduler);
+    let path = ["qos", Family::Scheduler.word(), &profile];
+    if nvue.at(&path).is_none_or(|own| !own.is_object()) {
+        let mut copy = nvue.effective(port, Family::Scheduler);
+        for queue in strict {
+            copy.get_mut("traffic-class").and_then(Value::as_object_mut).map(|all| all.remove(&queue.to_string()));
+        }
+        edits.copy(&path, &copy, &[]);
+    }
+    for queue in strict {
+        let class = [&path[..], &["traffic-class", &queue.to_string()]].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let class: Vec<&str> = class.iter().map(String::as_str).collect();
+        edits.set(&[&class[..], &["mode"]].concat(), word("strict"));
+        edits.unset(&[&class[..], &["bw-percent"]].concat());
+    }
+    bind(edits, port, Family::Scheduler, &profile);
+}

@@ -1,0 +1,100 @@
+//! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python programs, so that Python is there.
+
+use super::edit::{Edit, documents, told};
+use crate::base::quote::sh;
+use crate::resource::complaint::{SAY, UNAVAILABLE};
+use crate::resource::switch::SwitchRead;
+use serde_json::json;
+
+/// What a boot begins with (CumulusNetworks/docs: content/nvue-reference/Config-Commands.md).
+pub const SAVED: &str = "/etc/nvue.d/startup.yaml";
+
+/// Narrows, compares and puts back on the switch.
+const PROGRAM: &str = include_str!("nvue.py");
+
+fn program(words: &str) -> String {
+    format!("python3 -c {} {words}", sh(PROGRAM))
+}
+
+/// What of a revision is judged, as one line of JSON. `nv config show -r REVISION` and its `-o json`: CumulusNetworks/docs,
+/// content/cumulus-linux-516/.../NVUE-CLI.md; that the keys of `nv show interface -o json` are the ports: the driver napalm-cumulus
+/// (`get_facts`). Exit 69 where the host is no switch with NVUE; 1 where nothing is saved.
+pub fn read_script(read: SwitchRead) -> String {
+    let there = "command -v nv >/dev/null || exit 69\n";
+    match read {
+        SwitchRead::Running => {
+            format!("{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | {}\n", program("read"))
+        }
+        SwitchRead::Saved => {
+            format!("{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n", program("read"))
+        }
+    }
+}
+
+const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; }\n";
+
+/// Patches a revision of our own, looks at what is in it, and applies it. A revision that waits to be applied is attached to the user, and
+/// `nv config patch` adds to it: one that holds anything of somebody else's is left alone, one of ours that an earlier try left is dropped.
+/// `nv config diff` ends with 1 where there is a difference (githedgehog/fabric: pkg/agent/cmls/cumulus.go), so that its words count.
+/// What is applied says `applied [rev_id: 5]` or `applied_and_saved [rev_id: 5]`, what is refused `Invalid config [rev_id: 5]`
+/// (CumulusNetworks/docs: content/knowledge-base, breakout syntax after an upgrade).
+pub fn edit_script(edits: &[Edit]) -> String {
+    let places: Vec<&Vec<String>> = told(edits).into_iter().map(|edit| &edit.path).collect();
+    let patch = |(n, document): (usize, serde_json::Value)| {
+        format!(
+            "printf %s {document} >\"$d/{n}.yaml\" || exit 74\n\
+             o=$(nv config patch \"$d/{n}.yaml\" </dev/null 2>&1) && case $o in *Error*) false ;; esac || drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\"\n",
+            document = sh(&document.to_string())
+        )
+    };
+    let patches: String = documents(edits).into_iter().enumerate().map(patch).collect();
+    format!(
+        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
+         umask 077; d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' EXIT\n\
+         drop() {{ nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\n\
+         waits() {{ nv config diff -o json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} <\"$d/diff\" >\"$d/waits\" 2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" -eq 0 ] || say 1 \"nv config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; }}\n\
+         waits\n\
+         ! grep -q '^not ours' \"$d/waits\" || say 65 \"somebody's changes wait to be applied on this switch, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' ';') apply them or drop them first (nv config diff, nv config detach)\"\n\
+         [ ! -s \"$d/waits\" ] || nv config detach </dev/null >/dev/null 2>&1\n\
+         {patches}\
+         waits\n\
+         ! grep -q '^not ours' \"$d/waits\" || drop 65 \"somebody else changes this switch at the same time, and nothing was changed: $(grep '^not ours' \"$d/waits\" | cut -c11- | tr '\\n' ';')\"\n\
+         o=$(timeout -k 5 540 nv config apply --assume-yes </dev/null 2>&1); s=$?\n\
+         case $o in\n\
+         *'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\" ;;\n\
+         *applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
+         *) drop 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
+         esac\n",
+        ours = program(&format!("ours {}", sh(&json!(places).to_string()))),
+    )
+}
+
+/// Saves the applied revision.
+pub fn save_script() -> String {
+    format!(
+        "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
+         o=$(nv config save </dev/null 2>&1) && case $o in *Error*) false ;; esac || say 1 \"nv config save failed: $(last \"$o\")\"\n"
+    )
+}
+
+/// Keeps what of the applied revision we may come to change, in the folder of a guard.
+pub fn keep_script(name: &str) -> String {
+    format!("nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74", program("read"))
+}
+
+/// Makes it so again, where it is not. The revision from before is not applied again: it holds all of the switch, what others
+/// applied elsewhere since included, and NVUE drops old ones. Where that fails, what is saved is applied, which was put back before.
+pub fn restore_script(name: &str) -> String {
+    format!(
+        "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && cmp -s \"$k/now\" \"$k/{name}\"; }}\n\
+         ! is_so || exit 0\n\
+         again() {{ {back} && nv config detach </dev/null\n\
+         for f in unset set; do [ ! -s \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" </dev/null || return; done\n\
+         nv config apply --assume-yes </dev/null; }}\n\
+         again; ! is_so || exit 0\n\
+         [ -s {SAVED} ] || exit 1\n\
+         nv config detach </dev/null; nv config apply startup --assume-yes </dev/null\n",
+        read = program("read"),
+        back = program(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\"")),
+    )
+}

@@ -1,0 +1,323 @@
+//! The kinds of switches on revisions of NVUE, and on what their own documents make of those.
+
+use super::edit::{documents, told};
+use crate::base::{Address, Target};
+use crate::resource::switch::buffer::SwitchBuffer;
+use crate::resource::switch::ecn::SwitchEcn;
+use crate::resource::switch::edit::SwitchEdit;
+use crate::resource::switch::port::SwitchPort;
+use crate::resource::switch::qos::SwitchQos;
+use crate::resource::test_support::answered;
+use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn wish(kind: &dyn Kind, body: Value) -> Wish {
+    assert_eq!(kind.check(&body), []);
+    let path = kind.address_path(&body).unwrap();
+    Wish::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
+}
+
+fn qos() -> Wish {
+    let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 300 });
+    wish(&SwitchQos, body)
+}
+
+fn ecn(min: u64, max: u64, probability: u64) -> Wish {
+    let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
+    wish(&SwitchEcn, body)
+}
+
+fn buffer(cable_m: u64) -> Wish {
+    wish(&SwitchBuffer, json!({ "system": "cumulus", "port": "swp1", "cable_m": cable_m, "priority": 3 }))
+}
+
+fn answers(wish: &Wish, running: &Value, saved: Option<&Value>) -> Answers {
+    let reads = SwitchPort.reads(wish);
+    let running = json!({ "ports": ["swp1", "swp2"], "set": running }).to_string();
+    let saved = saved.map_or((1, String::new()), |saved| (0, json!({ "set": saved }).to_string()));
+    answered(&[(&reads[0], 0, &running), (&reads[1], saved.0, &saved.1)])
+}
+
+fn assess(kind: &dyn Kind, wish: &Wish, running: &Value) -> Assessment {
+    kind.assess(wish, &answers(wish, running, Some(running)))
+}
+
+fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
+    match assessment.actions.as_slice() {
+        [] => Vec::new(),
+        [Action::EditSwitch { edits, .. }] => edits.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn unset(tree: &mut Value, gone: &Value) {
+    for (key, below) in gone.as_object().unwrap() {
+        match below.is_object() {
+            true => unset(tree.get_mut(key).unwrap_or_else(|| panic!("{key} is not there")), below),
+            false => assert!(tree.as_object_mut().is_some_and(|tree| tree.remove(key).is_some()), "{key} is not there"),
+        }
+    }
+}
+
+fn set(tree: &mut Value, wanted: &Value) {
+    for (key, below) in wanted.as_object().unwrap() {
+        if !tree.is_object() {
+            *tree = json!({});
+        }
+        match below {
+            Value::Object(map) if !map.is_empty() => set(&mut tree[key.as_str()], below),
+            Value::Object(_) if tree.get(key).is_some_and(Value::is_object) => {}
+            other => tree[key.as_str()] = other.clone(),
+        }
+    }
+}
+
+/// What NVUE makes of a revision with the documents patched into it.
+fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
+    let mut out = config.clone();
+    for document in documents(&SwitchEdit::cumulus(edits)) {
+        let operation = document[0].as_object().unwrap();
+        match operation.get("unset") {
+            Some(gone) => unset(&mut out, gone),
+            None => set(&mut out, &operation["set"]),
+        }
+    }
+    out
+}
+
+/// Without what has nothing in it, which NVUE has no use for.
+fn pruned(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().map(|(key, value)| (key.clone(), pruned(value)));
+            Value::Object(kept.filter(|(key, value)| value != &json!({}) || key.parse::<u64>().is_ok() || key == "up").collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch has for all its ports.
+fn round(kind: &dyn Kind, wish: &Wish, config: &Value) -> Value {
+    let first = assess(kind, wish, config);
+    assert_eq!(first.refusal, None);
+    let done = patched(config, &edits(&first));
+    let unsaved = kind.assess(wish, &answers(wish, &done, Some(config)));
+    assert!(matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]), "{:?}", unsaved.actions);
+    let saved = assess(kind, wish, &done);
+    assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
+    let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
+    let back = patched(&done, &edits(&undo));
+    let undone = kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)));
+    assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
+    pruned(&back)
+}
+
+/// The lines of `nv` for what is told.
+fn lines(assessment: &Assessment) -> String {
+    let edits = SwitchEdit::cumulus(&edits(assessment));
+    let line = |edit: &&super::edit::Edit| match &edit.value {
+        Some(leaf) => format!("nv set {} {}", edit.path.join(" "), leaf.word()).trim_end().to_owned(),
+        None => format!("nv unset {}", edit.path.join(" ")),
+    };
+    told(&edits)
+        .iter()
+        .map(line)
+        .filter(|line| !line.contains(" dscp ") || line.ends_with("26 switch-priority 3"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
+    let config = json!({});
+    let first = assess(&SwitchQos, &qos(), &config);
+    insta::assert_snapshot!(lines(&first));
+    assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::Reload, Some("switch")));
+    let back = round(&SwitchQos, &qos(), &config);
+    assert_eq!(back["qos"]["traffic-pool"]["default-lossless"]["memory-percent"], 50);
+    let shared = |family: &str, profile: &str| back["qos"].get(family).is_some_and(|all| all.get(profile).is_some());
+    assert!(shared("mapping", "railwright") && shared("egress-scheduler", "railwright"), "what other ports may use stays: {back}");
+    assert!(!shared("pfc", "railwright_swp1") && back.get("interface").is_none(), "what is the port's alone goes: {back}");
+    let undo = SwitchQos.undo(&qos(), &first.before, &answers(&qos(), &patched(&config, &edits(&first)), None));
+    assert_eq!(undo.residue.len(), 1, "{:?}", undo.residue);
+    assert!(undo.residue[0].starts_with("qos traffic-pool default-lossless memory-percent stays 50"), "{:?}", undo.residue);
+}
+
+#[test]
+fn with_roce_the_class_is_there_and_only_what_differs_is_told() {
+    for roce in [json!({}), json!({ "enable": "on" }), json!({ "state": "enabled", "mode": "lossless-single-ipool" })] {
+        let config = json!({ "qos": { "roce": roce }, "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } });
+        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(150_000, 1_500_000, 100)), (&SwitchBuffer, buffer(100))] {
+            let found = assess(kind, &wish, &config);
+            assert!(found.is_met() && found.actions.is_empty(), "{roce} {found:?}");
+        }
+        let marking = assess(&SwitchEcn, &ecn(1_000_000, 2_000_000, 10), &config);
+        let cable = assess(&SwitchBuffer, &buffer(40), &config);
+        if roce == json!({}) {
+            insta::assert_snapshot!(format!("{}\n{}", lines(&marking), lines(&cable)));
+        }
+        round(&SwitchEcn, &ecn(1_000_000, 2_000_000, 10), &config);
+        round(&SwitchBuffer, &buffer(40), &config);
+    }
+}
+
+#[test]
+fn what_others_set_is_copied_and_never_edited() {
+    let config = json!({
+        "interface": { "swp1": { "link": { "mtu": 9000, "state": { "up": {} } }, "qos": { "pfc": { "profile": "theirs" }, "mapping": { "profile": "theirs" } } } },
+        "qos": {
+            "mapping": { "theirs": { "trust": "l2", "pcp": { "3": { "switch-priority": 1 } }, "dscp": { "10": { "switch-priority": 2 } } } },
+            "pfc": { "theirs": { "switch-priority": { "3": {}, "4": {} }, "rx": "disable", "xoff-threshold": 75_000, "cable-length": 5 } },
+            "traffic-pool": { "default-lossless": { "memory-percent": 30 }, "default-lossy": { "memory-percent": 70 } },
+        },
+    });
+    let first = assess(&SwitchQos, &qos(), &config);
+    insta::assert_snapshot!(lines(&first));
+    let done = patched(&config, &edits(&first));
+    assert_eq!(
+        (&done["qos"]["mapping"]["theirs"], &done["qos"]["pfc"]["theirs"]),
+        (&config["qos"]["mapping"]["theirs"], &config["qos"]["pfc"]["theirs"])
+    );
+    let back = round(&SwitchQos, &qos(), &config);
+    assert_eq!(back["interface"], config["interface"]);
+    assert!(first.interrupts[0].starts_with("swp1 may lose packets"), "{:?}", first.interrupts);
+}
+
+/// The wishes of one port go out together: what one carries over gives way to what the other says.
+#[test]
+fn the_wishes_of_a_port_fit_together() {
+    let config = json!({ "interface": { "swp1": { "qos": { "pfc": { "profile": "theirs" } } } },
+        "qos": { "pfc": { "theirs": { "switch-priority": { "4": {} }, "rx": "disable", "cable-length": 5 } } } });
+    let firsts = [assess(&SwitchQos, &qos(), &config), assess(&SwitchBuffer, &buffer(40), &config)];
+    for order in [[0, 1], [1, 0]] {
+        let mut step = firsts[order[0]].actions[0].clone();
+        assert!(step.join(&firsts[order[1]].actions[0]));
+        let Action::EditSwitch { edits: all, .. } = &step else { panic!() };
+        let done = patched(&config, all);
+        assert_eq!(done["qos"]["pfc"]["railwright_swp1"], json!({ "cable-length": 40, "switch-priority": { "3": {} } }));
+        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchBuffer, buffer(40))] {
+            assert!(assess(kind, &wish, &done).is_met());
+        }
+        // Taken back one after the other, the cable first.
+        let mut back = done;
+        for (kind, wish, first) in [(&SwitchBuffer as &dyn Kind, buffer(40), &firsts[1]), (&SwitchQos, qos(), &firsts[0])] {
+            back = patched(&back, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)))));
+        }
+        assert_eq!(back["interface"]["swp1"]["qos"]["pfc"], config["interface"]["swp1"]["qos"]["pfc"]);
+        assert_eq!(back["qos"]["pfc"], config["qos"]["pfc"]);
+    }
+}
+
+/// What a later wish finds in a profile of ours is nothing to come back to.
+#[test]
+fn other_thresholds_later_leave_nothing_behind() {
+    let (first, second) = (ecn(1_000_000, 2_000_000, 10), ecn(1_000_000, 3_000_000, 10));
+    let planned = assess(&SwitchEcn, &first, &json!({}));
+    let done = patched(&json!({}), &edits(&planned));
+    let changed = assess(&SwitchEcn, &second, &done);
+    assert_eq!(told(&SwitchEdit::cumulus(&edits(&changed))).len(), 1, "{changed:?}");
+    let before = SwitchEcn.remembered(&planned.before, &changed.before);
+    let done = patched(&done, &edits(&changed));
+    let back = patched(&done, &edits(&SwitchEcn.undo(&second, &before, &answers(&second, &done, Some(&done)))));
+    assert_eq!(pruned(&back), json!({}));
+}
+
+#[test]
+fn ports_go_round_and_stay_up() {
+    let port = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp1", "mtu": 9000, "up": true }));
+    let config = json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "down": {} } } } } });
+    let back = round(&SwitchPort, &port, &config);
+    assert_eq!(back, json!({ "interface": { "swp1": { "link": { "mtu": 1500, "state": { "up": {} } } } } }));
+    assert_eq!(SwitchPort.check(&json!({ "system": "cumulus", "port": "swp1", "mtu": 551 })).len(), 1);
+    let largest = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp1", "mtu": 9216 }));
+    assert!(assess(&SwitchPort, &largest, &json!({})).is_met(), "a port that says none has it");
+}
+
+#[test]
+fn what_cannot_be_had_is_held_with_its_reason() {
+    let said = |kind: &dyn Kind, wish: &Wish, config: Value| assess(kind, wish, &config).refusal.unwrap_or_default();
+    let of_qos = |config: Value| said(&SwitchQos, &qos(), config);
+    let lossy = of_qos(json!({ "qos": { "roce": { "mode": "lossy" } } }));
+    assert!(lossy.contains("mode lossy` pauses nothing"), "{lossy}");
+    assert!(of_qos(json!({ "qos": { "roce": { "mode": "lossy-multi-tc" } } })).contains("`qos roce mode lossy-multi-tc` rules"));
+    let queues = json!({ "qos": { "egress-queue-mapping": { "default-global": { "switch-priority": { "3": { "traffic-class": 0 } } } } } });
+    assert!(of_qos(queues).starts_with("packets of priority 3 leave by queue 0"));
+    let pause = json!({ "interface": { "swp1": { "qos": { "link-pause": { "profile": "p" } } } } });
+    assert!(of_qos(pause).contains("link pause (profile p)"));
+    let pools = json!({ "qos": { "traffic-pool": { "default-lossy": { "memory-percent": 100 } } } });
+    assert!(of_qos(pools).starts_with("the buffers of this switch are divided already"));
+    let times = |detection: u64, restoration: u64, action: &str| {
+        let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "watchdog_detection_ms": detection,
+            "watchdog_restoration_ms": restoration, "watchdog_action": action });
+        said(&SwitchQos, &wish(&SwitchQos, body), json!({}))
+    };
+    assert!(
+        times(300, 200, "drop").contains("200 ms do not go into 300 ms")
+            && times(300, 100, "forward").contains("cannot be told to forward")
+    );
+    assert_eq!(times(400, 200, "drop"), "");
+    let other = wish(&SwitchPort, json!({ "system": "cumulus", "port": "swp3", "mtu": 9000 }));
+    assert_eq!(said(&SwitchPort, &other, json!({})), "the switch has no port swp3; it has swp[1-2]");
+    let reads = SwitchPort.reads(&other);
+    let unknown = SwitchPort.assess(&other, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "{")]));
+    assert!(unknown.only_unknown() && unknown.actions.is_empty(), "{unknown:?}");
+}
+
+fn pick<'a>(words: &[&'a str], n: u64) -> &'a str {
+    words[n as usize % words.len()]
+}
+
+/// Any tree in the form of NVUE's.
+fn configs() -> impl Strategy<Value = Value> {
+    let family = proptest::sample::select(vec!["mapping", "pfc", "congestion-control", "egress-scheduler"]);
+    let profile = proptest::sample::select(vec!["default-global", "theirs", "railwright", "railwright_swp1", "railwright_theirs"]);
+    let place = (family, profile, 0u64..12, 0u64..9).prop_map(|(family, profile, kind, n)| {
+        let number = n.to_string();
+        let class = |name: &str, value: Value| json!({ "traffic-class": { &number: { name: value } } });
+        let of_qos = |tree: Value| json!({ "qos": { family: { profile: tree } } });
+        match kind {
+            0 | 1 => json!({ "interface": { "swp1": { "qos": { family: { "profile": profile } } } } }),
+            2 => of_qos(json!({ "trust": pick(&["l2", "l3", "both", "port"], n) })),
+            3 => of_qos(json!({ "dscp": { (n * 8 + 2).to_string(): { "switch-priority": n % 8 } } })),
+            4 => of_qos(json!({ "switch-priority": { &number: {} } })),
+            5 => of_qos(
+                json!({ (pick(&["tx", "rx", "cable-length", "xoff-threshold"], n)): if n % 4 < 2 { json!("disable") } else { json!(n) } }),
+            ),
+            6 => of_qos(class(pick(&["min-threshold", "max-threshold", "probability"], n), json!(n * 1000))),
+            7 => of_qos(class(pick(&["ecn", "mode"], n), json!(pick(&["disable", "strict"], n)))),
+            8 => json!({ "qos": { "pfc-watchdog": { "robustness": n } } }),
+            9 => json!({ "interface": { "swp1": { "qos": { "pfc-watchdog": { "state": pick(&["enable", "disabled"], n) } } } } }),
+            10 => json!({ "qos": { "roce": { "mode": pick(&["lossless", "lossy"], n) } } }),
+            _ => json!({ "qos": { "traffic-pool": { (pick(&["default-lossless", "default-lossy"], n)): { "memory-percent": 50 } } } }),
+        }
+    });
+    proptest::collection::vec(place, 0..12).prop_map(|all| {
+        let mut config = json!({});
+        all.iter().for_each(|place| set(&mut config, place));
+        config
+    })
+}
+
+proptest! {
+    /// Whatever is there: the documents fit, what they make is as wished, and what is taken back is the port's as it was.
+    #[test]
+    fn what_is_done_is_as_wished(config in configs()) {
+        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {
+            let first = assess(kind, &wish, &config);
+            if first.refusal.is_none() && !first.is_met() {
+                let done = patched(&config, &edits(&first));
+                let after = assess(kind, &wish, &done);
+                prop_assert!(after.is_met(), "{after:?}");
+                for family in ["mapping", "pfc", "congestion-control", "egress-scheduler"] {
+                    for others in ["theirs", "default-global"] {
+                        prop_assert_eq!(done.pointer(&format!("/qos/{family}/{others}")), config.pointer(&format!("/qos/{family}/{others}")));
+                    }
+                }
+                let back = patched(&done, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &done, Some(&done)))));
+                let undone = kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)));
+                prop_assert!(undone.is_met(), "{undone:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! One thing that a switch is told, whatever its system, and what it disturbs.
+
+use super::{System, cumulus, sonic};
+use crate::resource::Disruption;
+use serde::{Deserialize, Serialize};
+
+/// An edit of a system's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum SwitchEdit {
+    /// A field of SONiC's CONFIG_DB.
+    Sonic(sonic::edit::Edit),
+    /// A place in the tree of NVUE.
+    Cumulus(cumulus::edit::Edit),
+}
+
+impl SwitchEdit {
+    /// Those of SONiC.
+    pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::Edit> {
+        edits.iter().filter_map(|edit| if let SwitchEdit::Sonic(edit) = edit { Some(edit.clone()) } else { None }).collect()
+    }
+
+    /// Those of Cumulus Linux.
+    pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::Edit> {
+        edits.iter().filter_map(|edit| if let SwitchEdit::Cumulus(edit) = edit { Some(edit.clone()) } else { None }).collect()
+    }
+}
+
+/// What edits do to a port while they are made.
+pub struct Disturbance {
+    /// How much.
+    pub disruption: Disruption,
+    /// In words that begin with who is meant.
+    pub interrupts: Vec<String>,
+}
+
+/// What the edits do to the port.
+pub fn disturbance(system: System, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {
+    match system {
+        System::Sonic => sonic::edit::disturbance(&SwitchEdit::sonic(edits), port, is_up),
+        System::Cumulus => cumulus::edit::disturbance(&SwitchEdit::cumulus(edits), port, is_up),
+    }
+}

@@ -1,0 +1,120 @@
+//! CONFIG_DB as one configuration among those of other systems: which edits a wish comes to, and what is put back.
+
+use super::config_db::ConfigDb;
+use super::edit::{Edit, Edits};
+use super::intent;
+use super::port_view::PortView;
+use crate::resource::Reading;
+use crate::resource::switch::body::Qos;
+use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::resource::switch::edit::SwitchEdit;
+use serde_json::{Map, Value};
+
+/// A table, the key of a row that is of one port alone, and fields of it.
+type Touched<'a> = (&'a str, String, Vec<&'a str>);
+
+/// The fields of a port's own row that may come to be changed.
+const BINDINGS: &[&str] =
+    &["dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_to_pg_map", "pfc_enable", "pfcwd_sw_enable"];
+
+impl Configuration for ConfigDb {
+    fn ports(&self) -> Vec<&str> {
+        self.port_names()
+    }
+
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
+        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    }
+
+    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+        let edits = match wanted {
+            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up),
+            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
+            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
+            Wanted::Cable { metres } => intent::cable(self, port, *metres),
+        };
+        Ok(own(edits))
+    }
+
+    fn before(&self, port: &str, wanted: &Wanted) -> Value {
+        let field = |table: &str, key: &str, field: &str| self.reference(table, key, field).map_or(Value::Null, Value::from);
+        let row = |(table, key, fields): Touched| {
+            let fields: Map<String, Value> = fields.iter().map(|name| ((*name).to_owned(), field(table, &key, name))).collect();
+            (format!("{table}|{key}"), Value::Object(fields))
+        };
+        Value::Object(touched(self, port, wanted).into_iter().map(row).collect())
+    }
+
+    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
+        let kept = |(table, key, field, was): (&str, &str, &str, Option<&str>)| Kept {
+            called: called(port, key, field),
+            was: was.map_or(Reading::Absent, Reading::is),
+            is: self.reference(table, key, field).map_or(Reading::Absent, Reading::is),
+        };
+        fields_of(before).map(kept).collect()
+    }
+
+    fn put_back(&self, _port: &str, before: &Value) -> Vec<SwitchEdit> {
+        let mut edits = Edits::of(self);
+        for (table, key, field, was) in fields_of(before) {
+            match was {
+                Some(was) => edits.set(table, key, field, was),
+                None => edits.unset(table, key, field),
+            }
+        }
+        // Rows that came with us and have nothing left go.
+        for (row, fields) in before.as_object().into_iter().flatten() {
+            let Some((table, key)) = row.split_once('|') else { continue };
+            let goes = |name: &String| fields.get(name).is_some_and(|was| was.as_str().is_none());
+            if self.row(table, key).is_some_and(|row| !row.is_empty() && row.keys().all(goes)) {
+                edits.remove(table, key);
+            }
+        }
+        own(edits.finish())
+    }
+
+    /// Maps and profiles of ours stay, and nothing uses them.
+    fn stays(&self, _before: &Value) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn own(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+    edits.into_iter().map(SwitchEdit::Sonic).collect()
+}
+
+fn touched<'a>(db: &ConfigDb, port: &'a str, wanted: &Wanted) -> Vec<Touched<'a>> {
+    match wanted {
+        // A port that we brought up is never taken down again: others may have come to use it.
+        Wanted::Port { mtu, .. } => vec![("PORT", port.to_owned(), mtu.iter().map(|_| "mtu").collect())],
+        Wanted::Qos(wanted) => of_classes(port, wanted),
+        Wanted::Marking { queue, .. } => vec![("QUEUE", format!("{port}|{queue}"), vec!["wred_profile"])],
+        Wanted::Cable { .. } => vec![("CABLE_LENGTH", intent::cable_row(db, port).to_owned(), vec![port])],
+    }
+}
+
+fn of_classes<'a>(port: &str, wanted: &Qos) -> Vec<Touched<'a>> {
+    let mut touched: Vec<Touched> = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS.to_vec())];
+    if wanted.watchdog.is_some() {
+        touched.push(("PFC_WD", port.to_owned(), vec!["action", "detection_time", "restoration_time"]));
+    }
+    for class in wanted.classes.iter().filter(|class| class.strict) {
+        touched.push(("QUEUE", format!("{port}|{}", class.priority), vec!["scheduler"]));
+    }
+    touched
+}
+
+/// Table, key, field, and what stood there.
+fn fields_of(before: &Value) -> impl Iterator<Item = (&str, &str, &str, Option<&str>)> {
+    let rows = before.as_object().into_iter().flatten().filter_map(|(row, fields)| Some((row.split_once('|')?, fields.as_object()?)));
+    rows.flat_map(|((table, key), fields)| fields.iter().map(move |(name, was)| (table, key, name.as_str(), was.as_str())))
+}
+
+/// What a field of a port's own row is called, alike for all ports.
+fn called(port: &str, key: &str, field: &str) -> String {
+    match key.strip_prefix(port).map(|rest| rest.trim_start_matches('|')) {
+        Some("") => field.to_owned(),
+        Some(queue) => format!("queue {queue} {field}"),
+        None => "cable_length".to_owned(),
+    }
+}

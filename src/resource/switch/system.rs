@@ -1,0 +1,133 @@
+//! The systems of switches that railwright reaches, and in what they differ.
+
+use super::configuration::Configuration;
+use super::cumulus::Nvue;
+use super::edit::SwitchEdit;
+use super::sonic::config_db::ConfigDb;
+use super::{Watchdog, cumulus, sonic};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The system of a switch that railwright reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum System {
+    /// SONiC.
+    Sonic,
+    /// NVIDIA Cumulus Linux.
+    Cumulus,
+}
+
+impl System {
+    /// All of them, as specs name them.
+    pub const NAMES: &str = "sonic, cumulus";
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Sonic => "SONiC",
+            System::Cumulus => "Cumulus Linux",
+        }
+    }
+
+    /// The configuration that a read printed; the error fits after "unknown:".
+    pub fn configuration(self, text: &str) -> Result<Box<dyn Configuration>, String> {
+        match self {
+            System::Sonic => ConfigDb::parse(text).map(|db| Box::new(db) as Box<dyn Configuration>),
+            System::Cumulus => Nvue::parse(text).map(|nvue| Box::new(nvue) as Box<dyn Configuration>),
+        }
+    }
+
+    /// Where the configuration is saved.
+    pub fn saved(self) -> &'static str {
+        match self {
+            System::Sonic => sonic::script::SAVED,
+            System::Cumulus => cumulus::script::SAVED,
+        }
+    }
+
+    /// What is asked for what runs.
+    pub fn asked(self) -> &'static str {
+        match self {
+            System::Sonic => "sonic-cfggen",
+            System::Cumulus => "nv",
+        }
+    }
+
+    /// What the answer is where that is not on the host.
+    pub fn is_not_there(self) -> &'static str {
+        match self {
+            System::Sonic => "sonic-cfggen is not on this host; is it a switch with SONiC?",
+            System::Cumulus => "nv is not on this host; is it a switch with Cumulus Linux?",
+        }
+    }
+
+    /// Why a change of it is guarded.
+    pub fn guarded_because(self) -> &'static str {
+        match self {
+            System::Sonic => "SONiC takes nothing back by itself",
+            System::Cumulus => "what Cumulus Linux applied stays so, and is saved by itself",
+        }
+    }
+
+    /// The largest and smallest packets of a port: sonic-net/sonic-buildimage, src/sonic-yang-models/yang-models/sonic-port.yang;
+    /// CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands/Interface.md.
+    pub fn mtus(self) -> RangeInclusive<u64> {
+        match self {
+            System::Sonic => 68..=9216,
+            System::Cumulus => 552..=9216,
+        }
+    }
+
+    /// What of a watchdog is wished where only a part of it is stated. SONiC comes back after the time that it waits; Cumulus after one look
+    /// without a pause, and it looks every 100 ms where nobody said otherwise (`content/cumulus-linux-512/.../Quality-of-Service/_index.md`).
+    pub fn watchdog(self, detection_ms: u64, restoration_ms: Option<u64>, action: Option<&str>) -> Watchdog {
+        let restoration_ms = restoration_ms.unwrap_or(match self {
+            System::Cumulus if detection_ms.is_multiple_of(cumulus::POLLING_MS) => cumulus::POLLING_MS,
+            System::Sonic | System::Cumulus => detection_ms,
+        });
+        Watchdog { detection_ms, restoration_ms, action: action.unwrap_or("drop").to_owned() }
+    }
+
+    /// True where the switch makes the buffer of a paused priority by itself, or not at all.
+    pub fn makes_buffers(self) -> bool {
+        self == System::Sonic
+    }
+
+    /// True where buffers for paused packets are set aside for the whole switch.
+    pub fn has_pools(self) -> bool {
+        self == System::Cumulus
+    }
+
+    /// Makes these edits.
+    pub fn edit_script(self, edits: &[SwitchEdit]) -> String {
+        match self {
+            System::Sonic => sonic::script::edit_script(&SwitchEdit::sonic(edits)),
+            System::Cumulus => cumulus::script::edit_script(&SwitchEdit::cumulus(edits)),
+        }
+    }
+
+    /// Saves the configuration that runs.
+    pub fn save_script(self) -> String {
+        match self {
+            System::Sonic => sonic::script::save_script(),
+            System::Cumulus => cumulus::script::save_script(),
+        }
+    }
+
+    /// Keeps the configuration that runs, in the folder of a guard.
+    pub fn keep_script(self, name: &str) -> String {
+        match self {
+            System::Sonic => sonic::script::keep_script(name),
+            System::Cumulus => cumulus::script::keep_script(name),
+        }
+    }
+
+    /// Makes it run again.
+    pub fn restore_script(self, name: &str) -> String {
+        match self {
+            System::Sonic => sonic::script::restore_script(name),
+            System::Cumulus => cumulus::script::restore_script(name),
+        }
+    }
+}
