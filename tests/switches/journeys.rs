@@ -32,11 +32,15 @@ pub struct Fabric {
 
 impl Fabric {
     pub fn start(story: &str, guard: &str) -> Option<Fabric> {
-        let switch = Switch::start(story, TOMAHAWK)?;
+        Some(Self::of(Switch::start(story, TOMAHAWK)?, SPEC, guard))
+    }
+
+    /// An inventory of this switch.
+    pub fn of(switch: Switch, spec: &str, guard: &str) -> Fabric {
         let place = Place::new();
-        place.write("inv/cluster.yaml", SPEC.replace("PORT", &switch.server.port.to_string()).replace("GUARD", guard));
+        place.write("inv/cluster.yaml", spec.replace("PORT", &switch.server.port.to_string()).replace("GUARD", guard));
         place.write("inv/known_hosts", switch.known_hosts() + "\n").write("inv/id", switch.identity());
-        Some(Fabric { switch, place })
+        Fabric { switch, place }
     }
 
     pub fn run(&self, words: &[&str]) -> String {
@@ -54,7 +58,7 @@ impl Fabric {
 
 impl Fabric {
     /// The spec without what the switches get from it, but for their MTU.
-    fn without_class(&self) {
+    pub fn without_class(&self) {
         let spec = std::fs::read_to_string(self.place.path().join("inv/cluster.yaml")).unwrap();
         let kept = spec.lines().filter(|line| !line.contains("ecn:") && !line.contains("watchdog:") && !line.contains("cable_length_m"));
         let kept: String = kept.map(|line| format!("{line}\n")).collect();

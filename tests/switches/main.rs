@@ -1,10 +1,12 @@
-//! SONiC switches: a real OpenSSH server and a real Redis behind the commands of SONiC that railwright uses, which are stand-ins
-//! (`tests/stand-ins/sonic`). The stand-in itself is tried (that it refuses, flaps, derives and forgets as it says), then railwright on it.
+//! Switches: a real OpenSSH server, with SONiC a real Redis, behind the commands of SONiC and of Cumulus Linux that railwright uses, which are
+//! stand-ins (`tests/stand-ins/{sonic,cumulus}`). The stand-in itself is tried (that it refuses, flaps, derives and forgets as it says), then
+//! railwright on it.
 
 // A story that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod bad_days;
+mod cumulus;
 mod delivered;
 mod derived;
 mod inventories;

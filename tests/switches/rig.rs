@@ -1,5 +1,5 @@
-//! The rig: a SONiC switch, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces of
-//! its own, its Redis on a unix socket in there, and the JSON patches. Any number of them run side by side, and each ends with its value.
+//! The rig: a switch with SONiC or Cumulus Linux, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces
+//! of its own, with SONiC its Redis on a unix socket in there and the JSON patches. Any number of them run side by side, and each ends with its value.
 
 pub use crate::root::Host;
 use crate::root::Root;
@@ -16,13 +16,25 @@ pub const TOMAHAWK: &str = "tomahawk-32";
 /// A leaf of 64 ports of 800G, `Ethernet0` to `Ethernet504`: Mellanox, the dynamic buffer model, SKU `ACS-SN5600`.
 pub const SN5600: &str = "sn5600-64";
 
-/// Where the commands of SONiC are.
+/// What a system's stand-in is made of.
+struct Parts {
+    /// Its folder in `tests/stand-ins`, and the first word of its folders on the switch.
+    name: &'static str,
+    /// Its commands, of which the last comes up with the switch.
+    tools: &'static [&'static str],
+}
+
+const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
+const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "cumulus-boot"] };
+
+/// Where the commands are.
 const PATH: &str = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n";
 
 /// A switch.
 pub struct Switch {
     pub host: Host,
     pub server: Server,
+    parts: &'static Parts,
     boots: tempfile::TempDir,
     boot: u32,
 }
@@ -41,18 +53,28 @@ fn repository(path: &str) -> PathBuf {
 }
 
 impl Switch {
-    /// As a model is delivered (`tests/stand-ins/sonic/delivered`); none when a rig is missing here.
+    /// A SONiC switch as a model is delivered (`tests/stand-ins/sonic/delivered`); none when a rig is missing here.
     pub fn start(story: &str, model: &str) -> Option<Switch> {
+        Self::start_of(&SONIC, story, Some(model))
+    }
+
+    /// A switch with Cumulus Linux (`tests/stand-ins/cumulus/delivered`).
+    pub fn start_cumulus(story: &str) -> Option<Switch> {
+        Self::start_of(&CUMULUS, story, None)
+    }
+
+    fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {
         let boots = tempfile::tempdir().unwrap();
-        std::fs::write(boots.path().join("model"), model).unwrap();
-        let sonic = repository("tests/stand-ins/sonic");
+        std::fs::write(boots.path().join("model"), model.unwrap_or_default()).unwrap();
+        let of = repository("tests/stand-ins").join(parts.name);
+        let home = format!("opt/{}-stand-in", parts.name);
         let mut copies = vec![
-            (sonic.clone(), "opt/sonic-stand-in".to_owned()),
-            (boots.path().join("model"), "opt/sonic-stand-in/model".to_owned()),
-            (sonic.join("bin/reboot"), "usr/sbin/reboot".to_owned()),
+            (of.clone(), home.clone()),
+            (boots.path().join("model"), format!("{home}/model")),
+            (repository("tests/stand-ins/sonic/bin/reboot"), "usr/sbin/reboot".to_owned()),
         ];
-        for tool in ["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] {
-            copies.push((sonic.join("bin").join(tool), format!("usr/local/bin/{tool}")));
+        for tool in parts.tools {
+            copies.push((of.join("bin").join(tool), format!("usr/local/bin/{tool}")));
         }
         for tool in ["systemctl", "systemd-run", "systemd-detect-virt"] {
             copies.push((repository("tests/stand-ins").join(tool), format!("usr/bin/{tool}")));
@@ -61,7 +83,7 @@ impl Switch {
         let host = Host::start_from(Root::Switch, story, &copies)?;
         let server = Server::start(&["ed25519"], &["ForceCommand exec sh {folder}/enter".to_owned()])?;
         std::fs::write(server.path("known_hosts"), server.line("ed25519") + "\n").unwrap();
-        let mut switch = Switch { host, server, boots, boot: 0 };
+        let mut switch = Switch { host, server, parts, boots, boot: 0 };
         switch.come_up();
         Some(switch)
     }
@@ -74,7 +96,7 @@ impl Switch {
         std::fs::write(&id, fresh).unwrap();
         self.host.mount(&["-t", "tmpfs", "-o", "mode=755", "run"], "/run");
         self.host.mount(&["--bind", id.to_str().unwrap()], "/proc/sys/kernel/random/boot_id");
-        self.must("sonic-boot");
+        self.must(self.parts.tools[self.parts.tools.len() - 1]);
         let enter = format!("exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n", self.host.entry());
         std::fs::write(self.server.path("enter"), enter).unwrap();
     }
@@ -142,7 +164,7 @@ impl Switch {
         self.over_ssh("config apply-patch /tmp/patch.json")
     }
 
-    /// The whole configuration, as `sonic-cfggen` shows it.
+    /// The whole configuration of SONiC, as `sonic-cfggen` shows it.
     pub fn config(&self) -> Value {
         serde_json::from_str(&self.must("sonic-cfggen -d --print-data")).unwrap()
     }
@@ -161,25 +183,25 @@ impl Switch {
         keys
     }
 
-    /// Lays a fault (`tests/stand-ins/sonic/README.md` lists them).
+    /// Lays a fault (`tests/stand-ins/{sonic,cumulus}/README.md` list them).
     pub fn fault(&self, name: &str, text: &str) {
-        self.write(&format!("/etc/sonic-stand-in/faults/{name}"), text);
+        self.write(&format!("/etc/{}-stand-in/faults/{name}", self.parts.name), text);
     }
 
     /// Takes a fault away.
     pub fn mend(&self, name: &str) {
-        self.must(&format!("rm -f /etc/sonic-stand-in/faults/{name}"));
+        self.must(&format!("rm -f /etc/{}-stand-in/faults/{name}", self.parts.name));
     }
 
     /// A log of the stand-in: `flaps` (a port a line), `steps` (an operation a line), `syslog`.
     pub fn log(&self, name: &str) -> Vec<String> {
-        self.sh(&format!("cat /var/log/sonic-stand-in/{name}")).out.lines().map(str::to_owned).collect()
+        self.sh(&format!("cat /var/log/{}-stand-in/{name}", self.parts.name)).out.lines().map(str::to_owned).collect()
     }
 
     /// Waits for something that the stand-in says it does: `hanging`, `dropping`, `reboot`.
     pub fn wait_for(&self, mark: &str) {
         let since = Instant::now();
-        while self.sh(&format!("test -e /run/sonic-stand-in/{mark}")).code != Some(0) {
+        while self.sh(&format!("test -e /run/{}-stand-in/{mark}", self.parts.name)).code != Some(0) {
             assert!(since.elapsed() < Duration::from_secs(60), "the switch never said `{mark}`");
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -195,7 +217,7 @@ impl Switch {
     /// Runs something in whose first patch every session is cut after this many steps; the patch then goes on as far as it can
     /// without anybody to speak to.
     pub fn cut_after<T>(&self, steps: u32, run: impl FnOnce() -> T) -> T {
-        self.must("rm -f /run/sonic-stand-in/dropping");
+        self.must(&format!("rm -f /run/{}-stand-in/dropping", self.parts.name));
         self.fault("drop-after", &steps.to_string());
         std::thread::scope(|scope| {
             scope.spawn(|| {
