@@ -19,7 +19,7 @@ switches:
     cable_length_m: 40
     ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
     watchdog: true
-rollout: { guard: GUARD }
+rollout: { switch_guard: GUARD }
 ";
 
 fn start(story: &str, guard: &str) -> Option<Fabric> {
