@@ -121,7 +121,7 @@ resources:
       nodes: [node1, node2]
       pod: { namespace: default, daemon_set: rdma-pods, selector: app=rdma-pods }
       argv: [ibv_devinfo]
-      lines: { begin: \"state: PORT_ACTIVE\", count: 1 }
+      lines: [{ begin: \"state: PORT_ACTIVE\", count: 1 }]
       within_s: 60
   - id: tool
     node_probe:
