@@ -128,7 +128,7 @@ resources:
       name: tool
       nodes: [node1, node2]
       pod: { namespace: default, daemon_set: rdma-pods }
-      argv: [sh, -c, cat /tmp/tool]
+      argv: [sh, -c, cat /tool]
       exits: { \"1\": no tool is there }
       within_s: 60
 ";
@@ -153,7 +153,7 @@ pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
     let (screen, _) = rig.told(2, &["drift", PODS]);
     assert!(flat(screen.clone()).contains("0 of 2 nodes as wished; node[1-2]: no tool is there"), "{screen}");
     for node in ["node1", "node2"] {
-        kubectl(rig, &["exec", &pod_on(rig, node), "--", "sh", "-c", "echo 1 >/tmp/tool"]);
+        kubectl(rig, &["exec", &pod_on(rig, node), "--", "sh", "-c", "echo 1 >/tool"]);
     }
     rig.told(0, &["drift", PODS]);
     rig.told(0, &["plan", PODS, "--detailed-exitcode"]);
