@@ -22,9 +22,14 @@ pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
-/// `1 host`, `2 hosts`.
+/// `1 host`, `2 hosts`, `2 switches`.
 pub fn counted(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+    let ending = match count {
+        1 => "",
+        _ if word.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {word}{ending}")
 }
 
 /// Seconds as people say them, in at most two units: `45 s`, `4 min`, `1 h 30 min`, `2 d 3 h`.

@@ -130,11 +130,10 @@ fn named(text: &str, targets: &[Target]) -> Result<Named, String> {
     let names = nodeset::expand(first).map_err(|error| said(&error))?;
     let below = if rest.is_empty() { String::new() } else { format!("/{}", within(rest)) };
     // A name that only a switch has is that switch's.
-    let there = |kind: TargetKind, name: &str| targets.iter().find(|target| target.kind == kind && &*target.name == name).cloned();
-    let called = |name: &str| match of_switch {
-        Some(_) => Target { kind: TargetKind::Switch, name: name.into() },
-        None => there(TargetKind::Host, name).or_else(|| there(TargetKind::Switch, name)).unwrap_or_else(|| Target::host(name)),
-    };
+    let of = |kind: TargetKind| targets.iter().filter(move |target| target.kind == kind).map(|target| &*target.name).collect();
+    let (hosts, switches): (BTreeSet<&str>, BTreeSet<&str>) = (of(TargetKind::Host), of(TargetKind::Switch));
+    let is_switch = |name: &str| of_switch.is_some() || switches.contains(name) && !hosts.contains(name);
+    let called = |name: &String| if is_switch(name) { Target::switch(name) } else { Target::host(name) };
     Ok(Named::Here(names.iter().map(|name| format!("{}{below}", called(name))).collect()))
 }
 

@@ -93,12 +93,13 @@ fn summary(read: &inventory::Inventory) -> String {
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
-    let switches = match (loaded.switches.len(), loaded.switches.iter().filter(|switch| switch.is_managed()).count()) {
+    let (all, planned) = (loaded.switches.len(), loaded.managed_switches().count());
+    let switches = match (all, planned) {
         (0, _) => String::new(),
-        (1, reached) => format!(", 1 switch{}", if reached == 1 { " that is planned" } else { "" }),
-        (all, 0) => format!(", {all} switches"),
-        (all, reached) if all == reached => format!(", {all} switches that are planned"),
-        (all, reached) => format!(", {all} switches, {reached} of them planned"),
+        (_, 0) => format!(", {}", counted(all, "switch")),
+        (1, _) => ", 1 switch that is planned".to_owned(),
+        _ if all == planned => format!(", {} that are planned", counted(all, "switch")),
+        _ => format!(", {}, {planned} of them planned", counted(all, "switch")),
     };
     format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}.", loaded.spec.cluster, counted(rails, "rail"))
 }

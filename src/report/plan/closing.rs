@@ -57,8 +57,7 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     ] {
         match count(class, kind) {
             0 => {}
-            n if kind == TargetKind::Host => parts.push(format!("{} will {words}", counted(n, "host"))),
-            n => parts.push(format!("{n} {} will {words}", if n == 1 { "switch" } else { "switches" })),
+            n => parts.push(format!("{} will {words}", counted(n, kind.noun()))),
         }
     }
     let members = || open.iter().flat_map(|n| n.members());

@@ -48,15 +48,15 @@ pub fn first(open: &[&Node]) -> String {
     let first = || open.iter().filter(|node| waited.contains(node.id.as_str()));
     let switches: BTreeSet<&str> =
         first().filter(|node| of(node, TargetKind::Switch)).flat_map(|node| &node.target).map(|t| &*t.name).collect();
-    let one_by_one = match switches.len() {
-        0 => String::new(),
-        1 => format!("switch/{}: the hosts' steps wait for it", nodeset::fold(&switches.iter().collect::<Vec<_>>())),
-        _ => format!("switch/{}, one at a time: the hosts' steps wait for them", nodeset::fold(&switches.iter().collect::<Vec<_>>())),
+    let all = nodeset::fold(&switches.iter().collect::<Vec<_>>());
+    let of_switches = match switches.len() {
+        0 => None,
+        1 => Some(format!("switch/{all}: the hosts' steps wait for it")),
+        _ => Some(format!("switch/{all}, one at a time: the hosts' steps wait for them")),
     };
     let names: Vec<String> = first().filter(|node| of(node, TargetKind::Kube)).map(|node| clean_line(&node.id)).collect();
-    let of_clusters = if names.is_empty() { String::new() } else { format!("{}: the hosts' steps wait for it", names.join(", ")) };
-    let lines = [one_by_one, of_clusters].into_iter().filter(|line| !line.is_empty());
-    lines.map(|line| labelled("first    ", &line, COLUMNS)).collect()
+    let of_clusters = (!names.is_empty()).then(|| format!("{}: the hosts' steps wait for it", names.join(", ")));
+    of_switches.into_iter().chain(of_clusters).map(|line| labelled("first    ", &line, COLUMNS)).collect()
 }
 
 /// Kinds that follow each other over and over (each rail's in turn) are said once.

@@ -259,9 +259,8 @@ fn schedule(nvue: &Nvue, edits: &mut Edits, port: &str, strict: &[u64]) {
         }
         edits.copy(&path, &copy, &[]);
     }
-    for queue in strict {
-        let class = [&path[..], &["traffic-class", &queue.to_string()]].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let class: Vec<&str> = class.iter().map(String::as_str).collect();
+    for queue in strict.iter().map(u64::to_string) {
+        let class = [&path[..], &["traffic-class", &queue]].concat();
         edits.set(&[&class[..], &["mode"]].concat(), word("strict"));
         edits.unset(&[&class[..], &["bw-percent"]].concat());
     }
