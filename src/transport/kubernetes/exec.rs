@@ -187,9 +187,14 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
     clock::within(LIMIT, ran).await.unwrap_or_else(late)
 }
 
+/// What containerd says before the reason why a program could not be started; a name of chance stands in it (so with that of Debian 12:
+/// `failed to start exec "b0f3ca00...": OCI runtime exec failed: exec failed: ...`).
+const RUNTIME: &str = "OCI runtime exec failed: ";
+
 /// Why the program did not run, in the server's words. Without the pod's name, which is of chance: alike nodes are told once. From 1.30
 /// on the server puts the whole request to the kubelet into its complaint.
 fn not_run(message: &str) -> String {
+    let message = message.rsplit_once(RUNTIME).map_or(message, |(_, why)| why);
     let request = message.split_once("Post \"").and_then(|(before, rest)| Some((before, rest.split_once("\": ")?.1)));
     let message = request.map_or_else(|| message.to_owned(), |(before, after)| format!("{before}{after}"));
     let away = ["error dialing backend", "error sending request", "proxy error", "no preferred addresses found"];
@@ -371,6 +376,9 @@ mod tests {
         assert_eq!(of(&[b"\x01a", b"", b"\x02x", b"\x01b", b"\x07?", &success]).await, ran(0, "ab", "x"));
         assert_eq!(of(&[b"\x02no", &failure]).await, ran(127, "", "no"));
         assert_eq!(of(&[&broken]).await, unknown("Internal error occurred: exec: \"rdma\": executable file not found in $PATH"));
+        let mut runtime = br#"3{"status":"Failure","message":"Internal error occurred: failed to start exec \"b0f3\": OCI runtime exec failed: exec failed: no \"rdma\""}"#.to_vec();
+        runtime[0] = STATUS;
+        assert_eq!(of(&[&runtime]).await, unknown("exec failed: no \"rdma\""));
         assert_eq!(of(&[b"\x01a"]).await, unknown("the connection ended before the program did"));
         assert_eq!(of(&[b"\x03<html>"]).await, unknown("it does not say how the program ended"));
         let large = [b"\x01".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
