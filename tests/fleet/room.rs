@@ -1,7 +1,7 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
 use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience};
-use railwright::base::{Address, Diagnostic, Digest, Target};
+use railwright::base::{Address, Diagnostic, Digest, Target, TargetKind};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
 use railwright::observe::{HostRequest, observe};
 use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
@@ -154,7 +154,7 @@ impl Room {
 
     /// The plan of an observation.
     pub fn plan_of(&self, wishes: &[Wish], last: &LastApplied, observation: &Observation, selection: Selection) -> Plan {
-        let targets: Vec<Target> = self.context.hosts.keys().map(Target::host).collect();
+        let targets: Vec<Target> = self.context.hosts.values().map(HostAccess::target).collect();
         let header = Header {
             made_by: "test".into(),
             cluster: "c".into(),
@@ -189,8 +189,12 @@ impl Room {
 pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> Wish {
     let kind = kind_named(kind).unwrap();
     assert!(kind.check(&body).is_empty(), "{:?}", kind.check(&body));
+    let target = match kind.target_kind() {
+        TargetKind::Switch => Target::switch(host),
+        _ => Target::host(host),
+    };
     Wish {
-        address: Address::host(host, kind.name(), &kind.address_name(&body).unwrap()),
+        address: Address { target, ..Address::host(host, kind.name(), &kind.address_name(&body).unwrap()) },
         after: after.iter().map(|within| format!("host/{host}/{within}").parse().unwrap()).collect(),
         want: Want { kind: kind.name().to_owned(), body, module: "m/r".to_owned(), places: Vec::new() }.into(),
     }

@@ -15,10 +15,26 @@ pub struct Armed {
     pub guard: Guard,
     /// The host as it was.
     before: Box<Host>,
-    /// Virtual time at which it puts that back.
+    /// Virtual time at which it puts that back, by itself or because it was told to.
     pub until: Duration,
     /// It did.
     pub reverted: bool,
+}
+
+impl Armed {
+    /// How long a step that still runs is waited for, so that nothing comes after what is put back.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(if self.guard.is_of_switch() { 600 } else { 30 })
+    }
+
+    /// As the host tells it.
+    fn standing(&self, now: Duration) -> String {
+        match self.until.checked_sub(now) {
+            _ if self.reverted => "reverted ".to_owned(),
+            Some(left) if left > Duration::ZERO => format!("armed {}", left.as_secs()),
+            _ => "reverting".to_owned(),
+        }
+    }
 }
 
 impl Host {
@@ -37,8 +53,8 @@ impl Host {
     }
 
     /// Confirms, if there still is something to confirm.
-    pub fn disarm(&mut self, token: &str) -> Answered {
-        match self.guard.take_if(|guard| guard.token == token && !guard.reverted) {
+    pub fn disarm(&mut self, token: &str, now: Duration) -> Answered {
+        match self.guard.take_if(|guard| guard.token == token && now < guard.until) {
             Some(_) => (0, String::new()),
             None if self.guard.as_ref().is_some_and(|guard| guard.token == token) => (75, String::new()),
             None => (1, String::new()),
@@ -47,10 +63,11 @@ impl Host {
 
     /// Puts everything back now.
     pub fn fire(&mut self, token: &str, now: Duration) -> Answered {
-        if !self.guard.as_ref().is_some_and(|guard| guard.token == token && !guard.reverted) {
-            return (1, String::new());
+        match self.guard.as_mut().filter(|guard| guard.token == token && now < guard.until) {
+            Some(guard) => guard.until = now,
+            None => return (1, String::new()),
         }
-        self.revert(now);
+        self.revert_what_is_due(now);
         (0, String::new())
     }
 
@@ -58,8 +75,7 @@ impl Host {
     pub fn guard_standing(&self, token: &str, now: Duration) -> Answered {
         match self.guard.as_ref().filter(|guard| guard.token == token) {
             None => (1, String::new()),
-            Some(guard) if guard.reverted => (0, "reverted \n".to_owned()),
-            Some(guard) => (0, format!("armed {}\n", guard.until.saturating_sub(now).as_secs())),
+            Some(guard) => (0, format!("{}\n", guard.standing(now))),
         }
     }
 
@@ -67,13 +83,14 @@ impl Host {
     pub fn guarded(&self, now: Duration) -> Answered {
         match self.guard.as_ref().filter(|guard| !guard.reverted) {
             None => (0, String::new()),
-            Some(guard) => (78, format!("{} armed {}\n", guard.token, guard.until.saturating_sub(now).as_secs())),
+            Some(guard) => (78, format!("{} {}\n", guard.token, guard.standing(now))),
         }
     }
 
-    /// A guard whose time is over puts back what it keeps.
+    /// A guard whose time is over puts back what it keeps, once no step runs any more.
     pub fn revert_what_is_due(&mut self, now: Duration) {
-        if self.guard.as_ref().is_some_and(|guard| !guard.reverted && guard.until <= now) {
+        let waits = |guard: &Armed| self.running.is_some() && now < guard.until + guard.patience();
+        if self.guard.as_ref().is_some_and(|guard| !guard.reverted && guard.until <= now && !waits(guard)) {
             self.revert(now);
         }
     }
@@ -129,7 +146,8 @@ impl Host {
                 let _ = self.act(&set(before.units.enabled.contains(name), UnitVerb::Enable, UnitVerb::Disable), now);
                 let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
             }
-            Keep::File { .. } | Keep::Connection { .. } | Keep::Switch(_) => {}
+            Keep::Switch(_) => self.switch = before.switch.clone(),
+            Keep::File { .. } | Keep::Connection { .. } => {}
         }
     }
 }

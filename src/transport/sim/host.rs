@@ -13,6 +13,7 @@ use super::names::Names;
 use super::packages::Packages;
 use super::pci::Pci;
 use super::steps::Running;
+use super::switch::Switch;
 use super::units::Units;
 use crate::resource::action::PackageManager;
 use crate::resource::file::base64;
@@ -74,6 +75,8 @@ pub struct Host {
     pub probes: BTreeMap<String, String>,
     /// The scripts of guarded commands, and what each does.
     pub commands: BTreeMap<String, Vec<Action>>,
+    /// It is a switch.
+    pub switch: Option<Switch>,
     /// The netdev that carries our connection.
     pub ssh_netdev: Option<String>,
     /// How many boots there were.
@@ -132,6 +135,7 @@ impl Host {
             offers_iommu: true,
             probes: BTreeMap::new(),
             commands: BTreeMap::new(),
+            switch: None,
             ssh_netdev: None,
             boot: 0,
             booted: Duration::ZERO,
@@ -167,10 +171,10 @@ impl Host {
         bare
     }
 
-    /// The netdev that carries our connection carries nothing: it is down, or too small for a TCP segment.
+    /// The netdev or the port that carries our connection carries nothing: it is down, or too small for a TCP segment.
     pub fn is_cut_off(&self) -> bool {
         let link = self.ssh_netdev.as_ref().and_then(|netdev| self.links.0.get(netdev));
-        link.is_some_and(|link| !link.up || link.mtu < 576)
+        link.is_some_and(|link| !link.up || link.mtu < 576) || self.switch.as_ref().is_some_and(Switch::is_cut_off)
     }
 
     /// The release of its kernel.
@@ -213,7 +217,7 @@ impl Host {
             Read::RdmaLinks => (1, String::new()),
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
-            Read::Switch { .. } => (69, String::new()),
+            Read::Switch { system, of } => self.read_switch(*system, *of),
             Read::LldpNeighbours => (0, "\n== lldpctl 127\n".to_owned()),
             Read::Kubernetes(_) | Read::HelmRelease(_) => (70, String::new()),
         }
@@ -294,6 +298,11 @@ impl Host {
             Action::SetPci { writes } => self.pci.set(writes),
             Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
             Action::RunCommand { script, .. } => self.run(script, now),
+            Action::EditSwitch { edits, .. } => self.edit_switch(edits),
+            Action::SaveSwitch { .. } => {
+                self.save_switch();
+                Ok(())
+            }
             Action::Reboot => {
                 self.reboot(now);
                 Ok(())
@@ -336,6 +345,9 @@ impl Host {
         self.links.boot(&self.disk);
         self.firmware.boot(false);
         self.pci.boot(&self.disk);
+        if let Some(switch) = &mut self.switch {
+            switch.boot(&self.disk);
+        }
         // A boot with a guard that is armed: nobody has confirmed anything.
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
             self.revert(self.booted);

@@ -4,7 +4,7 @@
 //!
 //! A host has the three planes: a disk (`disk`), a running kernel with modules, settings, units, netdevs, PCI registers and
 //! interrupts (`modules`, `units`, `links`, `pci`), and a boot loader (`loader`) that decides what the next boot runs.
-//! `steps` is what it does over time. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
+//! `steps` is what it does over time; with `switch` it is one. It has no RDMA devices, no `dcb` and no compiler; it says so when it is asked for them.
 
 pub mod disk;
 pub mod fault;
@@ -19,6 +19,7 @@ pub mod pace;
 pub mod packages;
 pub mod pci;
 pub mod steps;
+pub mod switch;
 pub mod units;
 
 pub use fault::{Fault, Trouble};

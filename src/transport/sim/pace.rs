@@ -19,6 +19,8 @@ pub fn of(action: &Action) -> Duration {
         Action::BuildModule { .. } | Action::FetchModuleSource { .. } => Duration::from_secs(120),
         Action::Unit { .. } | Action::ReloadSystemd | Action::ReloadLink { .. } => Duration::from_secs(1),
         Action::RunCommand { .. } => Duration::from_secs(5),
+        // A patch of many ports takes minutes (sonic-net/sonic-buildimage#22370).
+        Action::EditSwitch { .. } => Duration::from_secs(90),
         _ => Duration::from_millis(50),
     }
 }

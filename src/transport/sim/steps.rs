@@ -138,8 +138,10 @@ impl Host {
 
     /// What a step leaves behind that did not come to its end.
     fn killed(&mut self, running: Running) {
-        if let Action::InstallPackages { packages, .. } = &running.action {
-            self.packages.half_install(packages);
+        match &running.action {
+            Action::InstallPackages { packages, .. } => self.packages.half_install(packages),
+            Action::EditSwitch { edits, .. } => self.half_edit_switch(edits),
+            _ => {}
         }
         self.ended.insert(running.token, None);
     }
@@ -194,7 +196,7 @@ impl Host {
             }
             Upkeep::Idle { .. } => self.guarded(now),
             Upkeep::Arm { token, guard, seconds } => self.arm(token, guard, *seconds, now),
-            Upkeep::Disarm { token } => self.disarm(token),
+            Upkeep::Disarm { token } => self.disarm(token, now),
             Upkeep::Fire { token } => self.fire(token, now),
             Upkeep::Guard { token } => self.guard_standing(token, now),
             Upkeep::ServerReads => (0, String::new()),

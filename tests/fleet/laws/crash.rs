@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 /// How a record is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Death {
+pub enum Death {
     /// The controller dies before it: nothing of it reaches the fleet any more.
     Before,
     /// The same, with half of the record on the disk.
@@ -35,12 +35,14 @@ impl Death {
 }
 
 /// Breaks before a record.
-struct Mortal {
-    inner: Box<dyn JournalStore>,
-    left: Arc<Mutex<Option<usize>>>,
-    died: Arc<Mutex<bool>>,
-    death: Death,
-    fleet: Fleet,
+pub struct Mortal {
+    pub inner: Box<dyn JournalStore>,
+    /// Records that are still written.
+    pub left: Arc<Mutex<Option<usize>>>,
+    /// It broke.
+    pub died: Arc<Mutex<bool>>,
+    pub death: Death,
+    pub fleet: Fleet,
 }
 
 impl JournalStore for Mortal {
@@ -85,7 +87,7 @@ fn has(outcome: &ApplyOutcome, code: &str) -> bool {
 }
 
 /// The resources of which nobody can tell how they ended, by the commands that go on.
-fn undecided(outcome: &ApplyOutcome) -> BTreeSet<Address> {
+pub fn undecided(outcome: &ApplyOutcome) -> BTreeSet<Address> {
     let next = outcome.problems.iter().filter(|problem| problem.code == "RW0614").flat_map(|problem| &problem.next);
     next.filter_map(|command| command.split_once("--redo ")?.1.split_once(' ')?.0.parse().ok()).collect()
 }

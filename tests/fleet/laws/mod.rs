@@ -6,15 +6,17 @@ mod case;
 mod crash;
 mod hostile;
 mod order;
+mod reached;
 mod settled;
 mod unchanged;
 
 use crate::room::{Room, runtime};
-use case::Case;
 pub use hostile::bodies;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use railwright::apply::ApplyOutcome;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
 use std::time::Duration;
 
 /// Fails the case with these words unless it holds.
@@ -61,9 +63,9 @@ pub fn config() -> Config {
 }
 
 /// Tries a law. At least one case in twenty has to be one that the law says something about.
-fn law(name: &str, cases: impl Strategy<Value = Case>, check: impl AsyncFn(&Case) -> Result<Held, String>) {
+fn law<T: DeserializeOwned + Debug>(name: &str, cases: impl Strategy<Value = T>, check: impl AsyncFn(&T) -> Result<Held, String>) {
     if let Ok(line) = std::env::var("RAILWRIGHT_CASE") {
-        let case: Case = serde_json::from_str(&line).unwrap();
+        let case: T = serde_json::from_str(&line).unwrap();
         let held = runtime().block_on(check(&case));
         return println!("{name}: {}", held.map_or_else(|why| panic!("{why}"), |held| format!("{held:?}")));
     }

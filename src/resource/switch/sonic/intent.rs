@@ -168,9 +168,11 @@ fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &Own
         _ => OURS.to_owned(),
     };
     let number = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
-    let row = db.row(map.table, &own).or_else(|| db.row(map.table, bound.unwrap_or(SHIPPED)));
-    let mut entries: BTreeMap<u64, u64> =
-        row.map_or_else(|| map.rest.iter().copied().collect(), |row| row.iter().filter_map(number).collect());
+    let row = |name: &str| db.row(map.table, name).map(|row| row.iter().filter_map(number).collect::<BTreeMap<_, _>>());
+    let (ours, bound_row) = (row(&own), row(bound.unwrap_or(SHIPPED)));
+    // Ours may be there in part: a patch was ended before it was through.
+    let mut entries = bound_row.unwrap_or_else(|| if ours.is_none() { map.rest.iter().copied().collect() } else { BTreeMap::new() });
+    entries.extend(ours.unwrap_or_default());
     entries.extend(&map.entries);
     for (from, to) in entries {
         edits.set(map.table, &own, &from.to_string(), &to.to_string());

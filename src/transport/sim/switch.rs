@@ -1,0 +1,111 @@
+//! A simulated switch with SONiC: tables of fields that run, and the file that the next boot begins with. It takes edits as values, and
+//! like the real one it refuses a change of what is not there. It has no packets: of its ports, one carries our own connection.
+
+use super::disk::{Disk, File};
+use super::host::{Answered, Done, Host};
+use crate::resource::switch::edit::SwitchEdit;
+use crate::resource::switch::sonic::edit::{Edit, There};
+use crate::resource::switch::{SwitchRead, System};
+use std::collections::BTreeMap;
+
+/// Tables of rows of fields.
+pub type Tables = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
+
+/// A TCP segment needs an MTU of so much (RFC 9293, section 3.7.1: hosts take in 576 bytes).
+const SMALLEST_MTU: u64 = 576;
+
+/// What makes a host a switch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Switch {
+    /// What runs.
+    pub running: Tables,
+    /// The port that carries our connection.
+    pub reached_over: Option<String>,
+}
+
+impl Host {
+    /// A switch that runs what it has saved, and is reached over one of its ports.
+    pub fn switch(tables: Tables, reached_over: &str) -> Self {
+        let mut host = Host::fresh();
+        host.disk.folders.insert("/etc/sonic".to_owned());
+        host.switch = Some(Switch { running: tables, reached_over: Some(reached_over.to_owned()) });
+        host.save_switch();
+        host
+    }
+
+    pub(super) fn read_switch(&self, system: System, of: SwitchRead) -> Answered {
+        match (&self.switch, of) {
+            (Some(switch), SwitchRead::Running) if system == System::Sonic => (0, serde_json::json!(switch.running).to_string()),
+            (Some(_), SwitchRead::Saved) if system == System::Sonic => {
+                self.disk.text(system.saved()).map_or((1, String::new()), |text| (0, text))
+            }
+            _ => (69, String::new()),
+        }
+    }
+
+    /// A patch is made as a whole or not at all.
+    pub(super) fn edit_switch(&mut self, edits: &[SwitchEdit]) -> Done {
+        let Some(switch) = &mut self.switch else { return Err((69, "config of SONiC is not on this host".to_owned())) };
+        let mut changed = switch.running.clone();
+        SwitchEdit::sonic(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
+        switch.running = changed;
+        Ok(())
+    }
+
+    /// What a patch leaves behind that was ended half way: `config apply-patch` makes one change after the other.
+    pub(super) fn half_edit_switch(&mut self, edits: &[SwitchEdit]) {
+        if let Some(switch) = &mut self.switch {
+            for edit in SwitchEdit::sonic(&edits[..edits.len() / 2]) {
+                drop(make(&mut switch.running, &edit));
+            }
+        }
+    }
+
+    /// Saves what runs.
+    pub fn save_switch(&mut self) {
+        if let Some(switch) = &self.switch {
+            self.disk.put(System::Sonic.saved(), File::from(serde_json::json!(switch.running).to_string().as_str()));
+        }
+    }
+}
+
+impl Switch {
+    /// What only ran is gone.
+    pub(super) fn boot(&mut self, disk: &Disk) {
+        let saved = disk.text(System::Sonic.saved());
+        self.running = saved.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    }
+
+    /// The port that carries our connection carries nothing.
+    pub(super) fn is_cut_off(&self) -> bool {
+        let port = self.reached_over.as_ref().map(|port| self.running.get("PORT").and_then(|ports| ports.get(port)));
+        port.is_some_and(|port| {
+            let field = |name: &str| port.and_then(|port| port.get(name)).map(String::as_str);
+            let mtu = field("mtu").and_then(|mtu| mtu.parse::<u64>().ok());
+            field("admin_status") != Some("up") || mtu.is_some_and(|mtu| mtu < SMALLEST_MTU)
+        })
+    }
+}
+
+fn make(tables: &mut Tables, edit: &Edit) -> Done {
+    let row = tables.get_mut(&edit.table).and_then(|rows| rows.get_mut(&edit.key));
+    match (&edit.value, row) {
+        (Some(value), Some(row)) => {
+            if edit.there == There::Field && !row.contains_key(&edit.field) {
+                return Err((65, format!("SONiC does not take the patch: {} {} has no {}", edit.table, edit.key, edit.field)));
+            }
+            row.insert(edit.field.clone(), value.clone());
+        }
+        (Some(value), None) => {
+            let row = BTreeMap::from([(edit.field.clone(), value.clone())]);
+            tables.entry(edit.table.clone()).or_default().insert(edit.key.clone(), row);
+        }
+        (None, Some(_)) if edit.field.is_empty() => {
+            let rows = tables.entry(edit.table.clone()).or_default();
+            rows.remove(&edit.key);
+        }
+        (None, Some(row)) => drop(row.remove(&edit.field)),
+        (None, None) => return Err((65, format!("SONiC does not take the patch: there is no {} {}", edit.table, edit.key))),
+    }
+    Ok(())
+}

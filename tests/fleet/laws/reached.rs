@@ -1,0 +1,209 @@
+//! A law of switches: whatever goes wrong, and wherever railwright dies, once the guard's time is over the switch is reached over its
+//! management, runs what it ran before or all that was wished, and has saved nothing else.
+
+use super::crash::{Death, Mortal, undecided};
+use super::{Held, ensure, law};
+use crate::room::{Room, wish};
+use proptest::prelude::*;
+use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
+use railwright::resource::guard::SWITCH_S;
+use railwright::resource::{Disruption, Wish};
+use railwright::transport::sim::switch::Tables;
+use railwright::transport::sim::{Fault, Host, Trouble};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LEAF: &str = "leaf1";
+
+/// The port that carries our own connection.
+const OURS: &str = "Ethernet0";
+
+/// What a patch that still runs may take after the guard's time is over, and then the boot that a power loss brings.
+const GRACE: Duration = Duration::from_secs(2100);
+
+/// What is wished of a port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Wished {
+    /// With the smallest, nobody reaches the switch over the port.
+    mtu: Option<u32>,
+    /// With false, nobody reaches the switch over the port.
+    up: Option<bool>,
+    /// Its classes and marks, too.
+    lossless: bool,
+}
+
+/// A wish of each port, what goes wrong, and the journal's record before which railwright dies.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Case {
+    ports: Vec<Wished>,
+    faults: Vec<Fault>,
+    death: Option<usize>,
+    torn: bool,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap())
+    }
+}
+
+fn port(number: usize) -> String {
+    format!("Ethernet{}", 4 * number)
+}
+
+/// Four ports as they are delivered.
+fn delivered() -> Tables {
+    let each = |row: Value| -> Value { (0..4).map(|n| (port(n), row.clone())).collect::<serde_json::Map<_, _>>().into() };
+    let identity: BTreeMap<String, String> = (0..8).map(|n| (n.to_string(), n.to_string())).collect();
+    let maps = json!({ "dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "tc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE",
+        "pfc_enable": "3,4" });
+    let tables = json!({
+        "PORT": each(json!({ "speed": "400000", "mtu": "9100", "admin_status": "up" })),
+        "PORT_QOS_MAP": each(maps),
+        "DSCP_TO_TC_MAP": { "AZURE": { "3": "3", "4": "4", "26": "1", "48": "6" } },
+        "TC_TO_QUEUE_MAP": { "AZURE": identity },
+        "MAP_PFC_PRIORITY_TO_QUEUE": { "AZURE": identity },
+        "TC_TO_PRIORITY_GROUP_MAP": { "AZURE": { "0": "0", "3": "3", "4": "4", "6": "0" } },
+    });
+    serde_json::from_value(tables).unwrap()
+}
+
+impl Case {
+    fn room(&self) -> Room {
+        let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), Host::switch(delivered(), OURS))]));
+        if let Some(access) = room.context.hosts.get_mut(LEAF) {
+            access.switch = true;
+        }
+        room.rollout.max_disruption = Disruption::Reboot;
+        room.wishes = self.wishes();
+        room
+    }
+
+    fn wishes(&self) -> Vec<Wish> {
+        let mut all = Vec::new();
+        for (n, wished) in self.ports.iter().enumerate() {
+            let with = |mut body: Value| {
+                (body["system"], body["port"]) = (json!("sonic"), json!(port(n)));
+                body
+            };
+            let mut own = json!({});
+            if let Some(mtu) = wished.mtu {
+                own["mtu"] = json!(mtu);
+            }
+            if let Some(up) = wished.up {
+                own["up"] = json!(up);
+            }
+            if own != json!({}) {
+                all.push(wish(LEAF, "switch_port", with(own), &[]));
+            }
+            if wished.lossless {
+                let classes = json!({ "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 });
+                all.push(wish(LEAF, "switch_qos", with(classes), &[]));
+                let marks = json!({ "priority": 3, "min_bytes": 1_000_000, "max_bytes": 2_000_000, "probability_percent": 5 });
+                all.push(wish(LEAF, "switch_ecn", with(marks), &[]));
+            }
+        }
+        all
+    }
+}
+
+async fn run(room: &Room) -> ApplyOutcome {
+    let plan = room.plan().await;
+    apply(&plan, &room.context, room.sink()).await
+}
+
+/// What runs, and what is saved.
+fn configurations(room: &Room) -> (Tables, Tables) {
+    room.host(LEAF, |host| {
+        let saved = host.disk.text("/etc/sonic/config_db.json").and_then(|text| serde_json::from_str(&text).ok());
+        (host.switch.as_ref().map(|switch| switch.running.clone()).unwrap_or_default(), saved.unwrap_or_default())
+    })
+}
+
+/// How the switch stands once everything that was begun is over.
+fn stands(room: &Room, before: &Tables, wished: &Tables) -> Result<(), String> {
+    let (running, saved) = configurations(room);
+    ensure!(!room.host(LEAF, |host| host.is_cut_off()), "nobody reaches the switch any more");
+    ensure!(!room.host(LEAF, |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)), "its guard is still armed");
+    ensure!(running == *before || running == *wished, "it runs half of what was wished: {}", difference(&running, wished));
+    ensure!(saved == *before || saved == *wished, "it saved half of what was wished: {}", difference(&saved, wished));
+    ensure!(saved == *before || running == *wished, "what it saved was taken back");
+    Ok(())
+}
+
+fn difference(found: &Tables, wished: &Tables) -> String {
+    let tables = wished.iter().filter(|(name, table)| found.get(*name) != Some(table));
+    tables.map(|(name, table)| format!("{name}: {:?} and not {table:?}", found.get(name))).collect::<Vec<_>>().join("; ")
+}
+
+async fn wait(room: &Room) {
+    tokio::time::sleep(Duration::from_secs(SWITCH_S.into()) + GRACE).await;
+    let now = room.fleet.now();
+    room.host(LEAF, |host| host.settle(now));
+}
+
+fn troubles() -> impl Strategy<Value = Trouble> {
+    prop_oneof![
+        Just(Trouble::LostBefore),
+        Just(Trouble::LostAfter),
+        // A patch that takes longer is ended by the switch.
+        (1u32..450).prop_map(Trouble::GoesOn),
+        (2u32..6).prop_map(Trouble::Slow),
+        Just(Trouble::Killed),
+        Just(Trouble::Fails),
+        Just(Trouble::NoEffect),
+        Just(Trouble::PowerLost),
+        (1u32..4000).prop_map(Trouble::Unreachable),
+        (1u32..30).prop_map(Trouble::DiskFull),
+        (1i64..100_000).prop_map(Trouble::Clock),
+    ]
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let wished =
+        (proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]), proptest::option::of(any::<bool>()), any::<bool>());
+    let ports = proptest::collection::vec(wished.prop_map(|(mtu, up, lossless)| Wished { mtu, up, lossless }), 1..=4);
+    let word = prop_oneof![Just(None), Just(Some("edit_switch".to_owned())), Just(Some("save_switch".to_owned()))];
+    let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| Fault { after, word, trouble });
+    (ports, proptest::collection::vec(fault, 0..4), proptest::option::of(0usize..20), any::<bool>())
+        .prop_map(|(ports, faults, death, torn)| Case { ports, faults, death, torn })
+}
+
+#[test]
+fn a_switch_is_reached_or_as_it_was() {
+    law("a_switch_is_reached", cases(), async |case: &Case| {
+        let before = delivered();
+        let calm = case.room();
+        let outcome = run(&calm).await;
+        let (wished, _) = configurations(&calm);
+        stands(&calm, &before, &wished)?;
+        ensure!((outcome.ending == Ending::Done) == (wished != before || calm.plan().await.nodes.is_empty()), "{:?}", outcome.problems);
+
+        let mut room = case.room();
+        let (left, died) = (Arc::new(Mutex::new(case.death)), Arc::new(Mutex::new(false)));
+        let death = if case.torn { Death::Torn } else { Death::Before };
+        let (fleet, counts, told) = (room.fleet.clone(), left.clone(), died.clone());
+        room.context.folder = room.context.folder.clone().through(Arc::new(move |inner| {
+            Box::new(Mortal { inner, left: counts.clone(), died: told.clone(), death, fleet: fleet.clone() })
+        }));
+        let plan = room.plan().await;
+        let calls = room.host(LEAF, |host| host.calls);
+        room.host(LEAF, |host| {
+            host.faults.extend(case.faults.iter().map(|fault| Fault { after: calls + fault.after, ..fault.clone() }));
+        });
+        let outcome = apply(&plan, &room.context, room.sink()).await;
+        wait(&room).await;
+        stands(&room, &before, &wished)?;
+        room.fleet.cut_off(false);
+        let redo = undecided(&outcome);
+        resume(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+        wait(&room).await;
+        stands(&room, &before, &wished)?;
+        let said_something = wished != before || outcome.problems.iter().any(|problem| problem.code == "RW0641");
+        Ok(if said_something { Held::Yes } else { Held::Beside })
+    });
+}
