@@ -1,5 +1,6 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is never an exit status.
 
+mod behind;
 mod guarded;
 mod look;
 mod settle;

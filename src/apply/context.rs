@@ -219,6 +219,17 @@ pub enum Event {
         /// What was found.
         result: GateResult,
     },
+    /// The hosts behind a switch were checked, before its change or after it.
+    BehindChecked {
+        /// The change's id.
+        node: String,
+        /// The hosts as a node-set.
+        hosts: String,
+        /// Before it.
+        before: bool,
+        /// Why they do not pass their gate, where they do not.
+        failure: Option<String>,
+    },
     /// Somebody ordered the run something.
     Ordered {
         /// What.

@@ -45,7 +45,7 @@ pub struct RolloutPolicy {
     /// The same of a switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard_s: Option<u32>,
-    /// Switches that are changed, each with the hosts that are plugged into it as a node-set, as the cabling file has it.
+    /// Switches that railwright reaches, each with the hosts that are plugged into it as a node-set, as the cabling file has it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub behind: BTreeMap<String, String>,
     /// How nodes of the Kubernetes cluster are emptied before their hosts are disturbed; nothing where they are not.

@@ -155,6 +155,21 @@ pub(super) fn step(node: &str) -> String {
     }
 }
 
+/// Hosts that do not pass their gate before the change say nothing of it afterwards, which whoever waits has to know.
+fn behind(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full: bool) -> Option<String> {
+    let (hosts, when) = (clean(hosts), if before { "before the change" } else { "after the change" });
+    let said = match failure {
+        None if !in_full => return None,
+        None => format!("{hosts} behind it pass their gate {when}"),
+        Some(why) if before => {
+            format!("{hosts} behind it do not pass their gate as it is, and will prove nothing of the change: {}", one_line(why, 160))
+        }
+        Some(why) => format!("{hosts} behind it DO NOT PASS their gate {when}: {}", one_line(why, 160)),
+    };
+    let line = format!("{}  {said}", step(node));
+    Some(broken(line.split(' '), CLOCK, CLOCK, COLUMNS))
+}
+
 /// The line of an event; none where it would only be noise.
 fn line(event: &Event, in_full: bool) -> Option<String> {
     Some(match event {
@@ -166,6 +181,7 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
             let whose = if node.starts_with("switch/") { "switch" } else { "host" };
             format!("{}  guard armed: the {whose} takes it back after {seconds} s unless it is confirmed", step(node))
         }
+        Event::BehindChecked { node, hosts, before, failure } => return behind(node, hosts, *before, failure.as_deref(), in_full),
         Event::GuardFires { node, seconds } => {
             format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", step(node))
         }

@@ -14,3 +14,4 @@ mod rollout;
 mod room;
 mod runs;
 mod secrets;
+mod switches;

@@ -80,9 +80,14 @@ impl<'a> Step<'a> {
         let guard = Guard::over(&actions, wishes).map_err(|word| {
             self.refused(Verdict::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
         })?;
+        let behind = self.in_service_behind().await;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
-        match self.prove(&watch, actions, &seen).await {
+        let proven = match self.prove(&watch, actions, &seen).await {
+            Ok(now) => self.still_in_service(&behind, watch.prove).await.map(|()| now),
+            Err(why) => Err(why),
+        };
+        match proven {
             Ok(now) => match self.confirm_guard(&watch).await {
                 true => Ok(self.done(&now, Some(&begun))),
                 false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time").await),
@@ -97,8 +102,11 @@ impl<'a> Step<'a> {
     }
 
     fn grace(&self) -> Duration {
-        let is_switch = self.shared.context.target(self.host).kind == TargetKind::Switch;
-        if is_switch { SWITCH_GRACE } else { GRACE }
+        if self.is_switch() { SWITCH_GRACE } else { GRACE }
+    }
+
+    pub(super) fn is_switch(&self) -> bool {
+        self.shared.context.target(self.host).kind == TargetKind::Switch
     }
 
     async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {

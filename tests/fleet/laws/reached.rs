@@ -4,23 +4,18 @@
 use super::crash::{Death, Mortal, undecided};
 use super::{Held, ensure, law};
 use crate::room::{Room, wish};
+use crate::switches::{LEAF, configurations, delivered, port, room};
 use proptest::prelude::*;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
+use railwright::resource::Wish;
 use railwright::resource::guard::SWITCH_S;
-use railwright::resource::{Disruption, Wish};
 use railwright::transport::sim::switch::Tables;
-use railwright::transport::sim::{Fault, Host, Trouble};
+use railwright::transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-const LEAF: &str = "leaf1";
-
-/// The port that carries our own connection.
-const OURS: &str = "Ethernet0";
 
 /// What a patch that still runs may take after the guard's time is over, and then the boot that a power loss brings.
 const GRACE: Duration = Duration::from_secs(2100);
@@ -51,34 +46,9 @@ impl fmt::Debug for Case {
     }
 }
 
-fn port(number: usize) -> String {
-    format!("Ethernet{}", 4 * number)
-}
-
-/// Four ports as they are delivered.
-fn delivered() -> Tables {
-    let each = |row: Value| -> Value { (0..4).map(|n| (port(n), row.clone())).collect::<serde_json::Map<_, _>>().into() };
-    let identity: BTreeMap<String, String> = (0..8).map(|n| (n.to_string(), n.to_string())).collect();
-    let maps = json!({ "dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "tc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE",
-        "pfc_enable": "3,4" });
-    let tables = json!({
-        "PORT": each(json!({ "speed": "400000", "mtu": "9100", "admin_status": "up" })),
-        "PORT_QOS_MAP": each(maps),
-        "DSCP_TO_TC_MAP": { "AZURE": { "3": "3", "4": "4", "26": "1", "48": "6" } },
-        "TC_TO_QUEUE_MAP": { "AZURE": identity },
-        "MAP_PFC_PRIORITY_TO_QUEUE": { "AZURE": identity },
-        "TC_TO_PRIORITY_GROUP_MAP": { "AZURE": { "0": "0", "3": "3", "4": "4", "6": "0" } },
-    });
-    serde_json::from_value(tables).unwrap()
-}
-
 impl Case {
     fn room(&self) -> Room {
-        let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), Host::switch(delivered(), OURS))]));
-        if let Some(access) = room.context.hosts.get_mut(LEAF) {
-            access.switch = true;
-        }
-        room.rollout.max_disruption = Disruption::Reboot;
+        let mut room = room();
         room.wishes = self.wishes();
         room
     }
@@ -114,14 +84,6 @@ impl Case {
 async fn run(room: &Room) -> ApplyOutcome {
     let plan = room.plan().await;
     apply(&plan, &room.context, room.sink()).await
-}
-
-/// What runs, and what is saved.
-fn configurations(room: &Room) -> (Tables, Tables) {
-    room.host(LEAF, |host| {
-        let saved = host.disk.text("/etc/sonic/config_db.json").and_then(|text| serde_json::from_str(&text).ok());
-        (host.switch.as_ref().map(|switch| switch.running.clone()).unwrap_or_default(), saved.unwrap_or_default())
-    })
 }
 
 /// How the switch stands once everything that was begun is over.

@@ -1,0 +1,43 @@
+//! Hosts behind a switch: what carried their traffic before a change has to carry it after, before the change is confirmed. Whether the
+//! switch says that it is as wished proves nothing of that. Hosts that do not pass their gate before, such as bare ones, prove nothing
+//! either way.
+
+use super::Step;
+use crate::apply::context::Event;
+use crate::base::nodeset;
+use crate::system::clock::{self, Deadline};
+
+impl Step<'_> {
+    /// The hosts that are plugged into the switch, and pass their gate as it is; none where they do not, or nothing is known of them.
+    pub(super) async fn in_service_behind(&self) -> Vec<String> {
+        let plan = self.shared.plan.rollout.behind.get(self.host).filter(|_| self.is_switch());
+        let hosts = plan.and_then(|hosts| nodeset::expand(hosts).ok()).unwrap_or_default();
+        if hosts.is_empty() {
+            return hosts;
+        }
+        let failure = self.shared.context.gatekeeper.check(&hosts, &[]).await.failure();
+        let passed = failure.is_none();
+        self.tell_of_behind(&hosts, true, failure);
+        if passed { hosts } else { Vec::new() }
+    }
+
+    /// Whether they pass it still; the error fits after "taken back by its guard:".
+    pub(super) async fn still_in_service(&self, hosts: &[String], until: Deadline) -> Result<(), String> {
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        let checked = clock::within(until.left(), self.shared.context.gatekeeper.check(hosts, &[])).await;
+        let failure = match checked {
+            Some(result) => result.failure(),
+            None => Some("the guard's time came to its end".to_owned()),
+        };
+        self.tell_of_behind(hosts, false, failure.clone());
+        let folded = nodeset::fold(hosts);
+        failure.map_or(Ok(()), |why| Err(format!("{folded} behind it passed their gate before the change, and not after it: {why}")))
+    }
+
+    fn tell_of_behind(&self, hosts: &[String], before: bool, failure: Option<String>) {
+        let hosts = nodeset::fold(hosts);
+        (self.shared.sink)(Event::BehindChecked { node: self.node.id.clone(), hosts, before, failure });
+    }
+}

@@ -1,0 +1,117 @@
+//! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf has to pass it after.
+
+use crate::room::{Room, wish};
+use railwright::apply::{ApplyOutcome, Ending, Event, GateResult, Gatekeeper, apply};
+use railwright::base::Diagnostic;
+use railwright::resource::Disruption;
+use railwright::transport::BoxFuture;
+use railwright::transport::sim::switch::Tables;
+use railwright::transport::sim::{Fleet, Host};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The leaf's name.
+pub const LEAF: &str = "leaf1";
+
+/// A port by its number.
+pub fn port(number: usize) -> String {
+    format!("Ethernet{}", 4 * number)
+}
+
+/// Four ports as they are delivered.
+pub fn delivered() -> Tables {
+    let each = |row: Value| -> Value { (0..4).map(|n| (port(n), row.clone())).collect::<serde_json::Map<_, _>>().into() };
+    let identity: BTreeMap<String, String> = (0..8).map(|n| (n.to_string(), n.to_string())).collect();
+    let maps = json!({ "dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "tc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE",
+        "pfc_enable": "3,4" });
+    let tables = json!({
+        "PORT": each(json!({ "speed": "400000", "mtu": "9100", "admin_status": "up" })),
+        "PORT_QOS_MAP": each(maps),
+        "DSCP_TO_TC_MAP": { "AZURE": { "3": "3", "4": "4", "26": "1", "48": "6" } },
+        "TC_TO_QUEUE_MAP": { "AZURE": identity },
+        "MAP_PFC_PRIORITY_TO_QUEUE": { "AZURE": identity },
+        "TC_TO_PRIORITY_GROUP_MAP": { "AZURE": { "0": "0", "3": "3", "4": "4", "6": "0" } },
+    });
+    serde_json::from_value(tables).unwrap()
+}
+
+/// The leaf alone, reached over its first port.
+pub fn room() -> Room {
+    let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), Host::switch(delivered(), &port(0)))]));
+    if let Some(access) = room.context.hosts.get_mut(LEAF) {
+        access.switch = true;
+    }
+    room.rollout.max_disruption = Disruption::Reboot;
+    room
+}
+
+/// What runs, and what is saved.
+pub fn configurations(room: &Room) -> (Tables, Tables) {
+    room.host(LEAF, |host| {
+        let saved = host.disk.text("/etc/sonic/config_db.json").and_then(|text| serde_json::from_str(&text).ok());
+        (host.switch.as_ref().map(|switch| switch.running.clone()).unwrap_or_default(), saved.unwrap_or_default())
+    })
+}
+
+/// Traffic of the hosts behind the leaf's second port, which needs packets of so many bytes.
+struct Traffic {
+    fleet: Fleet,
+    needs: u64,
+}
+
+impl Gatekeeper for Traffic {
+    fn check<'a>(&'a self, hosts: &'a [String], _: &'a [String]) -> BoxFuture<'a, GateResult> {
+        assert_eq!(hosts, ["gpu1", "gpu2"]);
+        let mtu = self.fleet.with(LEAF, |host| {
+            host.switch.as_ref().and_then(|switch| switch.running["PORT"][&port(1)]["mtu"].parse::<u64>().ok()).unwrap_or_default()
+        });
+        let small = mtu.is_some_and(|mtu| mtu < self.needs);
+        let problems = small.then(|| Diagnostic::error("RW0650", "gpu1 and gpu2 lose large packets")).into_iter().collect();
+        Box::pin(async move { GateResult { problems } })
+    }
+}
+
+/// The port of the hosts gets this MTU; they need packets of so many bytes.
+async fn change(mtu: u32, needs: u64) -> (Room, ApplyOutcome) {
+    let mut room = room();
+    room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
+    room.context.gatekeeper = Arc::new(Traffic { fleet: room.fleet.clone(), needs });
+    room.wishes.push(wish(LEAF, "switch_port", json!({ "system": "sonic", "port": port(1), "mtu": mtu }), &[]));
+    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
+    (room, outcome)
+}
+
+/// How the hosts passed, before and after.
+fn checked(room: &Room) -> Vec<(bool, bool)> {
+    let events = room.events.lock().unwrap();
+    let checks = events.iter().filter_map(|event| match event {
+        Event::BehindChecked { before, failure, .. } => Some((*before, failure.is_none())),
+        _ => None,
+    });
+    checks.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
+    let (room, outcome) = change(1500, 4096).await;
+    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (Ending::Failed, "RW0641"));
+    let said = "gpu[1-2] behind it passed their gate before the change, and not after it: gpu1 and gpu2 lose large packets";
+    assert!(outcome.problems[0].message.contains(said), "{:?}", outcome.problems[0]);
+    assert_eq!((configurations(&room), checked(&room)), ((delivered(), delivered()), vec![(true, true), (false, false)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_they_bear_is_confirmed_and_saved() {
+    let (room, outcome) = change(9216, 4096).await;
+    assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, true), (false, true)]));
+    let (running, saved) = configurations(&room);
+    assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), &running), ("9216", &saved));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_that_did_not_pass_before_prove_nothing() {
+    let (room, outcome) = change(1500, 9200).await;
+    assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, false)]));
+    assert_eq!(configurations(&room).0["PORT"][&port(1)]["mtu"], "1500");
+}
