@@ -15,29 +15,55 @@ use std::collections::{BTreeMap, BTreeSet};
 /// before the next.
 pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
     let turns: BTreeMap<&Target, usize> = inputs.targets.iter().zip(1..).collect();
+    let mut not_right = unread(inputs);
+    for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Switch) {
+        part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX);
+        part.before_hosts = part.nodes.iter().any(changes);
+        let held = part.nodes.iter().find(|node| node.held.is_some() && changes(node));
+        not_right.extend(held.map(|node| (part.target.clone(), needs(&node.id))));
+    }
+    not_right.sort_by_key(|(switch, _)| turns.get(switch).copied());
+    for (switch, why) in not_right {
+        let is_behind = behind(inputs, &switch);
+        let hosts = parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host && is_behind(&part.target));
+        hosts.for_each(|part| part.hold(&why));
+    }
+    hold_removals(parts, inputs);
     let mut switches: Vec<&mut Part> = parts.iter_mut().filter(|part| part.target.kind == TargetKind::Switch).collect();
-    switches.iter_mut().for_each(|part| part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX));
     switches.sort_by_key(|part| part.turn);
     let (mut early, mut late): (Vec<String>, Vec<String>) = Default::default();
-    let mut not_right = unread(inputs);
-    let changes = |node: &Node| node.members().iter().any(|member| !member.removal);
     for part in switches {
-        part.before_hosts = part.nodes.iter().any(changes);
         let before = if part.before_hosts { &mut early } else { &mut late };
         part.first().for_each(|node| node.after.extend(before.iter().cloned()));
         let last: Vec<String> = part.last().map(|node| node.id.clone()).collect();
         if !last.is_empty() {
             *before = last;
         }
-        let held = part.nodes.iter().find(|node| node.held.is_some() && changes(node));
-        not_right.extend(held.map(|node| (part.target.clone(), needs(&node.id))));
     }
-    for (switch, why) in not_right {
-        let behind = inputs.rollout.behind.get(&*switch.name).and_then(|hosts| nodeset::expand(hosts).ok());
-        let behind: Option<BTreeSet<String>> = behind.map(|hosts| hosts.into_iter().collect());
-        let is_behind = |host: &Target| behind.as_ref().is_none_or(|behind| behind.contains(&*host.name));
-        let hosts = parts.iter_mut().filter(|part| part.target.kind == TargetKind::Host && is_behind(&part.target));
-        hosts.for_each(|part| part.hold(&why));
+}
+
+fn changes(node: &Node) -> bool {
+    node.members().iter().any(|member| !member.removal)
+}
+
+/// Which hosts are plugged into a switch; all of them where the cabling file knows of none.
+fn behind(inputs: &Inputs, switch: &Target) -> impl Fn(&Target) -> bool + use<> {
+    let behind = inputs.rollout.behind.get(&*switch.name).and_then(|hosts| nodeset::expand(hosts).ok());
+    let behind: Option<BTreeSet<String>> = behind.map(|hosts| hosts.into_iter().collect());
+    move |host| behind.as_ref().is_none_or(|behind| behind.contains(&*host.name))
+}
+
+/// What is taken back from a switch is held while the same is held on a host behind it: that one goes on pausing on its port.
+fn hold_removals(parts: &mut [Part], inputs: &Inputs) {
+    let is_held = |node: &&Node| node.held.is_some() && node.members().iter().any(|member| member.removal);
+    let hosts = parts.iter().filter(|part| part.target.kind == TargetKind::Host);
+    let held: Vec<(Target, String)> =
+        hosts.filter_map(|part| Some((part.target.clone(), part.nodes.iter().find(is_held)?.id.clone()))).collect();
+    for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Switch && !part.before_hosts) {
+        let is_behind = behind(inputs, &part.target);
+        if let Some((_, id)) = held.iter().find(|(host, _)| is_behind(host)) {
+            part.hold(&needs(id));
+        }
     }
 }
 

@@ -69,3 +69,23 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
     lost.wishes.retain(|wish| wish.address.target != leaf2);
     assert_eq!(held(lost, "n1"), None);
 }
+
+#[test]
+fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
+    let kept = ["host/n1", "host/n2", "switch/leaf1", "switch/leaf2"];
+    let there = kept.iter().fold(World::new(), |world, target| world.wish(&format!("{target}/a/kept"), Some("1"), body(), &[]));
+    let mut one = there
+        .applied("host/n1/a/gone", json!({ "value": "1", "drain": true }))
+        .applied("host/n2/a/gone", body())
+        .applied("switch/leaf1/a/gone", body())
+        .applied("switch/leaf2/a/gone", body());
+    let held = |world: &World, leaf: &str| node(&world.plan(), &format!("switch/{leaf}/a/gone")).held.clone();
+    assert_eq!((held(&one, "leaf1"), held(&one, "leaf2")), (None, None));
+    one.rollout.max_disruption = Disruption::None;
+    for leaf in ["leaf1", "leaf2"] {
+        assert!(held(&one, leaf).is_some_and(|why| why.contains("host/n1/a/gone")), "{:?}", held(&one, leaf));
+    }
+    one.rollout.behind = [("leaf1".to_owned(), "n1".to_owned()), ("leaf2".to_owned(), "n2".to_owned())].into();
+    assert!(held(&one, "leaf1").is_some());
+    assert_eq!(held(&one, "leaf2"), None);
+}
