@@ -298,11 +298,7 @@ impl Host {
             Action::SetPci { writes } => self.pci.set(writes),
             Action::SetInterrupts { interrupts } => self.pci.bind(interrupts),
             Action::RunCommand { script, .. } => self.run(script, now),
-            Action::EditSwitch { edits, .. } => self.edit_switch(edits),
-            Action::SaveSwitch { .. } => {
-                self.save_switch();
-                Ok(())
-            }
+            Action::EditSwitch { .. } | Action::SaveSwitch { .. } => self.act_on_switch(action),
             Action::Reboot => {
                 self.reboot(now);
                 Ok(())

@@ -3,6 +3,7 @@
 
 use super::disk::{Disk, File};
 use super::host::{Answered, Done, Host};
+use crate::resource::Action;
 use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::sonic::edit::{Edit, There};
 use crate::resource::switch::{SwitchRead, System};
@@ -28,8 +29,8 @@ impl Host {
     pub fn switch(tables: Tables, reached_over: &str) -> Self {
         let mut host = Host::fresh();
         host.disk.folders.insert("/etc/sonic".to_owned());
+        host.disk.put(System::Sonic.saved(), File::from(serde_json::json!(tables).to_string().as_str()));
         host.switch = Some(Switch { running: tables, reached_over: Some(reached_over.to_owned()) });
-        host.save_switch();
         host
     }
 
@@ -43,12 +44,16 @@ impl Host {
         }
     }
 
-    /// A patch is made as a whole or not at all.
-    pub(super) fn edit_switch(&mut self, edits: &[SwitchEdit]) -> Done {
+    /// A patch is made as a whole or not at all, and what runs is saved as it is.
+    pub(super) fn act_on_switch(&mut self, action: &Action) -> Done {
         let Some(switch) = &mut self.switch else { return Err((69, "config of SONiC is not on this host".to_owned())) };
-        let mut changed = switch.running.clone();
-        SwitchEdit::sonic(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
-        switch.running = changed;
+        if let Action::EditSwitch { edits, .. } = action {
+            let mut changed = switch.running.clone();
+            SwitchEdit::sonic(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
+            switch.running = changed;
+        } else {
+            self.disk.put(System::Sonic.saved(), File::from(serde_json::json!(switch.running).to_string().as_str()));
+        }
         Ok(())
     }
 
@@ -58,13 +63,6 @@ impl Host {
             for edit in SwitchEdit::sonic(&edits[..edits.len() / 2]) {
                 drop(make(&mut switch.running, &edit));
             }
-        }
-    }
-
-    /// Saves what runs.
-    pub fn save_switch(&mut self) {
-        if let Some(switch) = &self.switch {
-            self.disk.put(System::Sonic.saved(), File::from(serde_json::json!(switch.running).to_string().as_str()));
         }
     }
 }
