@@ -116,6 +116,11 @@ impl RolloutPolicy {
         }
     }
 
+    /// The hosts that are plugged into a switch; nothing where the cabling file knows of none.
+    pub fn hosts_behind(&self, switch: &str) -> Option<Vec<String>> {
+        self.behind.get(switch).and_then(|hosts| nodeset::expand(hosts).ok())
+    }
+
     /// The hardware class of each host that has one.
     pub fn class_of(&self) -> BTreeMap<String, &str> {
         by_host(&self.classes)

@@ -2,13 +2,13 @@
 //! hosts. What is only taken back from a switch comes after them, for the same reason.
 //!
 //! Hosts behind a switch that cannot be made right are held: those that the cabling file has plugged into it, and all of them where it
-//! knows of none (a spine is on everybody's way).
+//! knows of none (a spine is on everybody's way). What is taken back from a switch is held by such hosts in its turn.
 
 use super::judge::reached;
 use super::make::Inputs;
 use super::model::Node;
 use super::part::{Part, needs};
-use crate::base::{Target, TargetKind, nodeset};
+use crate::base::{Target, TargetKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Puts the switches on their side of the hosts, each side one at a time in the spec's order: what goes wrong with one stops
@@ -48,8 +48,7 @@ fn changes(node: &Node) -> bool {
 
 /// Which hosts are plugged into a switch; all of them where the cabling file knows of none.
 fn behind(inputs: &Inputs, switch: &Target) -> impl Fn(&Target) -> bool + use<> {
-    let behind = inputs.rollout.behind.get(&*switch.name).and_then(|hosts| nodeset::expand(hosts).ok());
-    let behind: Option<BTreeSet<String>> = behind.map(|hosts| hosts.into_iter().collect());
+    let behind: Option<BTreeSet<String>> = inputs.rollout.hosts_behind(&switch.name).map(|hosts| hosts.into_iter().collect());
     move |host| behind.as_ref().is_none_or(|behind| behind.contains(&*host.name))
 }
 

@@ -10,11 +10,8 @@ use crate::system::clock::{self, Deadline};
 impl Step<'_> {
     /// The hosts that are plugged into the switch, and pass their gate as it is; none where they do not, or nothing is known of them.
     pub(super) async fn in_service_behind(&self) -> Vec<String> {
-        let plan = self.shared.plan.rollout.behind.get(self.host).filter(|_| self.is_switch());
-        let hosts = plan.and_then(|hosts| nodeset::expand(hosts).ok()).unwrap_or_default();
-        if hosts.is_empty() {
-            return hosts;
-        }
+        let behind = self.shared.plan.rollout.hosts_behind(self.host);
+        let Some(hosts) = behind.filter(|hosts| self.is_switch() && !hosts.is_empty()) else { return Vec::new() };
         let failure = self.shared.context.gatekeeper.check(&hosts, &[]).await.failure();
         let passed = failure.is_none();
         self.tell_of_behind(&hosts, true, failure);
