@@ -57,7 +57,7 @@ impl Finish {
 pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
-    let mut step = Step { shared, n, node, host, writer: None, begun: None };
+    let mut step = Step { shared, n, node, host, writer: None, begun: None, behind: Vec::new() };
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
         Err(Halt::Journal(broken)) => return Err(broken),
@@ -98,6 +98,8 @@ struct Step<'a> {
     writer: Option<Writer>,
     /// What it began, unless the host itself puts that back.
     begun: Option<Intent>,
+    /// The hosts behind it that were in service before it.
+    behind: Vec<String>,
 }
 
 impl<'a> Step<'a> {
@@ -118,15 +120,25 @@ impl<'a> Step<'a> {
             let answers = self.look().await?;
             seen = self.see(&answers);
         }
-        let decisions = &self.shared.decisions;
-        let verdict = match &earlier {
-            Some(intent) => judge_again(&self.node.kind, &seen, intent, &decisions.redo, &decisions.accept),
-            None => judge(&self.node.kind, &seen),
-        };
+        let mut verdict = self.decide(&seen, earlier.as_ref());
+        if matches!(verdict, Verdict::Act(_)) && self.guard_reason(&seen).is_some() && self.ask_behind().await {
+            // Hosts take up to a minute to pass a gate; what was seen before it may have moved since.
+            let answers = self.look().await?;
+            seen = self.see(&answers);
+            verdict = self.decide(&seen, earlier.as_ref());
+        }
         match verdict {
             Verdict::Met => Ok(self.done(&seen, earlier.as_ref())),
             Verdict::Act(actions) => self.act(actions, seen, earlier).await,
             other => Err(self.refused(other)),
+        }
+    }
+
+    fn decide(&self, seen: &[Seen], earlier: Option<&Intent>) -> Verdict {
+        let decisions = &self.shared.decisions;
+        match earlier {
+            Some(intent) => judge_again(&self.node.kind, seen, intent, &decisions.redo, &decisions.accept),
+            None => judge(&self.node.kind, seen),
         }
     }
 

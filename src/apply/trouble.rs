@@ -82,12 +82,20 @@ fn line(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
 
 /// What a step is on, in words.
 fn place(node: &str) -> &'static str {
-    if node.starts_with("kube/") { "cluster" } else { "host" }
+    match node.split('/').next() {
+        Some("kube") => "cluster",
+        Some("switch") => "switch",
+        _ => "host",
+    }
 }
 
-/// What becomes of a host whose step did not end well; of a cluster nothing is told.
+/// What becomes of a host or switch whose step did not end well; of a cluster nothing is told.
 fn out_of_service(node: &str) -> &'static str {
-    if place(node) == "host" { "the host counts as out of service until a later run mends it" } else { "what needs it is not begun" }
+    match place(node) {
+        "host" => "the host counts as out of service until a later run mends it",
+        "switch" => "the switch counts as out of service until a later run mends it",
+        _ => "what needs it is not begun",
+    }
 }
 
 /// The target was changed by somebody else since the plan was made.
@@ -176,10 +184,10 @@ pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> D
 /// What is said of a host on which a step could not begin.
 const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out of service, and the rest of the plan on it is left";
 
-/// The same of a host or a cluster.
+/// The same of whatever it is.
 fn not_begun(on: &str) -> &'static str {
     match place(on) {
-        "host" => NOT_BEGUN,
+        "host" | "switch" => NOT_BEGUN,
         _ => "nothing was begun on it in this step, and the rest of the plan on it is left",
     }
 }

@@ -4,15 +4,17 @@ use super::inventory::Inventory;
 use super::{Failure, pipeline};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, Target, nodeset};
 use crate::observe::{self, HostRequest};
 use crate::report;
-use crate::resource::{Read, lldp};
-use crate::spec::Host;
+use crate::resource::switch::System;
+use crate::resource::{Read, TargetObservation, lldp};
 use crate::spec::cabling::End;
-use crate::spec::model::FabricKind;
+use crate::spec::model::{FabricKind, SwitchOs};
+use crate::spec::{Host, SwitchNode};
 use crate::transport;
 use crate::verify::cabling::{Silent, View, Views};
+use std::collections::BTreeMap;
 
 /// InfiniBand has no LLDP, so that nobody there hears anybody.
 pub fn has_lldp(inventory: &Inventory) -> Result<(), Failure> {
@@ -36,7 +38,8 @@ pub fn asked<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i 
             report::out::note(&format!("left out, because they have no SSH: {}", one_line(&nodeset::fold(&without), 200)));
         }
         let hosts: Vec<&Host> = with_rails().collect();
-        return if hosts.is_empty() { Err(nobody(inventory).into()) } else { Ok(hosts) };
+        let is_nobody = hosts.is_empty() && switches(inventory, None).is_empty();
+        return if is_nobody { Err(nobody(inventory).into()) } else { Ok(hosts) };
     };
     let wrong = |why: String| {
         Diagnostic::error("RW1011", format!("{} names no hosts: {why}", one_line(set, 80)))
@@ -61,28 +64,53 @@ pub fn asked<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i 
 }
 
 fn nobody(inventory: &Inventory) -> Diagnostic {
-    Diagnostic::error("RW1043", "no host can be asked for its cables: none of them has rails and SSH")
-        .effect("where NICs are plugged in is heard on hosts")
+    Diagnostic::error("RW1043", "nobody can be asked for cables: no host has rails and SSH, and no switch is reached")
+        .effect("where NICs are plugged in is heard on hosts and switches")
         .state("nothing was asked")
         .next(format!("say in {} which NICs hosts have (`nics`), and how they are reached (`ssh`)", inventory.path))
 }
 
-/// The NICs of these hosts.
-pub fn nics(hosts: &[&Host]) -> Vec<End> {
-    hosts.iter().flat_map(|host| host.netdevs.iter().map(|rail| End::new(&host.name, &rail.port))).collect()
+/// The NICs of these hosts; where switches are asked, of all hosts: a switch hears those too that are not reached.
+pub fn nics(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Vec<End> {
+    let all: Vec<&Host> = if switches.is_empty() { hosts.to_vec() } else { inventory.loaded.hosts.iter().collect() };
+    all.iter().flat_map(|host| host.netdevs.iter().map(|rail| End::new(&host.name, &rail.port))).collect()
 }
 
-/// What these hosts hear. Changes nothing on them.
-pub async fn listen(inventory: &Inventory, hosts: &[&Host]) -> Views {
-    let request = |host: &&Host| Some(HostRequest { access: inventory.access(host)?, reads: vec![Read::LldpNeighbours] });
-    let requests: Vec<HostRequest> = hosts.iter().filter_map(request).collect();
+/// The switches that are reached; none where only some hosts are asked.
+pub fn switches<'i>(inventory: &'i Inventory, set: Option<&str>) -> Vec<&'i SwitchNode> {
+    inventory.loaded.managed_switches().filter(|_| set.is_none()).collect()
+}
+
+/// The system of a switch, where it is one that is asked.
+fn system(inventory: &Inventory, switch: &SwitchNode) -> Option<System> {
+    match inventory.loaded.spec.switches.get(switch.group)?.os? {
+        SwitchOs::Sonic => Some(System::Sonic),
+        SwitchOs::Cumulus => Some(System::Cumulus),
+        _ => None,
+    }
+}
+
+/// What these hosts and switches hear. Changes nothing on them.
+pub async fn listen(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Views {
+    let systems: BTreeMap<&str, System> =
+        switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(inventory, switch)?))).collect();
+    let of_host = |host: &&Host| Some(HostRequest { access: inventory.access(host)?, reads: vec![Read::LldpNeighbours] });
+    let of_switch = |switch: &&SwitchNode| {
+        let read = Read::SwitchNeighbours { system: *systems.get(switch.name.as_str())? };
+        Some(HostRequest { access: inventory.access_of_switch(switch)?, reads: vec![read] })
+    };
+    let requests: Vec<HostRequest> = hosts.iter().filter_map(of_host).chain(switches.iter().filter_map(of_switch)).collect();
     let progress = report::progress::Reading::new(requests.len());
     let connector = transport::connector();
     let observed = observe::observe(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
     progress.end();
-    let view = |found: crate::resource::TargetObservation| match found.problem {
-        Some(trouble) => Err(Silent::Unreached(Box::new(trouble))),
-        None => lldp::lldp(&found.answers).map(View::of_host).map_err(Silent::from),
+    let view = |target: &Target, found: TargetObservation| match (found.problem, systems.get(&*target.name)) {
+        (Some(trouble), _) => Err(Silent::Unreached(Box::new(trouble))),
+        (None, Some(system)) => {
+            let heard = lldp::lldp(&found.answers, &Read::SwitchNeighbours { system: *system });
+            heard.map(View::of).map_err(|silence| Silent::of_switch(silence, *system))
+        }
+        (None, None) => lldp::lldp(&found.answers, &Read::LldpNeighbours).map(View::of).map_err(Silent::from),
     };
-    observed.targets.into_iter().map(|(target, found)| (target.name.to_string(), view(found))).collect()
+    observed.targets.into_iter().map(|(target, found)| (target.name.to_string(), view(&target, found))).collect()
 }

@@ -10,6 +10,7 @@ use crate::spec::cabling::write;
 use crate::system::files;
 use crate::verify::cabling::discover::{Discovered, discover};
 use crate::verify::cabling::{Names, Silent, Views};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Write down what is there, for a spec that does not say it yet
@@ -22,7 +23,7 @@ pub struct Arguments {
 /// What is discovered.
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Write the cabling file from what hosts hear of their switches (LLDP)
+    /// Write the cabling file from what hosts and switches hear of each other (LLDP)
     ///
     /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it becomes what is wanted.
     Cabling {
@@ -34,7 +35,7 @@ enum What {
         /// Write over a file that is there
         #[arg(long)]
         force: bool,
-        /// Only these hosts, a node-set; all unless said
+        /// Only these hosts, a node-set, and no switch; all unless said
         #[arg(long, value_name = "NODESET")]
         host: Option<String>,
         /// Read the hosts as this user, who needs no rights but those that `sudoers` prints
@@ -53,8 +54,10 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let inventory = Inventory { read_as: read_as.clone(), ..inventory::read_uncabled(inventory)? };
     cables::has_lldp(&inventory)?;
     let hosts = cables::asked(&inventory, host.as_deref())?;
-    let views = cables::listen(&inventory, &hosts).await;
-    let found = discover(&cables::nics(&hosts), &Names::of(&inventory.loaded, &[]), &views);
+    let switches = cables::switches(&inventory, host.as_deref());
+    let views = cables::listen(&inventory, &hosts, &switches).await;
+    let of_spec: BTreeSet<&str> = inventory.loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
+    let found = discover(&cables::nics(&inventory, &hosts, &switches), &of_spec, &Names::of(&inventory.loaded, &[]), &views);
     let is_whole = tell(&inventory, &found, &views);
     if found.cables.is_empty() {
         return Err(Failure { exit: Exit::Incomplete, ..Failure::from(nothing(&inventory.path, output.as_deref())) });

@@ -4,7 +4,7 @@
 use super::knowledge::Knowledge;
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
-use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, cabling};
+use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode, cabling};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
 use crate::transport::{self, HostAccess};
@@ -50,6 +50,11 @@ impl Inventory {
         HostAccess::from_spec(host, &self.folder, environment::home().as_deref()).map(|access| self.as_reader(access))
     }
 
+    /// How to reach a switch, where it is reached.
+    pub fn access_of_switch(&self, switch: &SwitchNode) -> Option<HostAccess> {
+        HostAccess::of_switch(switch, &self.folder, environment::home().as_deref()).map(|access| self.as_reader(access))
+    }
+
     /// As who reads, where somebody else than the spec names does.
     fn as_reader(&self, access: HostAccess) -> HostAccess {
         match &self.read_as {
@@ -64,9 +69,7 @@ impl Inventory {
         let cluster = kubernetes.map(|(name, kubernetes)| {
             HostAccess::of_cluster(name, &self.loaded.spec, kubernetes, &self.folder, environment::home().as_deref())
         });
-        let home = environment::home();
-        let of_switch = move |switch| HostAccess::of_switch(switch, &self.folder, home.as_deref());
-        let switches = self.loaded.managed_switches().filter_map(of_switch).map(|access| self.as_reader(access));
+        let switches = self.loaded.managed_switches().filter_map(|switch| self.access_of_switch(switch));
         self.loaded.hosts.iter().filter_map(|host| self.access(host)).chain(switches).chain(cluster)
     }
 

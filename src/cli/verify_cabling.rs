@@ -10,14 +10,14 @@ use crate::verify::Verdict;
 use crate::verify::cabling::{Names, Scope, compare};
 use std::path::PathBuf;
 
-/// Compare the cabling file with what hosts hear of their switches (LLDP), as moves to make by hand
+/// Compare the cabling file with what hosts and switches hear of each other (LLDP), as moves to make by hand
 ///
 /// Reads only. A NIC that hears nobody is unknown, and never taken for miswired.
 #[derive(Debug, clap::Args)]
 pub struct VerifyCabling {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
-    /// Only these hosts, a node-set; all unless said
+    /// Only these hosts, a node-set, and no switch; all unless said
     #[arg(long, value_name = "NODESET")]
     pub host: Option<String>,
     /// Read the hosts as this user, who needs no rights but those that `sudoers` prints
@@ -38,11 +38,13 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
         report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
     }
     let hosts = cables::asked(&inventory, arguments.host.as_deref())?;
-    let views = cables::listen(&inventory, &hosts).await;
-    let (names, nics) = (Names::of(loaded, &cabling.cables), cables::nics(&hosts));
+    let switches = cables::switches(&inventory, arguments.host.as_deref());
+    let views = cables::listen(&inventory, &hosts, &switches).await;
+    let (names, nics) = (Names::of(loaded, &cabling.cables), cables::nics(&inventory, &hosts, &switches));
     let comparison = compare(Scope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
     let asked: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    let subject = Subject { inventory: &inventory.path, file: &cabling.file, hosts: &asked };
+    let switches: Vec<String> = switches.iter().map(|switch| switch.name.clone()).collect();
+    let subject = Subject { inventory: &inventory.path, file: &cabling.file, hosts: &asked, switches: &switches };
     let text = match arguments.json {
         true => document::text(&CablingDocument::of(&subject, &comparison)),
         false => cabling::screen(&subject, &comparison),

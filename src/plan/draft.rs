@@ -269,6 +269,7 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
             joined.push(action.clone());
         }
     }
+    joined.iter_mut().for_each(Action::each_once);
     // A hold that is let go makes room for the one install of all, and a new hold keeps what that install brought.
     joined.sort_by_key(|action| match action {
         Action::HoldPackages { hold: false, .. } => 0,

@@ -59,6 +59,8 @@ pub enum Read {
     FirmwareSettings { netdev: String, settings: Vec<String> },
     /// Who is heard on the netdevs (LLDP), and which of them have a link.
     LldpNeighbours,
+    /// The same of the ports of a switch.
+    SwitchNeighbours { system: System },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
@@ -107,6 +109,7 @@ impl Read {
             Read::LinkEcn { netdev } => format!("link_ecn:{netdev}"),
             Read::FirmwareSettings { netdev, settings } => format!("firmware_settings:{netdev}:{}", settings.join(",")),
             Read::LldpNeighbours => "lldp_neighbours".to_owned(),
+            Read::SwitchNeighbours { .. } => "switch_neighbours".to_owned(),
             Read::RdmaLinks => "rdma_links".to_owned(),
             Read::Configfs { path } => format!("configfs:{path}"),
             Read::ModuleBuild { name, version, .. } => format!("module_build:{name}/{version}"),
@@ -126,7 +129,7 @@ impl Read {
             // mlxconfig takes seconds a card, and waits for another one that asks it.
             Read::FirmwareSettings { .. } => 60,
             // The tools of both systems are Python programs that load their models first.
-            Read::Switch { .. } => 60,
+            Read::Switch { .. } | Read::SwitchNeighbours { .. } => 60,
             Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
             _ => 10,
         }
@@ -171,6 +174,7 @@ impl Read {
             Read::LinkEcn { netdev } => super::link_ecn::read_script(netdev),
             Read::FirmwareSettings { netdev, settings } => super::firmware_setting::script::read_script(netdev, settings),
             Read::LldpNeighbours => super::lldp::script::read_script(),
+            Read::SwitchNeighbours { system } => super::lldp::script::switch_script(*system),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::PciDevice { device } => super::pci_setting::script::device_script(device),
@@ -201,6 +205,7 @@ impl Read {
             Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
             Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
             Read::LldpNeighbours => super::lldp::script::needs(),
+            Read::SwitchNeighbours { system } => vec![Need::Root(format!("what asks {} for its neighbours", system.name()))],
             Read::Configfs { path } => super::configfs_value::needs(path),
             Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),

@@ -58,11 +58,19 @@ pub fn configurations(room: &Room) -> (Tables, Tables) {
 struct Traffic {
     fleet: Fleet,
     needs: u64,
+    /// What somebody else gives the port while the hosts are asked.
+    meanwhile: Option<&'static str>,
 }
 
 impl Gatekeeper for Traffic {
     fn check<'a>(&'a self, hosts: &'a [String], _: &'a [String]) -> BoxFuture<'a, GateResult> {
         assert_eq!(hosts, ["gpu1", "gpu2"]);
+        if let Some(mtu) = self.meanwhile {
+            self.fleet.with(LEAF, |host| {
+                let running = host.switch.as_mut().map(|switch| &mut switch.running);
+                running.and_then(|tables| tables.get_mut("PORT")?.get_mut(&port(1))?.insert("mtu".to_owned(), mtu.to_owned()))
+            });
+        }
         let mtu = self.fleet.with(LEAF, |host| {
             host.switch.as_ref().and_then(|switch| switch.running["PORT"][&port(1)]["mtu"].parse::<u64>().ok()).unwrap_or_default()
         });
@@ -73,10 +81,10 @@ impl Gatekeeper for Traffic {
 }
 
 /// The port of the hosts gets this MTU; they need packets of so many bytes.
-async fn change(mtu: u32, needs: u64) -> (Room, ApplyOutcome) {
+async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room, ApplyOutcome) {
     let mut room = room();
     room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
-    room.context.gatekeeper = Arc::new(Traffic { fleet: room.fleet.clone(), needs });
+    room.context.gatekeeper = Arc::new(Traffic { fleet: room.fleet.clone(), needs, meanwhile });
     room.wishes.push(wish(LEAF, "switch_port", json!({ "system": "sonic", "port": port(1), "mtu": mtu }), &[]));
     let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
     (room, outcome)
@@ -94,7 +102,7 @@ fn checked(room: &Room) -> Vec<(bool, bool)> {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
-    let (room, outcome) = change(1500, 4096).await;
+    let (room, outcome) = change(1500, 4096, None).await;
     assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (Ending::Failed, "RW0641"));
     let said = "gpu[1-2] behind it passed their gate before the change, and not after it: gpu1 and gpu2 lose large packets";
     assert!(outcome.problems[0].message.contains(said), "{:?}", outcome.problems[0]);
@@ -103,7 +111,7 @@ async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_they_bear_is_confirmed_and_saved() {
-    let (room, outcome) = change(9216, 4096).await;
+    let (room, outcome) = change(9216, 4096, None).await;
     assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, true), (false, true)]));
     let (running, saved) = configurations(&room);
     assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), &running), ("9216", &saved));
@@ -111,7 +119,15 @@ async fn what_they_bear_is_confirmed_and_saved() {
 
 #[tokio::test(start_paused = true)]
 async fn hosts_that_did_not_pass_before_prove_nothing() {
-    let (room, outcome) = change(1500, 9200).await;
+    let (room, outcome) = change(1500, 9200, None).await;
     assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, false)]));
     assert_eq!(configurations(&room).0["PORT"][&port(1)]["mtu"], "1500");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_moves_while_they_are_asked_is_seen_before_anything_is_done() {
+    let (room, outcome) = change(9216, 4000, Some("4200")).await;
+    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (Ending::Incomplete, "RW0610"), "{:?}", outcome.problems);
+    let running = configurations(&room).0;
+    assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), checked(&room)), ("4200", vec![(true, true)]));
 }

@@ -175,14 +175,14 @@ fn open_neighbours(bytes: &[u8]) -> Opened {
     let out = String::from_utf8_lossy(bytes).into_owned();
     let read = railwright::resource::Read::LldpNeighbours;
     answers.insert(read.key(), railwright::resource::Answer { status: railwright::resource::AnswerStatus::Exit(0), out });
-    let view = railwright::resource::lldp::lldp(&answers).map(View::of_host).map_err(Silent::from);
+    let view = railwright::resource::lldp::lldp(&answers, &read).map(View::of).map_err(Silent::from);
     let views = Views::from([("gpu01".to_owned(), view)]);
     let cables = loaded.cabling.as_ref().unwrap().cables.as_slice();
     let names = Names::of(&loaded, cables);
     let nics: Vec<_> = cables.iter().map(|cable| cable.from.clone()).collect();
     let found = compare(Scope { cables, nics: &nics, names: &names }, &views);
-    let subject = report::cabling::Subject { inventory: "x", file: "cabling.csv", hosts: &["gpu01".to_owned()] };
-    let discovered = discover(&nics, &Names::of(&loaded, &[]), &views);
+    let subject = report::cabling::Subject { inventory: "x", file: "cabling.csv", hosts: &["gpu01".to_owned()], switches: &[] };
+    let discovered = discover(&nics, &std::collections::BTreeSet::from(["leaf1"]), &Names::of(&loaded, &[]), &views);
     let mut screens = vec![report::cabling::screen(&subject, &found), spec::cabling::write::table(&discovered.cables)];
     screens.push(report::document::text(&report::cabling::document::CablingDocument::of(&subject, &found)));
     screens.extend(report::cabling::document::unseen(&discovered.unseen));

@@ -50,6 +50,15 @@ impl Drop for Device {
     }
 }
 
+/// What railwright reaches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    /// The hosts alone.
+    Hosts,
+    /// The first host and both switches, which are joined by a cable.
+    Switches,
+}
+
 /// Hosts `gpu[01-02]` with two rails each, rail k on `leaf(k+1)`.
 struct Fabric {
     hosts: Vec<Device>,
@@ -65,7 +74,7 @@ gpu[01-02],ens1f0np0,leaf2,Ethernet[0-4/4]
 ";
 
 impl Fabric {
-    fn start() -> Option<Fabric> {
+    fn start(reached: Reached) -> Option<Fabric> {
         sshd()?;
         if !Path::new("/usr/sbin/lldpd").exists() {
             assert!(std::env::var("RAILWRIGHT_REQUIRE_RIGS").as_deref() != Ok("1"), "the rig `lldpd` is required: no lldpd here");
@@ -83,29 +92,47 @@ impl Fabric {
                 leaf.sh(&format!("ip link set {port} up"));
             }
         }
+        let with_switches = reached == Reached::Switches;
+        if with_switches {
+            let [one, other] = [leaves[0].pid.to_string(), leaves[1].pid.to_string()];
+            must("ip", &["link", "add", "Ethernet60", "netns", &one, "type", "veth", "peer", "name", "Ethernet60", "netns", &other]);
+            leaves.iter().for_each(|leaf| drop(leaf.sh("ip link set Ethernet60 up")));
+        }
         hosts.iter().chain(&leaves).for_each(Device::speak);
         let place = Place::new();
         let mut known = String::new();
-        let mut nodes = String::new();
         let mut servers = Vec::new();
-        for (number, host) in hosts.iter().enumerate() {
+        let mut ssh = |name: &str, device: &Device| -> Option<String> {
             let server =
-                Server::start(&["ed25519"], &[format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", host.enter())])?;
-            let name = format!("gpu0{}", number + 1);
+                Server::start(&["ed25519"], &[format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", device.enter())])?;
             place.write(&format!("inv/{name}.key"), std::fs::read(server.path("id")).unwrap());
             known.push_str(&format!("{}\n", server.line("ed25519")));
+            let port = server.port;
+            servers.push(server);
+            Some(format!("{{ user: root, address: 127.0.0.1, port: {port}, identities: [{name}.key] }}"))
+        };
+        let (mut nodes, mut switches) = (String::new(), String::new());
+        for (number, host) in hosts.iter().enumerate() {
+            let name = format!("gpu0{}", number + 1);
+            let ssh = if with_switches && number > 0 { "none".to_owned() } else { ssh(&name, host)? };
             nodes.push_str(&format!(
                 "  - {{ name: {name}, os: debian-12, nics: {{ model: soft-roce, rails: 2, netdev: 'ens{{rail}}f0np0', address: '10.10.{{rail}}.{{index}}/24' }}, \
-                 ssh: {{ address: 127.0.0.1, port: {}, identities: [{name}.key] }} }}\n",
-                server.port
+                 ssh: {ssh} }}\n"
             ));
-            servers.push(server);
+        }
+        for (number, leaf) in leaves.iter().enumerate() {
+            let name = format!("leaf{}", number + 1);
+            let reached = if with_switches { format!(", os: cumulus, ssh: {}", ssh(&name, leaf)?) } else { String::new() };
+            switches.push_str(&format!("  - {{ name: {name}{reached} }}\n"));
         }
         let spec = format!(
-            "cluster: cables\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}switches:\n  - {{ name: 'leaf[1-2]' }}\ncabling: cabling.csv\n"
+            "cluster: cables\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root, host_keys: known_hosts }}\nnodes:\n{nodes}switches:\n{switches}cabling: cabling.csv\n"
         );
         std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         place.write("inv/cluster.yaml", spec).write("inv/known_hosts", known).write("inv/cabling.csv", TABLE);
+        if with_switches {
+            place.write("inv/cabling.csv", format!("{TABLE}leaf1,Ethernet60,leaf2,Ethernet60\n"));
+        }
         Some(Fabric { hosts, leaves, place, _servers: servers })
     }
 
@@ -137,7 +164,7 @@ fn is_right(said: &str) -> bool {
 
 #[test]
 fn cables_are_heard_swapped_unplugged_and_written_down() {
-    let Some(fabric) = Fabric::start() else { return };
+    let Some(fabric) = Fabric::start(Reached::Hosts) else { return };
     (0..2).for_each(|host| fabric.until(host, is_right));
     insta::assert_snapshot!(fabric.verify(), @r#"
     $ railwright verify cabling inv
@@ -216,6 +243,57 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     assert!(written.contains("gpu02: lldpd does not answer") && written.ends_with("--- exit 3 ---\n"), "{written}");
     let table = std::fs::read_to_string(fabric.place.path().join("new.csv")).unwrap();
     assert_eq!(table, "host,nic,switch,port\ngpu01,ens0f0np0,leaf2,Ethernet0\ngpu01,ens1f0np0,leaf1,Ethernet0\n");
+}
+
+/// A host that nobody reaches, and the cable between the switches, are heard at the switches.
+#[test]
+fn switches_tell_of_their_side() {
+    let Some(fabric) = Fabric::start(Reached::Switches) else { return };
+    (0..2).for_each(|host| fabric.until(host, is_right));
+    let of_leaves = || fabric.leaves.iter().map(Device::hears).collect::<String>();
+    let began = Instant::now();
+    while of_leaves().matches("\"Ethernet60\"").count() < 4 || of_leaves().matches("gpu02").count() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", of_leaves());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    insta::assert_snapshot!(fabric.verify(), @r#"
+    $ railwright verify cabling inv
+    verify cabling inv   1 host: gpu01   2 switches: leaf[1-2]   file inv/cabling.csv
+
+    The cables are as the file has them. 5 cables: 5 right.
+    --- stderr ---
+    left out, because they have no SSH: gpu02
+    --- exit 0 ---
+    "#);
+    insta::assert_snapshot!(fabric.place.run(&["discover", "cabling", "inv"]), @r#"
+    $ railwright discover cabling inv
+    host,nic,switch,port
+    leaf1,Ethernet60,leaf2,Ethernet60
+    gpu[01-02],ens0f0np0,leaf1,"Ethernet[0,4]"
+    gpu[01-02],ens1f0np0,leaf2,"Ethernet[0,4]"
+    --- stderr ---
+    left out, because they have no SSH: gpu02
+    --- exit 0 ---
+    "#);
+    let only = fabric.place.run(&["verify", "cabling", "inv", "--host", "gpu01"]);
+    assert!(only.contains("2 cables: 2 right.\n3 other cables were not looked at") && only.ends_with("--- exit 0 ---\n"), "{only}");
+
+    // the unreached host's plugs are swapped, and the first switch falls silent
+    fabric.hosts[1].sh(
+        "for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 name plug; ip link set ens1f0np0 name ens0f0np0; \
+         ip link set plug name ens1f0np0; for n in ens0f0np0 ens1f0np0; do ip link set $n up; done",
+    );
+    fabric.until(1, |said| {
+        switch_on(said, "ens0f0np0").as_deref() == Some("leaf2") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1")
+    });
+    let began = Instant::now();
+    while !fabric.verify().contains("gpu02 ens0f0np0 and ens1f0np0 are swapped") {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", fabric.verify());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    fabric.leaves[0]
+        .sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
+    insta::assert_snapshot!(fabric.verify(), @"");
 }
 
 /// Without a file there is nothing to compare with, and nothing is asked.

@@ -8,18 +8,20 @@ use crate::base::nodeset;
 use crate::system::clock::{self, Deadline};
 
 impl Step<'_> {
-    /// The hosts that are plugged into the switch, and pass their gate as it is; none where they do not, or nothing is known of them.
-    pub(super) async fn in_service_behind(&self) -> Vec<String> {
+    /// Asks which hosts that are plugged into the switch pass their gate as it is; those that do are remembered. False where nobody is.
+    pub(super) async fn ask_behind(&mut self) -> bool {
         let behind = self.shared.plan.rollout.hosts_behind(self.host);
-        let Some(hosts) = behind.filter(|hosts| self.is_switch() && !hosts.is_empty()) else { return Vec::new() };
+        let Some(hosts) = behind.filter(|hosts| self.is_switch() && !hosts.is_empty()) else { return false };
         let failure = self.shared.context.gatekeeper.check(&hosts, &[]).await.failure();
         let passed = failure.is_none();
         self.tell_of_behind(&hosts, true, failure);
-        if passed { hosts } else { Vec::new() }
+        self.behind = if passed { hosts } else { Vec::new() };
+        true
     }
 
-    /// Whether they pass it still; the error fits after "taken back by its guard:".
-    pub(super) async fn still_in_service(&self, hosts: &[String], until: Deadline) -> Result<(), String> {
+    /// Whether those pass it still; the error fits after "taken back by its guard:".
+    pub(super) async fn still_in_service(&self, until: Deadline) -> Result<(), String> {
+        let hosts = &self.behind;
         if hosts.is_empty() {
             return Ok(());
         }

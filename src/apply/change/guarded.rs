@@ -80,11 +80,10 @@ impl<'a> Step<'a> {
         let guard = Guard::over(&actions, wishes).map_err(|word| {
             self.refused(Verdict::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
         })?;
-        let behind = self.in_service_behind().await;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
         let proven = match self.prove(&watch, actions, &seen).await {
-            Ok(now) => self.still_in_service(&behind, watch.prove).await.map(|()| now),
+            Ok(now) => self.still_in_service(watch.prove).await.map(|()| now),
             Err(why) => Err(why),
         };
         match proven {

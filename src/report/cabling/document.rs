@@ -22,6 +22,8 @@ pub struct CablingDocument<'a> {
     file: &'a str,
     /// The hosts that were asked.
     hosts: &'a [String],
+    /// The switches that were.
+    switches: &'a [String],
     /// The worst of all: `failed` where a cable is known to be wrong, `unknown` where nobody can tell, else `passed`.
     verdict: Verdict,
     /// How many cables are how.
@@ -69,6 +71,7 @@ impl<'a> CablingDocument<'a> {
             inventory: subject.inventory,
             file: subject.file,
             hosts: subject.hosts,
+            switches: subject.switches,
             verdict: comparison.verdict(),
             counts: comparison.counts,
             findings: comparison.findings.iter().map(finding).collect(),

@@ -22,12 +22,19 @@ pub struct Subject<'a> {
     pub file: &'a str,
     /// The hosts that were asked.
     pub hosts: &'a [String],
+    /// The switches that were.
+    pub switches: &'a [String],
 }
 
 /// The whole screen.
 pub fn screen(subject: &Subject, comparison: &Comparison) -> String {
-    let hosts = counted(subject.hosts.len(), "host");
-    let head = format!("verify cabling {}   {hosts}: {}   file {}", subject.inventory, nodeset::fold(subject.hosts), subject.file);
+    let asked = |names: &[String], one: &str, many: &str| match names.len() {
+        0 => String::new(),
+        1 => format!("   1 {one}: {}", names[0]),
+        count => format!("   {count} {many}: {}", nodeset::fold(names)),
+    };
+    let (hosts, switches) = (asked(subject.hosts, "host", "hosts"), asked(subject.switches, "switch", "switches"));
+    let head = format!("verify cabling {}{hosts}{switches}   file {}", subject.inventory, subject.file);
     let mut out = wrap::labelled("", &head, wrap::COLUMNS);
     for (verdict, mark, title) in [(Verdict::Failed, '!', "WRONG: not as the file has it"), (Verdict::Unknown, '?', "UNKNOWN: not proven")]
     {

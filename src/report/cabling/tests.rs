@@ -28,7 +28,7 @@ fn crossed(host: &str, port: usize) -> Finding {
 fn shown(hosts: &[String], findings: Vec<Finding>, counts: Counts) -> String {
     let mut findings = findings;
     findings.sort_by_key(|finding| finding.kind);
-    let subject = Subject { inventory: "inventories/a", file: "inventories/a/cabling.csv", hosts };
+    let subject = Subject { inventory: "inventories/a", file: "inventories/a/cabling.csv", hosts, switches: &[] };
     let text = screen(&subject, &Comparison { findings, counts });
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     text
@@ -179,9 +179,14 @@ fn a_thousand_hosts_are_a_few_entries() {
 #[test]
 fn as_json_every_cable_stands_by_itself() {
     let comparison = Comparison { findings: vec![crossed("gpu01", 0), crossed("gpu02", 4)], counts: Counts::default() };
-    let subject = Subject { inventory: "a", file: "a/cabling.csv", hosts: &["gpu01".to_owned(), "gpu02".to_owned()] };
+    let subject = Subject {
+        inventory: "a",
+        file: "a/cabling.csv",
+        hosts: &["gpu01".to_owned(), "gpu02".to_owned()],
+        switches: &["leaf1".to_owned()],
+    };
     let json = serde_json::to_value(CablingDocument::of(&subject, &comparison)).unwrap();
-    assert_eq!(json["verdict"], "failed");
+    assert_eq!((&json["verdict"], &json["switches"]), (&"failed".into(), &serde_json::json!(["leaf1"])));
     assert_eq!(json["findings"].as_array().unwrap().len(), 2);
     assert_eq!(json["findings"][1]["says"], "gpu02 ens1f0np0 and ens2f0np0 are swapped");
     assert_eq!(json["findings"][1]["cables"][0]["found"], serde_json::json!({ "device": "leaf3", "port": "Ethernet4" }));

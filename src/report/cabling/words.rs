@@ -159,7 +159,7 @@ fn not_in_file(words: &Words, file: &str) -> Told {
 fn unknown(words: &Words, entry: &Entry, inventory: &str, file: &str) -> Told {
     let several = entry.count > 1;
     let (found, means, next) = match &entry.finding.why {
-        Some(Why::Absent) => ("the host has no such netdev", "", format!("railwright verify {inventory} tells what is there")),
+        Some(Why::Absent) => ("there is no such port", "", format!("railwright verify {inventory} tells what is there")),
         Some(Why::Down) => {
             ("down, so that nobody can be heard", "", format!("railwright drift {inventory}; or ip link set up, on the host"))
         }
@@ -170,6 +170,16 @@ fn unknown(words: &Words, entry: &Entry, inventory: &str, file: &str) -> Told {
             };
             let next = format!("railwright discover cabling {inventory} tells the names as they are heard; write those in {file}");
             return Told { says: name(words), found, next: vec![next], ..Told::default() };
+        }
+        Some(Why::Taken(other)) => {
+            let wanted = words.wanted.as_ref().map_or("the port that it belongs in".to_owned(), End::to_string);
+            let found = one_line(&format!("not in {wanted}, where {other} is; whatever it is in tells nothing"), 300);
+            return Told {
+                says: name(words),
+                found,
+                next: vec!["mend the other cable, and follow this one by hand".to_owned()],
+                ..Told::default()
+            };
         }
         Some(Why::Nameless(chassis)) => {
             let found = format!("hears somebody who says no name, chassis {chassis}");
@@ -201,6 +211,7 @@ fn silent(words: &Words, entry: &Entry, inventory: &str) -> Told {
         Silent::NoAnswer(_) => {
             vec!["on the host: systemctl status lldpd".to_owned(), format!("railwright drift {inventory}, where the spec has lldp: true")]
         }
+        Silent::OfSwitch { next, .. } => vec![next.clone()],
         Silent::Unread(_) => {
             vec![format!("railwright sudoers {inventory} prints what a user without rights needs; else run the same command again")]
         }

@@ -1,4 +1,4 @@
-//! `Read::LldpNeighbours`: whom a host hears on its netdevs, as lldpd tells it. What neighbours say of themselves is hostile: it is
+//! `Read::LldpNeighbours` and `Read::SwitchNeighbours`: whom a host hears on its netdevs, or a switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is
 //! kept short and without control characters.
 
 pub mod script;
@@ -49,9 +49,9 @@ pub enum Silence {
     Unread(String),
 }
 
-/// Decodes the answer.
-pub fn lldp(answers: &Answers) -> Result<Lldp, Silence> {
-    let (_, out) = answers.output(&Read::LldpNeighbours).map_err(Silence::Unread)?;
+/// Decodes the answer of a host, or of a switch.
+pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
+    let (_, out) = answers.output(read).map_err(Silence::Unread)?;
     let (mut lldp, mut said) = (Lldp::default(), None);
     for section in sections::parse(out) {
         match section.word {

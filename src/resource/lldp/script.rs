@@ -3,18 +3,38 @@
 
 use crate::resource::rights::Need;
 use crate::resource::sections::SHELL;
+use crate::resource::switch::System;
 
-/// The script. A carrier can be read only while the netdev is up. The time before a complaint of lldpctl is left out: it is another one
-/// on each host, and each time.
+/// The script for a host.
 pub fn read_script() -> String {
+    script(
+        r#"p=lldpctl; command -v lldpctl >/dev/null 2>&1 || for d in /usr/sbin /usr/bin; do [ ! -e "$d/lldpctl" ] || p=$d/lldpctl; done
+if [ "$p" = lldpctl ] && ! command -v lldpctl >/dev/null 2>&1; then p=; fi
+"#,
+        r#""$p""#,
+    )
+}
+
+/// The script for a switch. SONiC's lldpd runs in a container (sonic-net/sonic-utilities: scripts/lldpshow, `docker exec -i lldp`), that
+/// of Cumulus Linux on the switch itself (CumulusNetworks/docs: content/cumulus-linux-512/Layer-2/Link-Layer-Discovery-Protocol.md); both
+/// call their ports as the kernel does.
+pub fn switch_script(system: System) -> String {
+    match system {
+        System::Sonic => script("p=docker; command -v docker >/dev/null 2>&1 || p=\n", "docker exec lldp lldpctl"),
+        System::Cumulus => read_script(),
+    }
+}
+
+/// Whether `find` left a program in `$p`, and what the words print then. A carrier can be read only while the netdev is up. The time before
+/// a complaint of lldpctl is left out: it is another one on each host, and each time.
+fn script(find: &str, words: &str) -> String {
     format!(
         r#"{SHELL}for f in "$R"/sys/class/net/*; do [ -e "$f/operstate" ] || continue
 printf '\n== netdev %s\n' "${{f##*/}}"
 c=; {{ read -r c <"$f/carrier"; }} 2>/dev/null; [ -z "$c" ] || printf '|carrier=%s\n' "$c"
 done
-p=lldpctl; command -v lldpctl >/dev/null 2>&1 || for d in /usr/sbin /usr/bin; do [ ! -e "$d/lldpctl" ] || p=$d/lldpctl; done
-if [ "$p" = lldpctl ] && ! command -v lldpctl >/dev/null 2>&1; then printf '\n== lldpctl 127\n'; else
-o=$(as "$p" -f json0 2>&1); printf '\n== lldpctl %s\n' $?
+{find}if [ -z "$p" ]; then printf '\n== lldpctl 127\n'; else
+o=$(as {words} -f json0 2>&1); printf '\n== lldpctl %s\n' $?
 printf '%s\n' "$o" | sed 's/^[0-9T:-]* \[[A-Z]*[^]]*\] //; s/^/|/'
 fi
 echo; echo '== end'

@@ -35,7 +35,7 @@ const SAID: &str = r#"
 "#;
 
 fn said(text: &str) -> Result<Lldp, Silence> {
-    lldp(&answered(&[(&Read::LldpNeighbours, 0, text)]))
+    lldp(&answered(&[(&Read::LldpNeighbours, 0, text)]), &Read::LldpNeighbours)
 }
 
 #[test]
@@ -70,7 +70,9 @@ fn nobody_is_not_the_same_as_no_answer() {
         Read::LldpNeighbours.key(),
         Answer { status: AnswerStatus::Denied, out: "runs lldpctl -f json0\t/usr/sbin/lldpctl -f json0\n".to_owned() },
     );
-    assert!(matches!(lldp(&denied), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0")));
+    assert!(
+        matches!(lldp(&denied, &Read::LldpNeighbours), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
+    );
 }
 
 /// A warning of lldpctl stands before its answer; a neighbour's names are as long and as strange as it likes.
@@ -119,4 +121,16 @@ fn the_script_looks_below_its_root() {
     assert!(text.contains("\n|something\n|{ \"lldp\": [] }\n"), "without the time, which is another one on each host: {text}");
     let lldp = said(&text).unwrap();
     assert_eq!(lldp.links.into_iter().collect::<Vec<_>>(), [("ens0f0np0".to_owned(), Some(true)), ("ens1f0np0".to_owned(), None)]);
+}
+
+/// SONiC's lldpd is in a container, that of Cumulus Linux is the switch's own.
+#[test]
+fn a_switch_is_asked_where_its_lldpd_is() {
+    use crate::resource::switch::System;
+    let script = |system| Read::SwitchNeighbours { system }.script();
+    assert!(script(System::Sonic).contains("as docker exec lldp lldpctl -f json0"));
+    assert!(script(System::Cumulus).contains("as \"$p\" -f json0"));
+    let read = Read::SwitchNeighbours { system: System::Sonic };
+    let heard = lldp(&answered(&[(&read, 0, "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n")]), &read);
+    assert_eq!(heard, Err(Silence::Absent));
 }

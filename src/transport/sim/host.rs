@@ -218,7 +218,7 @@ impl Host {
             Read::FirmwareSettings { netdev, .. } => self.firmware.read(netdev, self.links.0.contains_key(netdev)),
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
             Read::Switch { system, of } => self.read_switch(*system, *of),
-            Read::LldpNeighbours => (0, "\n== lldpctl 127\n".to_owned()),
+            Read::LldpNeighbours | Read::SwitchNeighbours { .. } => (0, "\n== lldpctl 127\n".to_owned()),
             Read::Kubernetes(_) | Read::HelmRelease(_) => (70, String::new()),
         }
     }

@@ -101,13 +101,17 @@ fn look<'a>(cable: &Cable, views: &'a Views, plugs: &Plugs, belongs: &HashMap<&E
     looks.into_iter().next().unwrap_or(Look::NotAsked)
 }
 
-/// What a device says of a port on which no port of the spec is heard; nothing where it was not asked.
+/// What a device says of a port on which the cable's other end is not heard; nothing where it was not asked.
 fn from_an_end<'a>(end: &End, views: &'a Views, plugs: &Plugs) -> Option<Look<'a>> {
     let (device, view) = views.get_key_value(&end.device)?;
     let view = match view {
         Ok(view) => view,
         Err(why) => return Some(Look::Silent(device, why)),
     };
+    // Where this cable's other end is in, nobody tells; but not here.
+    if let Some(other) = plugs.found(end) {
+        return Some(Look::Unknown(Why::Taken(other.clone())));
+    }
     Some(match (plugs.other(end).cloned(), view.ports.get(&end.port)) {
         (Some(Spot::Stranger(there)), _) => Look::Stranger(there),
         (Some(Spot::Unclear { device, said }), _) => Look::Unknown(Why::Unclear { device, said }),

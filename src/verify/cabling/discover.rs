@@ -1,6 +1,7 @@
 //! Cables of what was heard, for a file that nobody has written yet.
 
 use super::names::{Names, Spot};
+use super::plugs::Plugs;
 use super::view::{Heard, Views};
 use crate::base::nodeset::{expand, expand_ports};
 use crate::spec::cabling::End;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovered {
-    /// A NIC and the port that it is in.
+    /// A NIC and the port that it is in; or two ports of switches.
     pub cables: Vec<(End, End)>,
     /// NICs of which nobody can tell, with the reason.
     pub unseen: Vec<(End, String)>,
@@ -17,8 +18,38 @@ pub struct Discovered {
     pub strangers: BTreeSet<String>,
 }
 
-/// The cables of these NICs; those of devices that told nothing are left to whoever tells of the devices.
-pub fn discover(nics: &[End], names: &Names, views: &Views) -> Discovered {
+/// The cables of these NICs, as they or else the switches hear them, and those between switches; what devices that told nothing would have
+/// said is left to whoever tells of the devices.
+pub fn discover(nics: &[End], switches: &BTreeSet<&str>, names: &Names, views: &Views) -> Discovered {
+    let mut out = of_nics(nics, names, views);
+    let of_switches: Views =
+        views.iter().filter(|(device, _)| switches.contains(device.as_str())).map(|(d, v)| (d.clone(), v.clone())).collect();
+    let plugs = Plugs::of(&of_switches, names);
+    let told: BTreeSet<End> = out.cables.iter().map(|(nic, _)| nic.clone()).collect();
+    let heard = |nic: &End| plugs.only(nic).filter(|there| is_writable(nic) && is_writable(there)).cloned();
+    out.cables.extend(nics.iter().filter(|nic| !told.contains(nic)).filter_map(|nic| Some((nic.clone(), heard(nic)?))));
+    let told: BTreeSet<&End> = out.cables.iter().map(|(nic, _)| nic).collect();
+    out.unseen.retain(|(nic, _)| !told.contains(nic));
+    let ports = of_switches.iter().filter_map(|(device, view)| Some((device, view.as_ref().ok()?)));
+    let ports = ports.flat_map(|(device, view)| view.ports.keys().map(move |port| End::new(device, port)));
+    let between = |here: End| {
+        let there = heard(&here).filter(|there| switches.contains(there.device.as_str()))?;
+        // Both ends tell of the same cable.
+        Some(if here < there { (here, there) } else { (there, here) })
+    };
+    let between: BTreeSet<(End, End)> = ports.filter_map(between).collect();
+    out.cables.extend(between);
+    out
+}
+
+/// What a file cannot say, or would say of several, is not written.
+fn is_writable(end: &End) -> bool {
+    let is_one = |names: Result<Vec<String>, _>| names.is_ok_and(|names: Vec<String>| names.len() == 1);
+    !end.port.contains(['[', ',']) && !end.device.contains(['[', ',']) && is_one(expand(&end.device)) && is_one(expand_ports(&end.port))
+}
+
+/// What the hosts themselves hear.
+fn of_nics(nics: &[End], names: &Names, views: &Views) -> Discovered {
     let mut out = Discovered::default();
     for nic in nics {
         let Some(Ok(view)) = views.get(&nic.device) else { continue };
@@ -58,10 +89,7 @@ fn told(spots: &[Spot]) -> Result<(End, bool), String> {
         [Spot::Nameless(chassis)] => return Err(format!("hears somebody who says no name (chassis {chassis})")),
         several => return Err(format!("hears {} neighbours on one port", several.len())),
     };
-    // What a file cannot say, or would say of several, is not written.
-    let is_one = |names: Result<Vec<String>, _>| names.is_ok_and(|names: Vec<String>| names.len() == 1);
-    let fits = !end.port.contains(['[', ',']) && !end.device.contains(['[', ',']);
-    match fits && is_one(expand(&end.device)) && is_one(expand_ports(&end.port)) {
+    match is_writable(end) {
         true => Ok((end.clone(), is_known)),
         false => Err(format!("hears {} `{}`, which is no name that a file could have", end.device, end.port)),
     }

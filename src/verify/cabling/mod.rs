@@ -97,6 +97,8 @@ pub enum Why {
     Absent,
     /// The port is down.
     Down,
+    /// The port that it belongs in has another cable in it: of this port.
+    Taken(End),
     /// It has a link, and hears nobody.
     HearsNobody,
     /// It hears a device of the spec that names its port otherwise than the file does, or not at all.

@@ -49,6 +49,11 @@ impl Plugs {
         self.of.get(end)?.first()
     }
 
+    /// The one port that this one is in; none where several say so.
+    pub fn only(&self, end: &End) -> Option<&End> {
+        self.of.get(end).filter(|there| there.len() == 1)?.first()
+    }
+
     /// Who is heard and cannot be told to a port of the spec; strangers first.
     pub fn other(&self, end: &End) -> Option<&Spot> {
         self.others.get(end)?.first()

@@ -7,6 +7,7 @@ use crate::spec::cabling::{Cabling, End};
 use crate::spec::{self, Loaded, SourceFile};
 use crate::verify::Verdict;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const SPEC: &str = "cluster: c
 fabric: { kind: rocev2 }
@@ -169,6 +170,16 @@ fn either_end_proves_a_cable_and_tells_a_swap() {
     assert_eq!(swapped.findings.iter().filter(|finding| finding.kind == Kind::Swapped).count(), 1);
 }
 
+/// Where a cable is in, nobody tells; but the port that it belongs in has another one.
+#[test]
+fn a_place_that_is_taken_is_told_as_that() {
+    let (loaded, cabling) = loaded();
+    let names = Names::of(&loaded, &cabling.cables);
+    let found = compare(Scope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 Ethernet4 gpu01 ens0"]));
+    let taken = found.findings.iter().find(|finding| finding.plugs[0].end == End::new("gpu02", "ens0")).unwrap();
+    assert_eq!((taken.kind, &taken.why), (Kind::Unknown, &Some(Why::Taken(End::new("gpu01", "ens0")))));
+}
+
 #[test]
 fn what_is_heard_becomes_a_table() {
     let (loaded, _) = loaded();
@@ -177,12 +188,25 @@ fn what_is_heard_becomes_a_table() {
     let mut all = views(&["gpu01 ens0 LEAF1 Ethernet0", "gpu01 ens1 tor9 swp1", "gpu02 ens0 -", "gpu03 !"]);
     let odd = Heard::Neighbours(vec![neighbour("leaf2", "two words")]);
     all.get_mut("gpu02").unwrap().as_mut().unwrap().ports.insert("ens1".to_owned(), odd);
-    let found = discover(&nics, &names, &all);
+    let switches = BTreeSet::from(["leaf1", "leaf2"]);
+    let found = discover(&nics, &switches, &names, &all);
     let cables: Vec<String> = found.cables.iter().map(|(nic, port)| format!("{nic} {port}")).collect();
     assert_eq!(cables, ["gpu01 ens0 leaf1 Ethernet0", "gpu01 ens1 tor9 swp1"]);
     let unseen: Vec<String> = found.unseen.iter().map(|(nic, why)| format!("{nic} {why}")).collect();
     assert_eq!(unseen, ["gpu02 ens0 hears nobody", "gpu02 ens1 hears leaf2 `two words`, which is no name that a file could have"]);
     assert_eq!(found.strangers.into_iter().collect::<Vec<_>>(), ["tor9"]);
+    // what a host does not hear or tell the switch may; and cables between switches are heard at both ends
+    let of_switches = [
+        "leaf1 Ethernet4 gpu02 ens0",
+        "leaf1 Ethernet8 gpu03 ens0",
+        "leaf1 Ethernet60 leaf2 Ethernet60",
+        "leaf2 Ethernet60 leaf1 Ethernet60",
+    ];
+    all.extend(views(&of_switches));
+    let found = discover(&nics, &switches, &names, &all);
+    let cables: Vec<String> = found.cables.iter().map(|(nic, port)| format!("{nic} {port}")).skip(2).collect();
+    assert_eq!(cables, ["gpu02 ens0 leaf1 Ethernet4", "gpu03 ens0 leaf1 Ethernet8", "leaf1 Ethernet60 leaf2 Ethernet60"]);
+    assert_eq!(found.unseen.len(), 1, "{:?}", found.unseen);
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use crate::resource::lldp::{self, Lldp, Neighbour};
 use crate::resource::observation::Trouble;
+use crate::resource::switch::System;
 use std::collections::BTreeMap;
 
 /// What a port says.
@@ -33,6 +34,8 @@ pub enum Silent {
     NoAnswer(String),
     /// The read did not come to its end: why.
     Unread(String),
+    /// LLDP of a switch does not answer: its words, and the command that goes on.
+    OfSwitch { said: String, next: String },
 }
 
 impl Silent {
@@ -43,7 +46,22 @@ impl Silent {
             Silent::NoLldp => "lldpd is not installed".to_owned(),
             Silent::NoAnswer(words) => format!("lldpd does not answer: {words}"),
             Silent::Unread(why) => why.clone(),
+            Silent::OfSwitch { said, .. } => format!("its LLDP does not answer: {said}"),
         }
+    }
+
+    /// Of a switch with this system.
+    pub fn of_switch(silence: lldp::Silence, system: System) -> Silent {
+        let said = match silence {
+            lldp::Silence::Absent => "the program is not there".to_owned(),
+            lldp::Silence::NoAnswer(words) => words,
+            lldp::Silence::Unread(why) => return Silent::Unread(why),
+        };
+        let next = match system {
+            System::Sonic => "on the switch: docker ps shows whether its container `lldp` runs; sudo config feature state lldp enabled",
+            System::Cumulus => "on the switch: systemctl status lldpd",
+        };
+        Silent::OfSwitch { said, next: next.to_owned() }
     }
 }
 
@@ -51,8 +69,8 @@ impl Silent {
 pub type Views = BTreeMap<String, Result<View, Silent>>;
 
 impl View {
-    /// Of a host's answer.
-    pub fn of_host(lldp: Lldp) -> View {
+    /// Of the answer of a host or a switch.
+    pub fn of(lldp: Lldp) -> View {
         let Lldp { links, mut neighbours } = lldp;
         let mut ports: BTreeMap<String, Heard> = BTreeMap::new();
         for (netdev, link) in links {

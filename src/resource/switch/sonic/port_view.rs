@@ -5,6 +5,7 @@ use crate::resource::Reading;
 use crate::resource::switch::configuration::Port;
 use crate::resource::switch::{Thresholds, Watchdog};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// A port of a configuration.
 #[derive(Clone, Copy)]
@@ -176,10 +177,12 @@ enum LosslessBuffer<'a> {
 }
 
 /// The rows of a port, with the first and the last number of each: `Ethernet0|3-4`. On a chassis the key is longer, and is no row of
-/// the port alone.
-fn rows_of<'a>(db: &'a ConfigDb, table: &str, port: &'a str) -> impl Iterator<Item = (&'a str, u64, u64)> {
-    db.table(table).into_iter().flatten().filter_map(move |(key, _)| {
-        let numbers = key.strip_prefix(port)?.strip_prefix('|')?;
+/// the port alone. They stand together in a table of all ports.
+fn rows_of<'a>(db: &'a ConfigDb, table: &str, port: &str) -> impl Iterator<Item = (&'a str, u64, u64)> {
+    let prefix = format!("{port}|");
+    let rows = db.table(table).map(|rows| rows.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded)));
+    let of_port = rows.into_iter().flatten().map_while(move |(key, _)| Some((key, key.strip_prefix(prefix.as_str())?)));
+    of_port.filter_map(|(key, numbers)| {
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         Some((key.as_str(), first.parse().ok()?, last.parse().ok()?))
     })
