@@ -52,7 +52,7 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 74] = [
+const PIECES: [&str; 78] = [
     "{\"PORT\":{\"Ethernet0\":{\"mtu\":",
     "! railwright running\ninterface Ethernet1/1\n",
     "\n   uc-tx-queue 3\n      random-detect ecn minimum-threshold 1 bytes maximum-threshold ",

@@ -46,7 +46,7 @@ impl Place {
     fn line<'a>(self, view: &PortView<'a>) -> Option<(Option<&'static str>, &'a str)> {
         match self {
             Place::Own(key) => view.own_line(key).map(|line| (None, line)),
-            Place::Pause(priority) => view.own_priorities().find(|(own, _)| *own == priority).map(|(_, line)| (None, line)),
+            Place::Pause(priority) => view.own_priority_line(priority).map(|line| (None, line)),
             Place::Queue(queue, key) => view.own_queue_line(queue, key).map(|(word, line)| (Some(word), line)),
         }
     }

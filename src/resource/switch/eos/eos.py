@@ -74,10 +74,12 @@ def diffs(words):
 
 
 def of(command, keys):
-    """The words that name a setting, and what takes it away; one of many (`priority 3 no-drop`) is itself."""
+    """The words that name a setting, and what takes it away; one of many (`priority 3 no-drop`) has its number."""
     for words, opposite, without in keys:
+        if words == "priority-flow-control priority" and begins(command, (words,)):
+            return " ".join(command.split()[:3]), "no " + command
         if begins(command, (words,)) or command == opposite:
-            return (command, "no " + command) if command.endswith(" no-drop") else (words, without)
+            return words, without
     return None
 
 

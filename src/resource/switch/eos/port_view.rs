@@ -76,6 +76,12 @@ impl<'a> PortView<'a> {
         self.config.lines(&[&self.section]).filter_map(|line| Some((paused(line)?, line)))
     }
 
+    /// What its own section says of PFC of one priority, on or off (`drop`).
+    pub fn own_priority_line(&self, priority: u64) -> Option<&'a str> {
+        let begin = format!("{} {priority} ", NO_DROP.words);
+        self.config.lines(&[&self.section]).filter(|line| line.starts_with(&begin)).last()
+    }
+
     /// What decides the class of packets besides trust and map, and is not looked into.
     pub fn classified_by(&self) -> Option<String> {
         let own = ["service-policy", "qos map"].into_iter().find_map(|word| Some(format!("{word} {}", self.own(word)?)));

@@ -135,13 +135,12 @@ fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
 fn pruned(model: &Model) -> Model {
     let mut out = model.clone();
     out.retain(|_, lines| !lines.is_empty());
-    let empty = |out: &Model, section: &[String], line: &String| {
-        line.contains("tx-queue ") && !line.contains(" to ") && !out.contains_key(&[section, std::slice::from_ref(line)].concat())
+    let is_empty = |section: &[String], line: &String| {
+        let is_queue = line.contains("tx-queue ") && !line.contains(" to ");
+        is_queue && !out.contains_key(&[section, std::slice::from_ref(line)].concat())
     };
-    let gone: Vec<_> = out.iter().flat_map(|(section, lines)| lines.iter().map(|line| (section.clone(), line.clone()))).collect();
-    for (section, line) in gone.into_iter().filter(|(section, line)| empty(&out, section, line)) {
-        out.get_mut(&section).unwrap().retain(|one| *one != line);
-    }
+    let mut out: Model =
+        out.iter().map(|(at, all)| (at.clone(), all.iter().filter(|line| !is_empty(at, line)).cloned().collect())).collect();
     out.retain(|_, lines| !lines.is_empty());
     out.values_mut().for_each(|lines| lines.sort());
     out
