@@ -1,5 +1,5 @@
-//! Switches: a real OpenSSH server, with SONiC a real Redis, behind the commands of SONiC and of Cumulus Linux that railwright uses, which are
-//! stand-ins (`tests/stand-ins/{sonic,cumulus}`). The stand-in itself is tried (that it refuses, flaps, derives and forgets as it says), then
+//! Switches: a real OpenSSH server, with SONiC a real Redis, behind the commands of SONiC, of Cumulus Linux and of EOS that railwright uses, which
+//! are stand-ins (`tests/stand-ins/{sonic,cumulus,eos}`). The stand-in itself is tried (that it refuses, flaps, derives and forgets as it says), then
 //! railwright on it.
 
 // A story that cannot go on stops where it is; that is what `unwrap` says here.
@@ -9,6 +9,7 @@ mod bad_days;
 mod cumulus;
 mod delivered;
 mod derived;
+mod eos;
 mod inventories;
 mod journeys;
 #[path = "../journeys/machine.rs"]

@@ -1,4 +1,4 @@
-//! The rig: a switch with SONiC or Cumulus Linux, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces
+//! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces
 //! of its own, with SONiC its Redis on a unix socket in there and the JSON patches. Any number of them run side by side, and each ends with its value.
 
 pub use crate::root::Host;
@@ -26,6 +26,7 @@ struct Parts {
 
 const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
 const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "cumulus-boot"] };
+const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "eos-boot"] };
 
 /// Where the commands are.
 const PATH: &str = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n";
@@ -63,6 +64,11 @@ impl Switch {
         Self::start_of(&CUMULUS, story, None)
     }
 
+    /// A switch with EOS (`tests/stand-ins/eos/delivered`).
+    pub fn start_eos(story: &str) -> Option<Switch> {
+        Self::start_of(&EOS, story, None)
+    }
+
     fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {
         let boots = tempfile::tempdir().unwrap();
         std::fs::write(boots.path().join("model"), model.unwrap_or_default()).unwrap();
@@ -70,6 +76,7 @@ impl Switch {
         let home = format!("opt/{}-stand-in", parts.name);
         let mut copies = vec![
             (of.clone(), home.clone()),
+            (repository("tests/stand-ins/switch"), "opt/switch-stand-ins".to_owned()),
             (boots.path().join("model"), format!("{home}/model")),
             (repository("tests/stand-ins/sonic/bin/reboot"), "usr/sbin/reboot".to_owned()),
         ];
@@ -183,7 +190,7 @@ impl Switch {
         keys
     }
 
-    /// Lays a fault (`tests/stand-ins/{sonic,cumulus}/README.md` list them).
+    /// Lays a fault (`tests/stand-ins/{sonic,cumulus,eos}/README.md` list them).
     pub fn fault(&self, name: &str, text: &str) {
         self.write(&format!("/etc/{}-stand-in/faults/{name}", self.parts.name), text);
     }

@@ -8,7 +8,7 @@ use crate::plan::{Member, Node};
 use crate::resource::Action;
 use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::sonic::edit::patch;
-use crate::resource::switch::{System, cumulus};
+use crate::resource::switch::{System, cumulus, eos};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -83,6 +83,10 @@ pub fn told(actions: &[Action]) -> String {
                 label = "nv       ";
                 lines.extend(set(edits));
             }
+            Action::EditSwitch { system: System::Eos, edits } => {
+                label = "eos      ";
+                lines.extend(commands(edits));
+            }
             _ => {}
         }
     }
@@ -147,6 +151,22 @@ fn set(edits: &[SwitchEdit]) -> Vec<String> {
         clean_line(format!("{verb:<5} {} {value}", words.replace(NUMBER, &ranges(numbers))).trim_end())
     };
     of_numbers.iter().map(line).collect()
+}
+
+/// The commands of EOS, each behind its sections; equal ports are one line.
+fn commands(edits: &[SwitchEdit]) -> Vec<String> {
+    let edits = SwitchEdit::eos(edits);
+    let mut alike: IndexMap<String, Vec<String>> = IndexMap::new();
+    for (section, lines) in eos::edit::told(&edits) {
+        let port = section.first().and_then(|first| first.strip_prefix("interface ")).unwrap_or_default();
+        let replace = |word: &String| if port.is_empty() { word.clone() } else { word.replacen(port, PORT, 1) };
+        let sections: Vec<String> = section.iter().map(replace).collect();
+        for line in lines {
+            let words = sections.iter().map(String::as_str).chain([line]).collect::<Vec<_>>().join(": ");
+            alike.entry(words).or_default().push(port.to_owned());
+        }
+    }
+    alike.iter().map(|(words, ports)| clean_line(&words.replace(PORT, &folded(ports)))).collect()
 }
 
 fn folded(ports: &[String]) -> String {

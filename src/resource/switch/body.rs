@@ -76,7 +76,8 @@ pub fn mtu(body: &Value) -> std::ops::RangeInclusive<u64> {
     system_of(body).unwrap_or(System::Sonic).mtus()
 }
 
-fn system_of(body: &Value) -> Option<System> {
+/// The system that a body names, if there is one.
+pub fn system_of(body: &Value) -> Option<System> {
     System::deserialize(body.get("system")?).ok()
 }
 

@@ -2,7 +2,7 @@
 //! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
 
 use super::before::remembered;
-use super::body::{common, port, reads, system};
+use super::body::{common, port, reads, system, system_of};
 use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
@@ -32,6 +32,11 @@ impl Kind for SwitchBuffer {
         }
         fields.number("cable_m", 1..=2000);
         fields.number("priority", 0..=7);
+        if let Some(system) = system_of(body).filter(|system| !system.has_cables()) {
+            let help =
+                "the switch sizes its buffers by profiles of the whole switch; leave `cable_length_m` to rules that compare".to_owned();
+            fields.error("/system", format!("{} has no setting for the length of a cable", system.name()), Some(help));
+        }
         fields.finish()
     }
 

@@ -1,6 +1,6 @@
 //! One thing that a switch is told, whatever its system, and what it disturbs.
 
-use super::{System, cumulus, sonic};
+use super::{System, cumulus, eos, sonic};
 use crate::resource::Disruption;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ pub enum SwitchEdit {
     Sonic(sonic::edit::Edit),
     /// A place in the tree of NVUE.
     Cumulus(cumulus::edit::Edit),
+    /// A command of EOS.
+    Eos(eos::edit::Edit),
 }
 
 impl SwitchEdit {
@@ -23,6 +25,11 @@ impl SwitchEdit {
     /// Those of Cumulus Linux.
     pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::Edit> {
         edits.iter().filter_map(|edit| if let SwitchEdit::Cumulus(edit) = edit { Some(edit.clone()) } else { None }).collect()
+    }
+
+    /// Those of EOS.
+    pub fn eos(edits: &[SwitchEdit]) -> Vec<eos::edit::Edit> {
+        edits.iter().filter_map(|edit| if let SwitchEdit::Eos(edit) = edit { Some(edit.clone()) } else { None }).collect()
     }
 }
 
@@ -39,5 +46,6 @@ pub fn disturbance(system: System, edits: &[SwitchEdit], port: &str, is_up: bool
     match system {
         System::Sonic => sonic::edit::disturbance(&SwitchEdit::sonic(edits), port, is_up),
         System::Cumulus => cumulus::edit::disturbance(&SwitchEdit::cumulus(edits), port, is_up),
+        System::Eos => eos::edit::disturbance(&SwitchEdit::eos(edits), port, is_up),
     }
 }

@@ -1,6 +1,6 @@
 //! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that pause, the queue where packets are
 //! marked. The kinds `switch_port`, `switch_qos`, `switch_ecn` and `switch_buffer` wish and judge in these words alone; one folder a
-//! system says how that system keeps them (`sonic`, `cumulus`), behind what `configuration` asks of each.
+//! system says how that system keeps them (`sonic`, `cumulus`, `eos`), behind what `configuration` asks of each.
 //!
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and *persisted* for what is saved. What
 //! runs is changed first, proven over a new connection, and only then saved.
@@ -12,6 +12,7 @@ pub mod configuration;
 pub mod cumulus;
 pub mod ecn;
 pub mod edit;
+pub mod eos;
 mod judge;
 pub mod port;
 pub mod qos;
@@ -46,6 +47,7 @@ impl SwitchRead {
         match system {
             System::Sonic => sonic::script::read_script(self),
             System::Cumulus => cumulus::script::read_script(self),
+            System::Eos => eos::script::read_script(self),
         }
     }
 }

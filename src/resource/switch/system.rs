@@ -3,8 +3,9 @@
 use super::configuration::Configuration;
 use super::cumulus::Nvue;
 use super::edit::SwitchEdit;
+use super::eos::Config;
 use super::sonic::config_db::ConfigDb;
-use super::{Watchdog, cumulus, sonic};
+use super::{Watchdog, cumulus, eos, sonic};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -16,17 +17,20 @@ pub enum System {
     Sonic,
     /// NVIDIA Cumulus Linux.
     Cumulus,
+    /// Arista EOS.
+    Eos,
 }
 
 impl System {
     /// All of them, as specs name them.
-    pub const NAMES: &str = "sonic, cumulus";
+    pub const NAMES: &str = "sonic, cumulus, eos";
 
     /// As people call it.
     pub fn name(self) -> &'static str {
         match self {
             System::Sonic => "SONiC",
             System::Cumulus => "Cumulus Linux",
+            System::Eos => "EOS",
         }
     }
 
@@ -35,6 +39,7 @@ impl System {
         match self {
             System::Sonic => ConfigDb::parse(text).map(|db| Box::new(db) as Box<dyn Configuration>),
             System::Cumulus => Nvue::parse(text).map(|nvue| Box::new(nvue) as Box<dyn Configuration>),
+            System::Eos => Config::parse(text).map(|config| Box::new(config) as Box<dyn Configuration>),
         }
     }
 
@@ -43,6 +48,7 @@ impl System {
         match self {
             System::Sonic => sonic::script::SAVED,
             System::Cumulus => cumulus::script::SAVED,
+            System::Eos => eos::script::SAVED,
         }
     }
 
@@ -51,6 +57,7 @@ impl System {
         match self {
             System::Sonic => "sonic-cfggen",
             System::Cumulus => "nv",
+            System::Eos => "FastCli",
         }
     }
 
@@ -59,6 +66,7 @@ impl System {
         match self {
             System::Sonic => "sonic-cfggen is not on this host; is it a switch with SONiC?",
             System::Cumulus => "nv is not on this host; is it a switch with Cumulus Linux?",
+            System::Eos => "FastCli is not on this host; is it a switch with EOS?",
         }
     }
 
@@ -67,24 +75,26 @@ impl System {
         match self {
             System::Sonic => "SONiC takes nothing back by itself",
             System::Cumulus => "what Cumulus Linux applied stays so, and is saved by itself",
+            System::Eos => "what EOS committed stays so until a reload",
         }
     }
 
     /// The largest and smallest packets of a port: sonic-net/sonic-buildimage, src/sonic-yang-models/yang-models/sonic-port.yang;
-    /// CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands/Interface.md.
+    /// CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands/Interface.md; aristanetworks/avd (molecule, mtu 9214).
     pub fn mtus(self) -> RangeInclusive<u64> {
         match self {
             System::Sonic => 68..=9216,
             System::Cumulus => 552..=9216,
+            System::Eos => 68..=9214,
         }
     }
 
-    /// What of a watchdog is wished where only a part of it is stated. SONiC comes back after the time that it waits; Cumulus after one look
+    /// What of a watchdog is wished where only a part of it is stated. SONiC and EOS come back after the time that they wait; Cumulus after one look
     /// without a pause, and it looks every 100 ms where nobody said otherwise (`content/cumulus-linux-512/.../Quality-of-Service/_index.md`).
     pub fn watchdog(self, detection_ms: u64, restoration_ms: Option<u64>, action: Option<&str>) -> Watchdog {
         let restoration_ms = restoration_ms.unwrap_or(match self {
             System::Cumulus if detection_ms.is_multiple_of(cumulus::POLLING_MS) => cumulus::POLLING_MS,
-            System::Sonic | System::Cumulus => detection_ms,
+            System::Sonic | System::Cumulus | System::Eos => detection_ms,
         });
         Watchdog { detection_ms, restoration_ms, action: action.unwrap_or("drop").to_owned() }
     }
@@ -92,6 +102,11 @@ impl System {
     /// True where the switch makes the buffer of a paused priority by itself, or not at all.
     pub fn makes_buffers(self) -> bool {
         self == System::Sonic
+    }
+
+    /// True where a port is told how long its cable is.
+    pub fn has_cables(self) -> bool {
+        self != System::Eos
     }
 
     /// True where buffers for paused packets are set aside for the whole switch.
@@ -104,6 +119,7 @@ impl System {
         match self {
             System::Sonic => sonic::script::edit_script(&SwitchEdit::sonic(edits)),
             System::Cumulus => cumulus::script::edit_script(&SwitchEdit::cumulus(edits)),
+            System::Eos => eos::script::edit_script(&SwitchEdit::eos(edits)),
         }
     }
 
@@ -112,6 +128,7 @@ impl System {
         match self {
             System::Sonic => sonic::script::save_script(),
             System::Cumulus => cumulus::script::save_script(),
+            System::Eos => eos::script::save_script(),
         }
     }
 
@@ -120,6 +137,7 @@ impl System {
         match self {
             System::Sonic => sonic::script::keep_script(name),
             System::Cumulus => cumulus::script::keep_script(name),
+            System::Eos => eos::script::keep_script(name),
         }
     }
 
@@ -128,6 +146,7 @@ impl System {
         match self {
             System::Sonic => sonic::script::restore_script(name),
             System::Cumulus => cumulus::script::restore_script(name),
+            System::Eos => eos::script::restore_script(name),
         }
     }
 }

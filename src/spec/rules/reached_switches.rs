@@ -2,9 +2,9 @@
 
 use super::{Checker, error, shown};
 use crate::base::nodeset::expand_ports;
-use crate::spec::model::{Spec, Switch, SwitchOs};
+use crate::spec::model::{Spec, Switch};
 
-/// Switches whose system railwright does not reach.
+/// Switches whose system nobody says.
 const SYSTEM: &str = "RW0170";
 /// Ports that are no node-set, or none.
 const PORTS: &str = "RW0171";
@@ -26,14 +26,10 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
 
 fn reached(checker: &mut Checker<'_>, switch: &Switch, at: &impl Fn(&str) -> String, is_cabled: bool) {
     let name = shown(&switch.name);
-    match switch.os {
-        Some(SwitchOs::Sonic | SwitchOs::Cumulus) => {}
-        os => {
-            let said = os.map_or("no `os`", |_| "another system than SONiC and Cumulus Linux");
-            let effect = "railwright reads and changes switches with these two; of others it compares what the spec says of them";
-            let fix = "write `os: sonic` or `os: cumulus`, or take `ssh` out";
-            checker.find(&at("ssh"), "to be reached", error(SYSTEM, format!("{name} has `ssh`, and {said}"), effect, fix));
-        }
+    if switch.os.is_none() {
+        let effect = "how a switch is read and changed is known by its system";
+        let fix = "write `os: sonic`, `os: cumulus` or `os: eos`, or take `ssh` out";
+        checker.find(&at("ssh"), "to be reached", error(SYSTEM, format!("{name} has `ssh`, and no `os`"), effect, fix));
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";

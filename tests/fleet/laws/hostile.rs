@@ -52,8 +52,12 @@ proptest! {
 }
 
 /// Beginnings of lines that the decoders look for.
-const PIECES: [&str; 74] = [
+const PIECES: [&str; 78] = [
     "{\"PORT\":{\"Ethernet0\":{\"mtu\":",
+    "! railwright running\ninterface Ethernet1/1\n",
+    "\n   uc-tx-queue 3\n      random-detect ecn minimum-threshold 1 bytes maximum-threshold ",
+    "\n   priority-flow-control pause watchdog port timer timeout 0. polling-interval auto recovery-time 9999999999999999999999",
+    "\nqos map dscp 0-99999999999999999999 26 to traffic-class ",
     "{\"ports\":[\"swp1\"],\"set\":{\"interface\":{\"swp1\":{\"qos\":{\"pfc\":{\"profile\":",
     "{\"set\":{\"qos\":{\"mapping\":{\"default-global\":{\"dscp\":{\"26\":",
     "\n== netdev 0",
@@ -179,6 +183,15 @@ pub fn bodies() -> Vec<(&'static str, Value)> {
             json!({ "system": "cumulus", "port": "swp1", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 3 }),
         ),
         ("switch_buffer", json!({ "system": "cumulus", "port": "swp1", "cable_m": 40, "priority": 3 })),
+        ("switch_port", json!({ "system": "eos", "port": "Ethernet1/1", "mtu": 9214, "up": true })),
+        (
+            "switch_qos",
+            json!({ "system": "eos", "port": "Ethernet1/1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200 }),
+        ),
+        (
+            "switch_ecn",
+            json!({ "system": "eos", "port": "Ethernet1/1", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 3 }),
+        ),
         (
             "kubernetes_object",
             json!({ "manifest": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "n" }, "data": { "b": "c" } } }),

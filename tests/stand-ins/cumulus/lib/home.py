@@ -1,54 +1,20 @@
-"""Where the stand-in for a Cumulus switch has its things, and the faults that a test lays in a folder of it."""
+"""What the stand-in for a Cumulus switch keeps, under a lock."""
 
 import fcntl
 import json
 import os
-import time
+import sys
 from contextlib import contextmanager
 
-HOME = "/opt/cumulus-stand-in"
-FAULTS = "/etc/cumulus-stand-in/faults"
-LOGS = "/var/log/cumulus-stand-in"
-MARKS = "/run/cumulus-stand-in"
+sys.path.insert(0, "/opt/switch-stand-ins")
+from place import Place
+
+PLACE = Place("cumulus")
 STATE = "/var/lib/cumulus-stand-in/state.json"
 STARTUP = "/etc/nvue.d/startup.yaml"
 
 
-def data(name):
-    with open(f"{HOME}/{name}") as file:
-        return json.load(file)
-
-
-def fault(name):
-    """The text of a fault, or None where nobody wants it."""
-    try:
-        with open(f"{FAULTS}/{name}") as file:
-            return file.read().strip()
-    except FileNotFoundError:
-        return None
-
-
-def after(name, steps):
-    """True where a fault wants to be after so many steps."""
-    text = fault(name)
-    return text is not None and int(text or 0) == steps
-
-
-def log(name, line):
-    os.makedirs(LOGS, exist_ok=True)
-    with open(f"{LOGS}/{name}", "a") as file:
-        file.write(line + "\n")
-
-
-def mark(name):
-    os.makedirs(MARKS, exist_ok=True)
-    open(f"{MARKS}/{name}", "w").close()
-
-
-def wait_while(fault_name):
-    """Hangs until the test takes the fault away."""
-    while fault(fault_name) is not None:
-        time.sleep(0.02)
+data, fault, after, log, mark, wait_while = PLACE.data, PLACE.fault, PLACE.after, PLACE.log, PLACE.mark, PLACE.wait_while
 
 
 @contextmanager

@@ -1,0 +1,110 @@
+//! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where they stand in a section.
+
+use std::collections::BTreeMap;
+
+/// What stands in the first line of what was asked of the configuration that runs, which names every port.
+const RUNNING: &str = "! railwright running";
+
+/// The same of the saved one, which may leave out ports that have nothing of their own.
+const SAVED: &str = "! railwright saved";
+
+/// Sections stand in sections of sections, and no deeper.
+const DEEPEST: usize = 3;
+
+/// One configuration.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Config {
+    names_ports: bool,
+    /// The commands of a section, by the commands that lead there.
+    sections: BTreeMap<Vec<String>, Vec<String>>,
+}
+
+impl Config {
+    /// The configuration in a text; the error fits after "unknown:".
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let names_ports = match text.lines().next() {
+            Some(RUNNING) => true,
+            Some(SAVED) => false,
+            _ => return Err("the configuration makes no sense".to_owned()),
+        };
+        let mut config = Config { names_ports, sections: BTreeMap::new() };
+        let mut open: Vec<(usize, String)> = Vec::new();
+        for line in text.lines() {
+            let command = line.trim();
+            if command.is_empty() || command.starts_with('!') {
+                continue;
+            }
+            let indent = line.len() - line.trim_start().len();
+            while open.last().is_some_and(|(outer, _)| *outer >= indent) {
+                open.pop();
+            }
+            if open.len() < DEEPEST {
+                let section = open.iter().map(|(_, command)| command.clone()).collect();
+                config.sections.entry(section).or_default().push(command.to_owned());
+            }
+            open.push((indent, command.to_owned()));
+        }
+        Ok(config)
+    }
+
+    /// The commands of a section.
+    pub fn lines<'a>(&'a self, section: &[&str]) -> impl Iterator<Item = &'a str> + use<'a> {
+        let section: Vec<String> = section.iter().map(|word| (*word).to_owned()).collect();
+        self.sections.get(&section).into_iter().flatten().map(String::as_str)
+    }
+
+    /// The ports that it names.
+    pub fn port_names(&self) -> Vec<&str> {
+        self.lines(&[]).filter_map(|line| line.strip_prefix("interface ")).filter(|name| name.starts_with("Ethernet")).collect()
+    }
+
+    /// True where the switch has the port, as far as it says.
+    pub fn has_port(&self, port: &str) -> bool {
+        !self.names_ports || self.port_names().contains(&port)
+    }
+
+    /// What a map of the whole switch says of a number: `qos map dscp 26 27 to traffic-class 3`. AVD writes numbers one by one, and
+    /// with ranges nothing is lost. What follows a target (`drop-precedence 1`) is no other class.
+    pub fn mapped(&self, from: &str, to: &str, number: u64) -> Option<(&str, u64)> {
+        let of = |line: &str| -> Option<u64> {
+            let (numbers, target) = line.strip_prefix(from)?.split_once(&format!(" to {to} "))?;
+            let is_in = numbers.split([' ', ',']).any(|one| match one.split_once('-') {
+                Some((first, last)) => {
+                    matches!((first.parse::<u64>(), last.parse::<u64>()), (Ok(first), Ok(last)) if (first..=last).contains(&number))
+                }
+                None => one.parse() == Ok(number),
+            });
+            if is_in { target.split(' ').next()?.parse().ok() } else { None }
+        };
+        self.lines(&[]).filter_map(|line| Some((line, of(line)?))).last()
+    }
+
+    /// The word by which this switch has queues of a port: `uc-tx-queue` where those of unicast are apart (the guide, section 2: by the
+    /// chip). Nothing where no queue is told anything yet.
+    pub fn queue_word(&self) -> Option<&'static str> {
+        let all = || self.sections.iter().filter(|(section, _)| section.len() == 1).flat_map(|(_, lines)| lines);
+        let has = |word: &str| all().any(|line| line.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')));
+        ["uc-tx-queue", "tx-queue"].into_iter().find(|word| has(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_maps_and_ports() {
+        let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\nqos map traffic-class 3 to tx-queue 1\n!\n\
+                    qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface Ethernet1/1\n\
+                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\n";
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.lines(&["qos profile P"]).collect::<Vec<_>>(), ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]);
+        assert_eq!(config.lines(&["qos profile P", "uc-tx-queue 3"]).collect::<Vec<_>>(), ["priority strict"]);
+        assert_eq!((config.port_names(), config.queue_word()), (vec!["Ethernet1/1", "Ethernet1/2"], Some("uc-tx-queue")));
+        let class = |dscp| config.mapped("qos map dscp ", "traffic-class", dscp).map(|(_, class)| class);
+        assert_eq!((class(9), class(26), class(11)), (Some(4), Some(4), None));
+        assert_eq!(config.mapped("qos map traffic-class ", "tx-queue", 3).map(|(_, queue)| queue), Some(1));
+        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved").unwrap().has_port("Ethernet2"));
+        assert!(Config::parse("% Invalid input").is_err() && Config::parse("").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! A configuration of EOS as one among those of other systems: which edits a wish comes to, and what is put back.
+
+use super::config::Config;
+use super::edit::Edit;
+use super::intent;
+use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
+use super::port_view::PortView;
+use crate::resource::Reading;
+use crate::resource::switch::body::Qos;
+use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::resource::switch::edit::SwitchEdit;
+use serde_json::{Map, Value};
+
+/// Below it `before` has what all ports of the switch share, which is not put back.
+const SHARED: &str = "shared";
+
+/// A setting of a port that is put back, as `before` names it: `mtu`, `queue 3|bandwidth guaranteed`, `priority-flow-control priority 3`.
+#[derive(Clone, Copy)]
+enum Place {
+    Own(Key),
+    Pause(u64),
+    Queue(u64, Key),
+}
+
+impl Place {
+    fn named(name: &str) -> Option<Self> {
+        let key = |words: &str| OF_PORT.into_iter().find(|key| key.words == words);
+        if let Some(priority) = name.strip_prefix(NO_DROP.words) {
+            return priority.trim().parse().ok().map(Place::Pause);
+        }
+        match name.strip_prefix("queue ").and_then(|rest| rest.split_once('|')) {
+            Some((queue, words)) => Some(Place::Queue(queue.parse().ok()?, key(words)?)),
+            None => key(name).map(Place::Own),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Place::Own(key) => key.words.to_owned(),
+            Place::Pause(priority) => format!("{} {priority}", NO_DROP.words),
+            Place::Queue(queue, key) => format!("queue {queue}|{}", key.words),
+        }
+    }
+
+    /// The command there, with the word of its queue's section.
+    fn line<'a>(self, view: &PortView<'a>) -> Option<(Option<&'static str>, &'a str)> {
+        match self {
+            Place::Own(key) => view.own_line(key).map(|line| (None, line)),
+            Place::Pause(priority) => view.own_priority_line(priority).map(|line| (None, line)),
+            Place::Queue(queue, key) => view.own_queue_line(queue, key).map(|(word, line)| (Some(word), line)),
+        }
+    }
+
+    fn key(self) -> String {
+        match self {
+            Place::Own(key) | Place::Queue(_, key) => key.words.to_owned(),
+            Place::Pause(_) => self.name(),
+        }
+    }
+
+    fn without(self) -> String {
+        match self {
+            Place::Own(key) | Place::Queue(_, key) => key.without.to_owned(),
+            Place::Pause(priority) => intent::without_pfc(priority),
+        }
+    }
+}
+
+impl Configuration for Config {
+    fn ports(&self) -> Vec<&str> {
+        self.port_names()
+    }
+
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
+        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    }
+
+    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+        let edits = match wanted {
+            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up)?,
+            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
+            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
+            Wanted::Cable { .. } => return Err("EOS has no setting for the length of a cable".to_owned()),
+        };
+        Ok(ours(edits))
+    }
+
+    fn before(&self, port: &str, wanted: &Wanted) -> Value {
+        let Some(view) = PortView::of(self, port) else { return Value::Null };
+        let places: Vec<Place> = match wanted {
+            // A port that we brought up is never taken down again: others may have come to use it.
+            Wanted::Port { mtu, .. } => mtu.iter().map(|_| Place::Own(MTU)).collect(),
+            Wanted::Marking { queue, .. } => vec![Place::Queue(*queue, ECN)],
+            Wanted::Qos(wanted) => of_classes(&view, wanted),
+            Wanted::Cable { .. } => Vec::new(),
+        };
+        let at = |place: Place| (place.name(), place.line(&view).map_or(Value::Null, |(_, line)| Value::from(line)));
+        let mut before: Map<String, Value> = places.into_iter().map(at).collect();
+        if let Wanted::Qos(wanted) = wanted {
+            let dscps = wanted.classes.iter().flat_map(|class| &class.dscp);
+            let said = |dscp: u64| self.mapped("qos map dscp ", "traffic-class", dscp).map_or(Value::Null, |(line, _)| Value::from(line));
+            before.insert(SHARED.to_owned(), dscps.map(|dscp| (dscp.to_string(), said(*dscp))).collect::<Map<_, _>>().into());
+        }
+        Value::Object(before)
+    }
+
+    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
+        let Some(view) = PortView::of(self, port) else { return Vec::new() };
+        let kept = |(place, was): (Place, Option<&str>)| Kept {
+            called: place.name().replace('|', " "),
+            was: reading(was),
+            is: reading(place.line(&view).map(|(_, line)| line)),
+        };
+        places(before).map(kept).collect()
+    }
+
+    fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
+        let Some(view) = PortView::of(self, port) else { return Vec::new() };
+        let edit = |(place, was): (Place, Option<&str>)| {
+            let is = place.line(&view);
+            if reading(was) == reading(is.map(|(_, line)| line)) {
+                return None;
+            }
+            let queue = match place {
+                Place::Queue(queue, _) => Some(intent::queue_section(self, is.and_then(|(word, _)| word), queue)),
+                _ => None,
+            };
+            let section = std::iter::once(format!("interface {port}")).chain(queue).collect();
+            Some(Edit { section, line: was.map_or_else(|| place.without(), str::to_owned), key: place.key() })
+        };
+        ours(places(before).filter_map(edit).collect())
+    }
+
+    fn stays(&self, before: &Value) -> Vec<String> {
+        let shared = before.get(SHARED).and_then(Value::as_object).into_iter().flatten();
+        let stays = shared.filter_map(|(dscp, was)| {
+            let (is, _) = self.mapped("qos map dscp ", "traffic-class", dscp.parse().ok()?)?;
+            (was.as_str() != Some(is)).then(|| format!("{is} stays: other ports may need it (`no qos map dscp {dscp}`)"))
+        });
+        stays.collect()
+    }
+}
+
+fn of_classes(view: &PortView, wanted: &Qos) -> Vec<Place> {
+    let mut places = vec![Place::Own(TRUST), Place::Own(PFC)];
+    let pauses = view.own_priorities().map(|(priority, _)| priority).chain(wanted.pfc());
+    places.extend(pauses.map(Place::Pause));
+    if wanted.watchdog.is_some() {
+        places.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(Place::Own));
+        places.extend(wanted.pfc().into_iter().map(|queue| Place::Queue(queue, GUARANTEED)));
+    }
+    places.extend(wanted.classes.iter().filter(|class| class.strict).map(|class| Place::Queue(class.priority, PRIORITY)));
+    places
+}
+
+/// The places of a port, and the command that stood there.
+fn places(before: &Value) -> impl Iterator<Item = (Place, Option<&str>)> {
+    before.as_object().into_iter().flatten().filter_map(|(name, was)| Some((Place::named(name)?, was.as_str())))
+}
+
+/// What is off from the start may be shown as off.
+fn reading(line: Option<&str>) -> Reading {
+    let is_off = |line: &&str| [PFC, WATCHDOG].iter().any(|key| key.opposite == Some(*line)) || *line == PRIORITY.words;
+    line.filter(|line| !is_off(line)).map_or(Reading::Absent, Reading::is)
+}
+
+fn ours(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+    edits.into_iter().map(SwitchEdit::Eos).collect()
+}

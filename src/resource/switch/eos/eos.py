@@ -1,0 +1,123 @@
+"""What railwright does with the text of EOS's configuration on the switch itself, so that users and keys in it never leave it. For the
+Python 2 of older releases too.
+
+read WORD      a configuration on standard input: prints what is judged, below a line with the word
+sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
+diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
+ports KEYS   a configuration on standard input: prints what of ports may come to be changed
+back NOW KEPT KEYS   the commands that make KEPT out of NOW
+"""
+import json
+import sys
+
+OWN = (
+    "mtu", "l2 mtu", "l2 mru", "shutdown", "no shutdown", "no switchport", "qos trust", "no qos trust", "qos map", "service-profile",
+    "service-policy", "priority-flow-control", "no priority-flow-control", "tx-queue", "uc-tx-queue", "ethernet",
+)
+OF_QUEUE = ("random-detect", "bandwidth", "no priority", "priority")
+OF_ALL = ("qos map", "priority-flow-control")
+
+
+def begins(line, words):
+    return any(line == word or line.startswith(word + " ") for word in words)
+
+
+def lines(text):
+    """Every command with the commands that lead to it."""
+    above = []
+    for line in text.splitlines():
+        command = line.strip()
+        if command and not command.startswith("!"):
+            indent = len(line.rstrip()) - len(command)
+            above = [one for one in above if one[0] < indent]
+            yield tuple(one[1] for one in above), command
+            above.append((indent, command))
+
+
+def is_judged(path, command):
+    if not path:
+        return begins(command, OF_ALL) or begins(command, ("qos profile", "interface defaults")) or command.startswith("interface Ethernet")
+    if path[0].startswith("interface Ethernet") or path[0] == "interface defaults" or path[0].startswith("qos profile "):
+        return begins(command, OWN) if len(path) == 1 else begins(path[1], OWN) and (begins(command, OF_QUEUE) or begins(command, OWN))
+    return False
+
+
+def judged(text):
+    return [(path, command) for path, command in lines(text) if len(path) < 3 and is_judged(path, command)]
+
+
+def read(word):
+    text = sys.stdin.read()
+    if "end" not in [command for path, command in lines(text) if not path]:
+        sys.exit(65)
+    print("! railwright " + word)
+    for path, command in judged(text):
+        print("   " * len(path) + command)
+
+
+def sessions():
+    said = json.load(sys.stdin)
+    for name, session in sorted(said.get("sessions", {}).items()):
+        if "pending" in str(session.get("state", "")):
+            print(("ours " if name.startswith("railwright-") else "theirs ") + name)
+    # From 4.32 on a session whose timer runs is told apart (napalm-automation/napalm#2166).
+    if said.get("commitTimerSessionName"):
+        print("theirs " + said["commitTimerSessionName"])
+
+
+def diffs(words):
+    words = json.loads(words)
+    for line in sys.stdin.read().splitlines():
+        command = line[1:].strip()
+        if line[:1] in "+-" and line[:3] not in ("+++", "---") and command and not command.startswith("!"):
+            print(("ours: " if begins(command, words) else "not ours: ") + command)
+
+
+def of(command, keys):
+    """The words that name a setting, and what takes it away; one of many (`priority 3 no-drop`) has its number."""
+    for words, opposite, without in keys:
+        if words == "priority-flow-control priority" and begins(command, (words,)):
+            return " ".join(command.split()[:3]), "no " + command
+        if begins(command, (words,)) or command == opposite:
+            return words, without
+    return None
+
+
+def settings(text, keys):
+    """What of ports we may come to change."""
+    out = {}
+    for path, command in judged(text):
+        if path and path[0].startswith("interface Ethernet") and of(command, keys):
+            out.setdefault(path, {})[of(command, keys)[0]] = command
+    return out
+
+
+def ports(keys):
+    for path, said in sorted(settings(sys.stdin.read(), json.loads(keys)).items()):
+        print(json.dumps([path, said], sort_keys=True))
+
+
+def back(now, kept, keys):
+    """Commands of ports alone: a map of the whole switch stays, others may need it."""
+    keys = json.loads(keys)
+    with open(now) as one:
+        with open(kept) as other:
+            here, there = settings(one.read(), keys), settings(other.read(), keys)
+    for path in sorted(set(here) | set(there)):
+        one, other = here.get(path, {}), there.get(path, {})
+        gone = [of(one[key], keys)[1] for key in sorted(one, reverse=True) if key not in other]
+        told = gone + [other[key] for key in sorted(other) if one.get(key) != other[key]]
+        if told:
+            print("\n".join(list(path) + told + ["exit"] * len(path)))
+
+
+if sys.argv[1] == "read":
+    read(sys.argv[2])
+elif sys.argv[1] == "sessions":
+    sessions()
+elif sys.argv[1] == "diffs":
+    diffs(sys.argv[2])
+elif sys.argv[1] == "ports":
+    ports(sys.argv[2])
+else:
+    back(*sys.argv[2:])

@@ -1,0 +1,234 @@
+//! What EOS has to be told for a wish: commands against the configuration that runs. The errors say why a wish cannot be had.
+
+use super::config::Config;
+use super::edit::{ANY_QUEUE, Edit};
+use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
+use super::port_view::{PortView, class_of, paused};
+use crate::base::text::one_line;
+use crate::resource::switch::body::Qos;
+use crate::resource::switch::configuration::Port as _;
+use crate::resource::switch::{Thresholds, Watchdog};
+
+/// What a queue gets in any case, in kbit/s, so that the watchdog looks at it (the guide, section 8: so little on purpose).
+const FLOOR: &str = "bandwidth guaranteed 100";
+
+/// Collects what a port is told; what it says already is no edit.
+struct Teller<'a> {
+    config: &'a Config,
+    view: PortView<'a>,
+    port: &'a str,
+    edits: Vec<Edit>,
+}
+
+impl<'a> Teller<'a> {
+    fn of(config: &'a Config, port: &'a str) -> Option<Self> {
+        Some(Teller { config, view: PortView::of(config, port)?, port, edits: Vec::new() })
+    }
+
+    fn push(&mut self, queue: Option<String>, key: &str, line: &str) {
+        let section = std::iter::once(format!("interface {}", self.port)).chain(queue).collect();
+        self.edits.push(Edit { section, line: line.to_owned(), key: key.to_owned() });
+    }
+
+    /// A setting of the port; the error says that its profile has it.
+    fn tell(&mut self, key: Key, line: &str) -> Result<(), String> {
+        if self.view.own_line(key) != Some(line) {
+            self.free(self.view.profile_line(key), line)?;
+            self.push(None, key.words, line);
+        }
+        Ok(())
+    }
+
+    /// A setting of a queue.
+    fn tell_queue(&mut self, queue: u64, key: Key, line: &str) -> Result<(), String> {
+        let own = self.view.own_queue_line(queue, key);
+        if own.map(|(_, line)| line) != Some(line) {
+            let of_profile = self.view.profile().and_then(|profile| self.view.queue_line(&profile, queue, key));
+            self.free(of_profile.map(|(_, line)| line), line)?;
+            let section = queue_section(self.config, own.map(|(word, _)| word), queue);
+            self.push(Some(section), key.words, line);
+        }
+        Ok(())
+    }
+
+    /// Profiles are of many ports, and which goes first where both say something is written for policy maps alone.
+    fn free(&self, of_profile: Option<&str>, wanted: &str) -> Result<(), String> {
+        let Some(said) = of_profile else { return Ok(()) };
+        let profile = self.view.own("service-profile").unwrap_or_default();
+        Err(format!(
+            "{} has the QoS profile {}, which says `{}` for all its ports: say `{wanted}` there, or take the profile off this port \
+             (`no service-profile`)",
+            self.port,
+            one_line(profile, 40),
+            one_line(said, 80)
+        ))
+    }
+}
+
+/// The section of a queue, by the word that is known.
+pub fn queue_section(config: &Config, word: Option<&str>, queue: u64) -> String {
+    format!("{} {queue}", word.or_else(|| config.queue_word()).unwrap_or(ANY_QUEUE))
+}
+
+/// MTU and whether the port is up.
+pub fn port(config: &Config, port: &str, mtu: Option<u64>, up: Option<bool>) -> Result<Vec<Edit>, String> {
+    let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
+    if let Some(mtu) = mtu.filter(|mtu| teller.view.mtu() != *mtu) {
+        for word in ["l2 mtu", "l2 mru"] {
+            if let Some(frame) = teller.view.own(word).and_then(|said| said.parse::<u64>().ok()).filter(|frame| *frame < mtu) {
+                return Err(format!(
+                    "`{word} {frame}` of {port} lets no packet of {mtu} bytes through: raise it, or take it away (`no {word}`)"
+                ));
+            }
+        }
+        teller.tell(MTU, &format!("mtu {mtu}"))?;
+    }
+    if let Some(up) = up.filter(|up| teller.view.is_up() != *up) {
+        teller.tell(SHUTDOWN, if up { "no shutdown" } else { "shutdown" })?;
+    }
+    Ok(teller.edits)
+}
+
+/// Marking of a queue.
+pub fn marking(config: &Config, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
+    let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
+    if teller.view.marking(queue) != Some(wanted) {
+        let line = format!(
+            "random-detect ecn minimum-threshold {} bytes maximum-threshold {} bytes max-mark-probability {}",
+            wanted.min_bytes, wanted.max_bytes, wanted.probability_percent
+        );
+        teller.tell_queue(queue, ECN, &line)?;
+    }
+    Ok(teller.edits)
+}
+
+/// Classes of a port.
+pub fn qos(config: &Config, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
+    let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
+    for class in &wanted.classes {
+        if let Some(queue) = teller.view.queue(class.priority).filter(|queue| *queue != class.priority) {
+            return Err(format!(
+                "packets of class {} leave by queue {queue} (qos map traffic-class, one for all ports of the switch): take a priority that has \
+                 the queue of its number, or change the map for all ports",
+                class.priority
+            ));
+        }
+    }
+    classify(&mut teller, wanted)?;
+    pause(&mut teller, wanted)?;
+    for class in wanted.classes.iter().filter(|class| class.strict) {
+        go_first(&mut teller, class.priority)?;
+    }
+    if let Some(watchdog) = &wanted.watchdog {
+        watch(&mut teller, watchdog, wanted)?;
+    }
+    Ok(teller.edits)
+}
+
+/// Which class packets have. The map is one for the whole switch: it is told what nobody said yet, and nothing else.
+fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
+    let dscps: Vec<(u64, u64)> = wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
+    if dscps.iter().all(|(dscp, priority)| teller.view.priority(*dscp) == Some(*priority)) {
+        return Ok(());
+    }
+    if let Some(by) = teller.view.classified_by() {
+        let (port, by) = (teller.port, one_line(&by, 60));
+        return Err(format!(
+            "`{by}` decides which class packets of {port} have, and is not looked into: give them their class there, or take it off the port"
+        ));
+    }
+    if teller.view.priority(0).is_none() {
+        teller.tell(TRUST, "qos trust dscp")?;
+    }
+    for (dscp, priority) in dscps.into_iter().filter(|(dscp, priority)| class_of(teller.config, *dscp) != *priority) {
+        let line = format!("qos map dscp {dscp} to traffic-class {priority}");
+        if let Some((said, class)) = teller.config.mapped("qos map dscp ", "traffic-class", dscp) {
+            return Err(format!(
+                "DSCP {dscp} has class {class} on all ports of this switch (`{}`): `{line}` changes it for all of them",
+                one_line(said, 60)
+            ));
+        }
+        teller.edits.push(Edit { section: Vec::new(), line, key: "qos map dscp".to_owned() });
+    }
+    Ok(())
+}
+
+/// Which priorities pause, and no others.
+fn pause(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
+    let pfc = wanted.pfc();
+    if teller.view.pfc() == pfc {
+        return Ok(());
+    }
+    if teller.config.lines(&[]).any(|line| line == "priority-flow-control all off") {
+        return Err("PFC is off on all ports of this switch (`priority-flow-control all off`): take that away first".to_owned());
+    }
+    let profile = teller.view.profile();
+    let of_profile: Vec<&str> =
+        profile.iter().flat_map(|profile| teller.config.lines(&[profile])).filter(|line| paused(line).is_some()).collect();
+    if let Some(other) = of_profile.iter().find(|line| paused(line).is_some_and(|priority| !pfc.contains(&priority))) {
+        let all: Vec<String> = pfc.iter().map(|priority| format!("{} {priority} no-drop", NO_DROP.words)).collect();
+        return teller.free(Some(other), &all.join("` and `"));
+    }
+    let own: Vec<(u64, &str)> = teller.view.own_priorities().collect();
+    for (priority, _) in own.iter().filter(|(priority, _)| !pfc.contains(priority)) {
+        teller.push(None, &format!("{} {priority}", NO_DROP.words), &without_pfc(*priority));
+    }
+    let is_there =
+        |priority: &u64| own.iter().any(|(own, _)| own == priority) || of_profile.iter().any(|line| paused(line) == Some(*priority));
+    for priority in pfc.iter().filter(|priority| !is_there(priority)) {
+        teller.push(None, &format!("{} {priority}", NO_DROP.words), &format!("{} {priority} no-drop", NO_DROP.words));
+    }
+    if teller.view.own_line(PFC).or(teller.view.profile_line(PFC)) != Some(PFC.words) {
+        teller.tell(PFC, PFC.words)?;
+    }
+    Ok(())
+}
+
+/// Takes PFC from a priority.
+pub fn without_pfc(priority: u64) -> String {
+    format!("{} {priority} no-drop", NO_DROP.without)
+}
+
+/// A queue that goes before those below it.
+fn go_first(teller: &mut Teller, queue: u64) -> Result<(), String> {
+    match teller.view.in_turn(queue) {
+        None => Ok(()),
+        Some(other) if other == queue => teller.tell_queue(queue, PRIORITY, PRIORITY.words),
+        Some(other) => Err(format!(
+            "queue {other} of {} is served in turn (`no priority`), and takes the queues below it along, {queue} too: let it be strict \
+             (`priority strict`), or take a priority above it",
+            teller.port
+        )),
+    }
+}
+
+/// The port's own times, so that those of other ports stay as they are. It looks at queues with guaranteed bandwidth alone.
+fn watch(teller: &mut Teller, watchdog: &Watchdog, wanted: &Qos) -> Result<(), String> {
+    if watchdog.action != "drop" {
+        return Err(format!(
+            "the watchdog of EOS drops, keeps what is in the queue (`no-drop`), or takes the port down (`errdisable`), and cannot be told to {}: \
+             take `action` out of `watchdog`",
+            watchdog.action
+        ));
+    }
+    if teller.view.watchdog().map(|(_, found)| found).as_ref() != Some(watchdog) {
+        teller.tell(WATCHDOG, WATCHDOG.words)?;
+        teller.tell(WATCHDOG_ACTION, &format!("{} drop", WATCHDOG_ACTION.words))?;
+        let (timeout, recovery) = (seconds(watchdog.detection_ms), seconds(watchdog.restoration_ms));
+        let timer = format!("{} timeout {timeout} polling-interval auto recovery-time {recovery}", WATCHDOG_TIMER.words);
+        teller.tell(WATCHDOG_TIMER, &timer)?;
+    }
+    for queue in wanted.pfc() {
+        let of_profile = teller.view.profile().and_then(|profile| teller.view.queue_line(&profile, queue, GUARANTEED));
+        if teller.view.own_queue_line(queue, GUARANTEED).or(of_profile).is_none() {
+            teller.tell_queue(queue, GUARANTEED, FLOOR)?;
+        }
+    }
+    Ok(())
+}
+
+/// `0.2`.
+fn seconds(milliseconds: u64) -> String {
+    let text = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

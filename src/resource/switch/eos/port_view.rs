@@ -1,0 +1,246 @@
+//! One port of EOS in the fabric's words: what its commands and those of its QoS profile come to.
+
+use super::config::Config;
+use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
+use crate::resource::Reading;
+use crate::resource::switch::configuration::Port;
+use crate::resource::switch::{Thresholds, Watchdog};
+use std::collections::BTreeSet;
+
+/// A port of a configuration.
+pub struct PortView<'a> {
+    config: &'a Config,
+    /// `interface Ethernet1/1`.
+    section: String,
+}
+
+/// The MTU of a port that says none (https://aristaeos.blogspot.com/2020/03/arista-eos-mtu-behavior-3-l3-routed.html).
+const MTU_BYTES: u64 = 1500;
+
+/// The sections of queues, on switches whose unicast queues are apart and on others.
+pub const QUEUE_WORDS: [&str; 2] = ["uc-tx-queue", "tx-queue"];
+
+impl<'a> PortView<'a> {
+    /// The port of this name, if the switch has it.
+    pub fn of(config: &'a Config, port: &str) -> Option<Self> {
+        config.has_port(port).then(|| PortView { config, section: format!("interface {port}") })
+    }
+
+    /// The rest of a command of the port's own section that is no setting of [`Key`].
+    pub fn own(&self, words: &str) -> Option<&'a str> {
+        let rest = |line: &'a str| line.strip_prefix(words).filter(|rest| rest.is_empty() || rest.starts_with(' ')).map(str::trim);
+        self.config.lines(&[&self.section]).filter_map(rest).last()
+    }
+
+    /// The section of its QoS profile.
+    pub fn profile(&self) -> Option<String> {
+        self.own("service-profile").map(|name| format!("qos profile {name}"))
+    }
+
+    /// The command of a setting in its own section.
+    pub fn own_line(&self, key: Key) -> Option<&'a str> {
+        self.config.lines(&[&self.section]).filter(|line| key.says(line)).last()
+    }
+
+    /// The command of a setting in its profile.
+    pub fn profile_line(&self, key: Key) -> Option<&'a str> {
+        self.config.lines(&[&self.profile()?]).filter(|line| key.says(line)).last()
+    }
+
+    /// The port's own goes before the profile's: so Arista says of policy maps (https://eos.arista.com/author/7448-sahil/, Policy maps under
+    /// QoS Profiles), and where both say something nothing is told to the port.
+    fn line(&self, key: Key) -> Option<&'a str> {
+        self.own_line(key).or_else(|| self.profile_line(key))
+    }
+
+    /// The command of a queue, with the word of the section that it stands in, in the port's section or in that of its profile.
+    pub fn queue_line(&self, section: &str, queue: u64, key: Key) -> Option<(&'static str, &'a str)> {
+        QUEUE_WORDS.into_iter().find_map(|word| {
+            let line = self.config.lines(&[section, &format!("{word} {queue}")]).filter(|line| key.says(line)).last();
+            line.map(|line| (word, line))
+        })
+    }
+
+    /// A command of a queue of the port's own.
+    pub fn own_queue_line(&self, queue: u64, key: Key) -> Option<(&'static str, &'a str)> {
+        self.queue_line(&self.section, queue, key)
+    }
+
+    fn of_queue(&self, queue: u64, key: Key) -> Option<&'a str> {
+        let own = self.own_queue_line(queue, key);
+        own.or_else(|| self.queue_line(&self.profile()?, queue, key)).map(|(_, line)| line)
+    }
+
+    /// Numbers of `priority-flow-control priority N no-drop` in its own section, with their commands.
+    pub fn own_priorities(&self) -> impl Iterator<Item = (u64, &'a str)> {
+        self.config.lines(&[&self.section]).filter_map(|line| Some((paused(line)?, line)))
+    }
+
+    /// What its own section says of PFC of one priority, on or off (`drop`).
+    pub fn own_priority_line(&self, priority: u64) -> Option<&'a str> {
+        let begin = format!("{} {priority} ", NO_DROP.words);
+        self.config.lines(&[&self.section]).filter(|line| line.starts_with(&begin)).last()
+    }
+
+    /// What decides the class of packets besides trust and map, and is not looked into.
+    pub fn classified_by(&self) -> Option<String> {
+        let own = ["service-policy", "qos map"].into_iter().find_map(|word| Some(format!("{word} {}", self.own(word)?)));
+        let begins = |line: &&str| line.starts_with("service-policy ") || line.starts_with("qos map ");
+        own.or_else(|| self.config.lines(&[&self.profile()?]).find(begins).map(str::to_owned))
+    }
+
+    /// The queues at or above this one that were taken out of strict priority. A queue that is served in turn takes those below it along
+    /// (the EOS manual, Quality of Service, `priority`).
+    pub fn in_turn(&self, queue: u64) -> Option<u64> {
+        (queue..8).rev().find(|queue| self.of_queue(*queue, PRIORITY) == Some("no priority"))
+    }
+
+    fn global(&self, words: &str) -> Option<&'a str> {
+        self.config.lines(&[]).filter_map(|line| line.strip_prefix(words)?.strip_prefix(' ')).last()
+    }
+}
+
+/// The class of a DSCP where DSCP is trusted. The map from the start is in the guide, section 1: 0 to 7 and 8 to 15 have each other's class.
+pub fn class_of(config: &Config, dscp: u64) -> u64 {
+    let from_the_start = match dscp / 8 {
+        0 => 1,
+        1 => 0,
+        class => class,
+    };
+    config.mapped("qos map dscp ", "traffic-class", dscp).map_or(from_the_start, |(_, class)| class)
+}
+
+/// The priority of `priority-flow-control priority 3 no-drop`.
+pub fn paused(line: &str) -> Option<u64> {
+    line.strip_prefix(NO_DROP.words)?.strip_suffix("no-drop")?.trim().parse().ok()
+}
+
+/// Milliseconds of a number of seconds with a point: `0.2`, `10.001`.
+fn milliseconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
+    let part: u64 = if digits { format!("{part:0<3}").get(..3)?.parse().ok()? } else { return None };
+    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(part)
+}
+
+/// What stands behind a word of a command.
+fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
+    let mut words = line.split_ascii_whitespace();
+    words.find(|one| *one == word)?;
+    words.next()
+}
+
+impl Port for PortView<'_> {
+    /// `l2 mtu` and `l2 mru` are of frames: what they do not let through is not carried, whatever the port says of IP packets.
+    fn mtu(&self) -> u64 {
+        let defaults = self.config.lines(&["interface defaults"]).filter_map(|line| line.strip_prefix("mtu ")).last();
+        let said = self.own(MTU.words).or(defaults).and_then(|mtu| mtu.parse().ok()).unwrap_or(MTU_BYTES);
+        let frames = ["l2 mtu", "l2 mru"].into_iter().filter_map(|word| self.own(word)?.parse().ok());
+        frames.fold(said, u64::min)
+    }
+
+    /// A port is up where nobody shut it.
+    fn is_up(&self) -> bool {
+        let shut = |line: &str| line == "shutdown";
+        let by_default = self.config.lines(&["interface defaults", "ethernet"]).filter(|line| SHUTDOWN.says(line)).last();
+        !self.own_line(SHUTDOWN).or(by_default).is_some_and(shut)
+    }
+
+    /// A switched port trusts the tag, a routed one the DSCP (the guide, section 2).
+    fn priority(&self, dscp: u64) -> Option<u64> {
+        let trusts = match self.line(TRUST) {
+            Some(line) => line == "qos trust dscp",
+            None => self.own("no switchport").is_some(),
+        };
+        if !trusts || self.classified_by().is_some() {
+            return None;
+        }
+        Some(class_of(self.config, dscp))
+    }
+
+    /// One map for all ports of the switch, which gives each class the queue of its number from the start.
+    fn queue(&self, priority: u64) -> Option<u64> {
+        Some(self.config.mapped("qos map traffic-class ", "tx-queue", priority).map_or(priority, |(_, queue)| queue))
+    }
+
+    /// A pause frame names a priority, which has one queue.
+    fn paused_queue(&self, priority: u64) -> Option<u64> {
+        self.queue(priority)
+    }
+
+    fn group(&self, priority: u64) -> Option<u64> {
+        self.queue(priority)
+    }
+
+    fn pfc(&self) -> BTreeSet<u64> {
+        let all_off = self.config.lines(&[]).any(|line| line == "priority-flow-control all off");
+        let is_on = self.line(PFC) == Some(PFC.words) && !all_off;
+        let profile = self.profile();
+        let of_profile = profile.iter().flat_map(|profile| self.config.lines(&[profile]).filter_map(paused));
+        self.own_priorities().map(|(priority, _)| priority).chain(of_profile).filter(|_| is_on).collect()
+    }
+
+    /// It looks at queues with PFC and guaranteed bandwidth. Times are in seconds (the guide, section 8); where no action is said, it takes
+    /// the port down (AVD, documentation of `priority_flow_control`). A recovery that is forced lets go whatever the peer does.
+    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)> {
+        let of_all = |word: &str| self.global(&format!("{} default {word}", WATCHDOG.words));
+        let is_on = match self.line(WATCHDOG) {
+            Some(line) => line == WATCHDOG.words,
+            None => of_all("timeout").is_some(),
+        };
+        let timer = self.line(WATCHDOG_TIMER).unwrap_or_default();
+        let time = |word: &str| after(timer, word).or(of_all(word)).and_then(milliseconds);
+        let action = self.line(WATCHDOG_ACTION).and_then(|line| line.strip_prefix(WATCHDOG_ACTION.words));
+        let action = action.or_else(|| self.global(&format!("{} action", WATCHDOG.words))).map_or("errdisable", str::trim);
+        let forced = if timer.ends_with(" forced") { ", forced" } else { "" };
+        let watchdog = Watchdog {
+            detection_ms: time("timeout")?,
+            restoration_ms: time("recovery-time")?,
+            action: format!("{}{forced}", crate::base::text::one_line(action, 20)),
+        };
+        let looks_at = |queue: &u64| self.of_queue(*queue, GUARANTEED).is_some();
+        is_on.then(|| (self.pfc().into_iter().filter(looks_at).collect(), watchdog))
+    }
+
+    /// In bytes alone: how many a kilobyte has is not written anywhere, and segments are of the chip (AVD: the units).
+    fn marking(&self, queue: u64) -> Option<Thresholds> {
+        let line = self.of_queue(queue, ECN)?;
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words.as_slice() {
+            [
+                "random-detect",
+                "ecn",
+                "minimum-threshold",
+                min,
+                "bytes",
+                "maximum-threshold",
+                max,
+                "bytes",
+                "max-mark-probability",
+                percent,
+                ..,
+            ] => {
+                Some(Thresholds { min_bytes: min.parse().ok()?, max_bytes: max.parse().ok()?, probability_percent: percent.parse().ok()? })
+            }
+            _ => None,
+        }
+    }
+
+    /// From the start every queue goes before those of lower numbers (the guide, section 2).
+    fn is_strict(&self, queue: u64) -> bool {
+        self.in_turn(queue).is_none()
+    }
+
+    /// There is no such setting.
+    fn cable_m(&self) -> Option<u64> {
+        None
+    }
+
+    fn has_lossless_pool(&self) -> bool {
+        true
+    }
+
+    fn made_buffer(&self, _priority: u64, _cable_m: u64) -> (Reading, Option<String>) {
+        (Reading::NotApplicable("EOS has no setting for the cable".to_owned()), None)
+    }
+}

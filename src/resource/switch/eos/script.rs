@@ -1,0 +1,108 @@
+//! What is asked of EOS and done to it, as POSIX sh in the Linux below it. `FastCli -p 15 -c COMMANDS` is its command line with all rights
+//! (so in event handlers of AVD's documentation, and in arista-eosplus' scripts); what it refuses begins with `%` (Ansible's terminal
+//! plugin of arista.eos), and its exit status says nothing.
+
+use super::edit::{ANY_QUEUE, Edit, chunks, shown};
+use super::key::OF_PORT;
+use crate::base::quote::sh;
+use crate::resource::complaint::{SAY, UNAVAILABLE};
+use crate::resource::switch::SwitchRead;
+use serde_json::json;
+
+/// What a reload begins with (the EOS manual, Booting the Switch: flash:startup-config, which Linux has below /mnt/flash).
+pub const SAVED: &str = "/mnt/flash/startup-config";
+
+/// Narrows, compares and puts back on the switch.
+const PROGRAM: &str = include_str!("eos.py");
+
+/// EOS is a Python program in good part; older releases have it as `python` alone.
+fn program(words: &str) -> String {
+    format!("$(command -v python3 || echo python) -c {} {words}", sh(PROGRAM))
+}
+
+/// What of a configuration is judged. Exit 69 where the host is no switch with EOS; 1 where nothing is saved.
+pub fn read_script(read: SwitchRead) -> String {
+    let ask = |what: &str| format!("FastCli -p 15 -c {} </dev/null | {}\n", sh(what), program(&format!("read {}", read.word())));
+    let there = "command -v FastCli >/dev/null || exit 69\n";
+    match read {
+        SwitchRead::Running => format!("{there}{}", ask("show running-config")),
+        SwitchRead::Saved => format!("{there}[ -s \"$R{SAVED}\" ] || exit 1\n{}", ask("show startup-config")),
+    }
+}
+
+const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2>&1; }\n\
+    refused() { printf '%s\\n' \"$1\" | grep -q -e '^[> ]*%' -e '^! Interface does not exist'; }\n\
+    last() { printf '%s\\n' \"$1\" | grep -e '^[> ]*[%!]' | tail -n 3 | tr '\\n' ' '; }\n";
+
+/// Stages a session of our own, looks at what it differs in, and commits it. A session begins as a copy of what runs, and what is committed
+/// takes the place of all that runs, what came since included (https://www.arista.com/um-eos/eos-configure-session): where a session of
+/// somebody else waits, or the timer of one runs, nothing is done. One of ours that an earlier try left is dropped.
+pub fn edit_script(edits: &[Edit]) -> String {
+    let texts = chunks(edits);
+    let asks = texts.iter().any(|text| text.contains(ANY_QUEUE));
+    let queue = edits.iter().find_map(|edit| Some((edit.section.first()?, edit.section.get(1)?.strip_prefix(ANY_QUEUE)?)));
+    // The switch is asked by entering the section, in a session that is not committed.
+    let word = queue.filter(|_| asks).map_or_else(String::new, |(interface, queue)| {
+        format!(
+            "q=tx-queue; o=$(cli \"configure session $n\n\"{enter}); refused \"$o\" || q=uc-tx-queue\n",
+            enter = sh(&format!("{interface}\nuc-tx-queue{queue}\n"))
+        )
+    });
+    let stage: String = texts.iter().map(|text| format!("stage {}\n", sh(text))).collect();
+    format!(
+        "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on this host'\n\
+         n=railwright-$$; q=\n\
+         abort() {{ cli \"configure session $1 abort\" >/dev/null; }}\n\
+         drop() {{ abort \"$n\"; say \"$@\"; }}\n\
+         stage() {{ t=$(printf %s \"$1\" | sed \"s/^\\[uc-\\]tx-queue /$q /\"); o=$(cli \"configure session $n\n$t\"); ! refused \"$o\" || drop 65 \"EOS does not take the change, and nothing was changed: $(last \"$o\")\"; }}\n\
+         o=$(cli 'show configuration sessions detail | json'); w=$(printf '%s\\n' \"$o\" | {sessions} 2>/dev/null) || say 1 \"show configuration sessions failed: $(printf %s \"$o\" | head -n 3 | tr '\\n' ' ')\"\n\
+         theirs=$(printf '%s\\n' \"$w\" | sed -n 's/^theirs //p' | tr '\\n' ' ')\n\
+         [ -z \"$theirs\" ] || say 65 \"somebody's configuration session waits on this switch, and nothing was changed: ${{theirs% }}; when it is committed or its timer is over, it takes back what came since it began: commit or abort it first (configure session NAME abort)\"\n\
+         for i in $(printf '%s\\n' \"$w\" | sed -n 's/^ours //p'); do abort \"$i\"; done\n\
+         {word}{stage}\
+         d=$(cli \"show session-config named $n diffs\"); ! refused \"$d\" || drop 1 \"show session-config failed: $(last \"$d\")\"\n\
+         f=$(printf '%s\\n' \"$d\" | {diffs}) || drop 1 'what the session changes cannot be told'\n\
+         [ -n \"$f\" ] || {{ abort \"$n\"; exit 0; }}\n\
+         o=$(printf '%s\\n' \"$f\" | sed -n 's/^not ours: //p' | head -n 3 | tr '\\n' ';')\n\
+         [ -z \"$o\" ] || drop 65 \"somebody else changes this switch at the same time, and nothing was changed: $o\"\n\
+         o=$(cli \"configure session $n\ncommit\"); s=$?\n\
+         ! refused \"$o\" || drop 1 \"commit of the configure session failed: $(last \"$o\")\"\n\
+         [ \"$s\" -ne 124 ] && [ \"$s\" -ne 137 ] || say 1 'commit of the configure session did not end'\n",
+        sessions = program("sessions"),
+        diffs = program(&format!("diffs {}", sh(&json!(shown(edits)).to_string()))),
+    )
+}
+
+/// Saves the configuration that runs.
+pub fn save_script() -> String {
+    format!(
+        "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on this host'\n\
+         o=$(cli 'copy running-config startup-config')\n\
+         case $o in *'Copy completed successfully'*) ;; *) say 1 \"copy running-config startup-config failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\" ;; esac\n"
+    )
+}
+
+/// Keeps the configuration that runs, in the folder of a guard, which nobody but root reads.
+pub fn keep_script(name: &str) -> String {
+    format!("FastCli -p 15 -c 'show running-config' </dev/null >\"$k/{name}\" && grep -q '^end' \"$k/{name}\" || exit 74")
+}
+
+/// Makes it so again, where it is not: what of it is of ports is told in a session, so that what others changed elsewhere since stays.
+/// Where that does not bring it back, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands).
+pub fn restore_script(name: &str) -> String {
+    let keys: Vec<_> = OF_PORT.iter().map(|key| json!([key.words, key.opposite, key.without])).collect();
+    let keys = sh(&json!(keys).to_string());
+    format!(
+        "{CLI}n=railwright-guard-$$\n\
+         is_so() {{ cli 'show running-config' >\"$k/now\"; grep -q '^end' \"$k/now\" && {ports} <\"$k/now\" >\"$k/is\" && {ports} <\"$k/{name}\" >\"$k/was\" && cmp -s \"$k/is\" \"$k/was\"; }}\n\
+         ! is_so || exit 0\n\
+         for i in $(cli 'show configuration sessions detail | json' | {sessions} | sed -n 's/^ours //p'); do cli \"configure session $i abort\"; done\n\
+         {back} >\"$k/commands\" && o=$(cli \"configure session $n\n$(cat \"$k/commands\")\") && ! refused \"$o\" && cli \"configure session $n\ncommit\" || cli \"configure session $n abort\"\n\
+         ! is_so || exit 0\n\
+         cli \"configure replace file:$k/{name}\"\n\
+         is_so\n",
+        ports = program(&format!("ports {keys}")),
+        sessions = program("sessions"),
+        back = program(&format!("back \"$k/now\" \"$k/{name}\" {keys}")),
+    )
+}

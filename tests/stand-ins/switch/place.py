@@ -1,0 +1,44 @@
+"""What stand-ins for switches have in common: where each has its things, and the faults that a test lays in a folder of it."""
+
+import json
+import os
+import time
+
+
+class Place:
+    def __init__(self, name):
+        self.home = f"/opt/{name}-stand-in"
+        self.faults = f"/etc/{name}-stand-in/faults"
+        self.logs = f"/var/log/{name}-stand-in"
+        self.marks = f"/run/{name}-stand-in"
+
+    def data(self, name):
+        with open(f"{self.home}/{name}") as file:
+            return json.load(file)
+
+    def fault(self, name):
+        """The text of a fault, or None where nobody wants it."""
+        try:
+            with open(f"{self.faults}/{name}") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return None
+
+    def after(self, name, steps):
+        """True where a fault wants to be after so many steps."""
+        text = self.fault(name)
+        return text is not None and int(text or 0) == steps
+
+    def log(self, name, line):
+        os.makedirs(self.logs, exist_ok=True)
+        with open(f"{self.logs}/{name}", "a") as file:
+            file.write(line + "\n")
+
+    def mark(self, name):
+        os.makedirs(self.marks, exist_ok=True)
+        open(f"{self.marks}/{name}", "w").close()
+
+    def wait_while(self, fault_name):
+        """Hangs until the test takes the fault away."""
+        while self.fault(fault_name) is not None:
+            time.sleep(0.02)
