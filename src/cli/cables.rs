@@ -86,7 +86,7 @@ fn system(inventory: &Inventory, switch: &SwitchNode) -> Option<System> {
     match inventory.loaded.spec.switches.get(switch.group)?.os? {
         SwitchOs::Sonic => Some(System::Sonic),
         SwitchOs::Cumulus => Some(System::Cumulus),
-        _ => None,
+        SwitchOs::Eos => Some(System::Eos),
     }
 }
 

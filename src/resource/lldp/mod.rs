@@ -1,6 +1,7 @@
 //! `Read::LldpNeighbours` and `Read::SwitchNeighbours`: whom a host hears on its netdevs, or a switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is
 //! kept short and without control characters.
 
+mod eos;
 pub mod script;
 
 use super::sections;
@@ -62,6 +63,12 @@ pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
                     _ => None,
                 });
                 lldp.links.insert(section.rest.to_owned(), carrier);
+            }
+            "interfaces" => lldp.links = eos::links(&section.text()),
+            "neighbors" => {
+                let text = section.text();
+                lldp.neighbours = eos::neighbours(&text).ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
+                return Ok(lldp);
             }
             "lldpctl" => said = Some((section.code(), section.text())),
             _ => {}

@@ -22,6 +22,7 @@ pub fn switch_script(system: System) -> String {
     match system {
         System::Sonic => script("p=docker; command -v docker >/dev/null 2>&1 || p=\n", "docker exec lldp lldpctl"),
         System::Cumulus => read_script(),
+        System::Eos => super::eos::script(),
     }
 }
 

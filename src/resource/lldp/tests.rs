@@ -134,3 +134,26 @@ fn a_switch_is_asked_where_its_lldpd_is() {
     let heard = lldp(&answered(&[(&read, 0, "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n")]), &read);
     assert_eq!(heard, Err(Silence::Absent));
 }
+
+/// EOS has an agent of its own, and says names of ports in quotes.
+#[test]
+fn eos_tells_of_its_ports_in_its_own_json() {
+    use crate::resource::switch::System;
+    let read = Read::SwitchNeighbours { system: System::Eos };
+    let interfaces = r#"{"interfaceDescriptions": {"Ethernet1": {"interfaceStatus": "up", "lineProtocolStatus": "up", "description": ""},
+        "Ethernet2": {"interfaceStatus": "down", "lineProtocolStatus": "notPresent"}, "Ethernet3": {"interfaceStatus": "adminDown", "lineProtocolStatus": "down"}}}"#;
+    let heard = r#"{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": [{"systemName": "gpu01", "chassisId": "6a1b.ee54.7bdc",
+        "neighborInterfaceInfo": {"interfaceIdType": "macAddress", "interfaceId": "6a1b.ee54.7bdd", "interfaceDescription": "ens0f0np0"}}]},
+        "Ethernet2": {"lldpNeighborInfo": []}}}"#;
+    let lines = |text: &str| text.replace('\n', "\n|");
+    let said =
+        |of_neighbors: &str| format!("\n== interfaces 0\n|{}\n\n== neighbors 0\n|{}\n\n== end\n", lines(interfaces), lines(of_neighbors));
+    let told = lldp(&answered(&[(&read, 0, &said(heard))]), &read).unwrap();
+    assert_eq!(told.links.into_values().collect::<Vec<_>>(), [Some(true), Some(false), None]);
+    let neighbour = &told.neighbours["Ethernet1"][0];
+    assert_eq!((neighbour.system.as_str(), neighbour.port_is_mac, neighbour.description.as_str()), ("gpu01", true, "ens0f0np0"));
+    assert_eq!(told.neighbours.len(), 1);
+    let refused = lldp(&answered(&[(&read, 0, &said("% LLDP is not enabled"))]), &read);
+    assert_eq!(refused, Err(Silence::NoAnswer("% LLDP is not enabled".to_owned())));
+    assert!(read.script().contains("as FastCli -p 15 -c 'show lldp neighbors detail | json'"));
+}

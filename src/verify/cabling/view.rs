@@ -60,6 +60,7 @@ impl Silent {
         let next = match system {
             System::Sonic => "on the switch: docker ps shows whether its container `lldp` runs; sudo config feature state lldp enabled",
             System::Cumulus => "on the switch: systemctl status lldpd",
+            System::Eos => "on the switch: show lldp; lldp run switches it on",
         };
         Silent::OfSwitch { said, next: next.to_owned() }
     }
