@@ -72,7 +72,7 @@ fn parses(text: &str) {
         match reader.read_event().unwrap() {
             Event::Start(_) => open += 1,
             Event::End(_) => open -= 1,
-            Event::Empty(element) => lines += i32::from(element.name().as_ref() == b"line"),
+            Event::Empty(element) => lines += i32::from(element.name().as_ref() == "line"),
             Event::Eof => break,
             _ => {}
         }
