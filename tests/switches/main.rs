@@ -9,6 +9,7 @@ mod bad_days;
 mod cumulus;
 mod delivered;
 mod derived;
+mod fabric;
 mod inventories;
 mod journeys;
 #[path = "../journeys/machine.rs"]

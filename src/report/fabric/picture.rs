@@ -111,7 +111,10 @@ impl Picture {
         let mut blocks: Vec<Block> = blocks.into_values().collect();
         let first = |names: &BTreeSet<String>| names.iter().min_by(|a, b| natural_order(a, b)).cloned().unwrap_or_default();
         blocks.sort_by(|one, other| natural_order(&first(&one.leaves), &first(&other.leaves)));
-        Picture { uplinks: rows(links, &of_switches, wanted), blocks }
+        // What ends on the same spines stands together.
+        let mut uplinks = rows(links, &of_switches, wanted);
+        uplinks.sort_by_cached_key(|row| row.side(links, false).0);
+        Picture { uplinks, blocks }
     }
 }
 
@@ -193,6 +196,15 @@ impl std::fmt::Display for Sum {
     }
 }
 
+/// The devices and ports of one side of these links, folded.
+pub fn side(places: &[usize], links: &[LinkReport], is_from: bool) -> (String, String) {
+    let ends = places.iter().map(|place| if is_from { &links[*place].link.from } else { &links[*place].link.to });
+    let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends.map(|end| (end.device.as_str(), end.port.as_str())).unzip();
+    let mut ports: Vec<&str> = ports.into_iter().collect();
+    ports.sort_by(|a, b| natural_order(a, b));
+    (fold(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold(&ports) } else { write::ports(&ports) })
+}
+
 impl Row {
     /// What the counters of its links did.
     pub fn sums(&self, links: &[LinkReport], wanted: &Wanted) -> Sums {
@@ -207,11 +219,7 @@ impl Row {
 
     /// The devices and ports of one side, folded: `gpu[001-016]`, `ens0f0np0`.
     pub fn side(&self, links: &[LinkReport], is_from: bool) -> (String, String) {
-        let ends = self.links.iter().map(|place| if is_from { &links[*place].link.from } else { &links[*place].link.to });
-        let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends.map(|end| (end.device.as_str(), end.port.as_str())).unzip();
-        let mut ports: Vec<&str> = ports.into_iter().collect();
-        ports.sort_by(|a, b| natural_order(a, b));
-        (fold(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold(&ports) } else { write::ports(&ports) })
+        side(&self.links, links, is_from)
     }
 
     /// `ok`, or the codes of what is wrong.

@@ -49,18 +49,21 @@ fn counted_tier(count: usize, tier: Tier) -> String {
 }
 
 fn drawn(subject: &Subject) -> String {
-    let picture = Picture::of(&subject.report.links, subject.wanted);
+    let links = &subject.report.links;
+    let picture = Picture::of(links, subject.wanted);
     let mut out = String::new();
+    let mut above = String::new();
     for row in &picture.uplinks {
-        let (from, to) = (row.side(&subject.report.links, true), row.side(&subject.report.links, false));
-        out.push_str(&wrap::labelled(" ", &to.0, COLUMNS));
-        out.push_str("  |\n");
-        out.push_str(&headed("  +-- ", &format!("{}   {}", from.0, counted(row.links.len(), "link")), &row.state()));
-        out.push_str(&cells("  |     ", row, subject));
-        out.push_str("  |\n");
+        let ((leaves, _), (spines, _)) = (row.side(links, true), row.side(links, false));
+        if spines != above {
+            out.push_str(&format!("{}  |\n", wrap::labelled(" ", &spines, COLUMNS)));
+            above = spines;
+        }
+        out.push_str(&headed("  +-- ", &format!("{leaves}   {}", counted(row.links.len(), "link")), &row.state()));
+        out.push_str(&format!("{}  |\n", cells("  |     ", row, subject)));
     }
-    out.extend(picture.blocks.iter().map(|block| drawn_block(block, subject)));
-    out
+    let blocks: Vec<String> = picture.blocks.iter().map(|block| drawn_block(block, subject)).collect();
+    out + &blocks.join("\n")
 }
 
 fn drawn_block(block: &Block, subject: &Subject) -> String {
@@ -84,7 +87,6 @@ fn drawn_block(block: &Block, subject: &Subject) -> String {
         }
         out.push_str(&cells(stem, row, subject));
     }
-    out.push('\n');
     out
 }
 

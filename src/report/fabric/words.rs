@@ -1,9 +1,9 @@
 //! What a finding means for the fabric, where it is, and what to do next.
 
-use super::picture::{Cells, Row};
+use super::picture::side;
 use crate::base::text::{counted, one_line};
-use crate::verify::fabric::{Finding, Kind, LinkReport};
-use std::collections::BTreeSet;
+use crate::verify::fabric::{Finding, Kind, LinkReport, Tier};
+use std::collections::BTreeMap;
 
 /// The parts of an entry on the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,19 +57,21 @@ fn next(finding: &Finding, inventory: &str) -> Vec<String> {
     }
 }
 
-/// `, 12 times`; nothing where nothing is counted.
+/// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.
 pub fn count(finding: &Finding) -> String {
-    match finding.count {
-        0 => String::new(),
-        count => format!(", {}", counted(usize::try_from(count).unwrap_or(usize::MAX), "time")),
-    }
+    if finding.count == 0 { String::new() } else { format!(" (+{})", finding.count) }
 }
 
-/// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4]   16 links`.
+/// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4] (16 links)`; those to hosts apart from those between switches.
 pub fn place(finding: &Finding, links: &[LinkReport]) -> String {
-    let nothing = String::new;
-    let cells = Cells { mtu: nothing(), dscp: nothing(), pfc: nothing(), ecn: nothing(), kinds: BTreeSet::new() };
-    let row = Row { rails: BTreeSet::new(), links: finding.links.clone(), cells };
-    let ((host, nic), (switch, port)) = (row.side(links, true), row.side(links, false));
-    one_line(&format!("{host} {nic} - {switch} {port}   {}", counted(finding.links.len(), "link")), 1000)
+    let mut tiers: BTreeMap<[Tier; 2], Vec<usize>> = BTreeMap::new();
+    for place in &finding.links {
+        let link = &links[*place].link;
+        tiers.entry([link.from.tier, link.to.tier]).or_default().push(*place);
+    }
+    let told = |places: Vec<usize>| {
+        let ((host, nic), (switch, port)) = (side(&places, links, true), side(&places, links, false));
+        format!("{host} {nic} - {switch} {port} ({})", counted(places.len(), "link"))
+    };
+    one_line(&tiers.into_values().map(told).collect::<Vec<_>>().join("; "), 1000)
 }
