@@ -17,8 +17,8 @@ cabling: cabling.csv
 ";
 
 const TABLE: &str = "host,nic,switch,port
-gpu[1-2],ens0f0np0,leaf1,Ethernet[0,4]
-gpu[1-2],ens1f0np0,leaf2,Ethernet[0,4]
+gpu[1-2],ens0f0np0,leaf1,Ethernet[0-4/4]
+gpu[1-2],ens1f0np0,leaf2,Ethernet[0-4/4]
 leaf[1-2],Ethernet8,spine1,swp[1-2]
 ";
 
