@@ -105,7 +105,7 @@ fn a_fabric_whose_ends_agree_is_drawn_and_nothing_is_told() {
 #[test]
 fn each_finding_has_its_code() {
     let cases: [(Bend, &str, u8); 9] = [
-        (("switch/leaf1", "switch:running", "9216", "1500"), "! host 9000, leaf 1500   RW0840", 1),
+        (("switch/leaf1", "switch:running", "9216", "1500"), "! MTU: host 9000, leaf 1500   RW0840", 1),
         (("host/gpu2", "link_qos:ens1f0np0", "[26,3],", ""), "! DSCP 26 has priority: host none, leaf 3, the fabric 3   RW0841", 1),
         (("switch/spine1", "switch:running", "lossless", "lossy"), "! PFC: leaf 3, spine none, the fabric 3   RW0842", 1),
         (("switch/leaf2", "switch:running", "ecn_all", "ecn_none"), "! leaf: the queue of the lossless class is not marked   RW0843", 1),

@@ -33,7 +33,9 @@ impl Pair {
             .write("inv/cluster.yaml", spec)
             .write("inv/cabling.csv", format!("host,nic,switch,port\nsw0,{},sw1,{}\n", ports[0], ports[1]));
         place.write("inv/known_hosts", ends.iter().map(|end| end.known_hosts() + "\n").collect::<String>());
-        (0..2).for_each(|n| drop(place.write(&format!("inv/id{n}"), ends[n].identity())));
+        for (n, end) in ends.iter().enumerate() {
+            place.write(&format!("inv/id{n}"), end.identity());
+        }
         Pair { ends, place }
     }
 
@@ -98,7 +100,7 @@ fn counters_of_sonic_are_read_twice_while_they_move() {
 
     pair.ends[1].must("redis-cli -s /run/redis/redis.sock -n 4 hset 'PORT|Ethernet0' mtu 9100");
     let said = pair.look(&["--for", "0"]);
-    assert!(said.contains("! spine 9100, spine 9216   RW0840") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    assert!(said.contains("! MTU: spine 9100, spine 9216   RW0840") && said.ends_with("--- exit 1 ---\n"), "{said}");
 }
 
 #[test]

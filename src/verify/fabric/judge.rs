@@ -74,7 +74,7 @@ fn mtu(ends: [&Seen; 2]) -> Option<Trouble> {
         [false, true] => other > one,
         _ => one != other,
     };
-    is_wrong.then(|| trouble(Kind::Mtu, both(ends, |facts| facts.mtu.value().map_or_else(String::new, u64::to_string))))
+    is_wrong.then(|| trouble(Kind::Mtu, format!("MTU: {}", both(ends, |facts| facts.mtu.value().map_or_else(String::new, u64::to_string)))))
 }
 
 /// Where the spec names no class, the DSCPs that both ends have an entry for are compared.

@@ -34,8 +34,8 @@ fn what_agrees_is_not_told() {
 fn each_thing_that_is_bent_is_told() {
     const RUNNING: &str = "switch:running";
     for (bend, wanted) in [
-        (("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=9500"), "Mtu host 9500, leaf 9216 on 1"),
-        (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"1500\""), "Mtu host 9000, leaf 1500 on 2"),
+        (("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=9500"), "Mtu MTU: host 9500, leaf 9216 on 1"),
+        (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"1500\""), "Mtu MTU: host 9000, leaf 1500 on 2"),
         (("gpu01", "link:ens0f0np0", "carrier=1", "carrier=0"), "Down host: down, or without a link on 1"),
         (("leaf2", RUNNING, "\"up\"", "\"down\""), "Down leaf: administratively down on 3"),
         (("gpu02", "link_qos:ens1f0np0", "[26,3]", "[26,4]"), "Dscp DSCP 26 has priority: host 4, leaf 3, the fabric 3 on 1"),
