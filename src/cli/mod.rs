@@ -38,6 +38,7 @@ pub mod validate;
 pub mod verification;
 pub mod verify;
 pub mod verify_cabling;
+pub mod verify_fabric;
 pub mod version;
 pub mod watch;
 mod wishes;

@@ -3,6 +3,7 @@
 use super::pipeline;
 use super::verification;
 use super::verify_cabling::{self, VerifyCabling};
+use super::verify_fabric::{self, VerifyFabric};
 use super::{Exit, Failure};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, nodeset};
@@ -26,10 +27,11 @@ pub struct Verify {
     pub json: bool,
 }
 
-/// What is looked at without traffic. A folder of this name is `./cabling`.
+/// What is looked at without traffic. A folder of such a name is `./cabling`, `./fabric`.
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Cabling(VerifyCabling),
+    Fabric(VerifyFabric),
 }
 
 fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
@@ -42,8 +44,10 @@ fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
 
 /// Proves the fabric.
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
-    if let Some(What::Cabling(arguments)) = &arguments.what {
-        return verify_cabling::run(arguments).await;
+    match &arguments.what {
+        Some(What::Cabling(arguments)) => return verify_cabling::run(arguments).await,
+        Some(What::Fabric(arguments)) => return verify_fabric::run(arguments).await,
+        None => {}
     }
     let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
     let prepared = pipeline::prepare_to_act(inventory)?;

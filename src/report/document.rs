@@ -9,6 +9,7 @@ use crate::plan::{Applied, LastApplied, Plan};
 use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
+use crate::report::fabric::document::FabricDocument;
 use crate::report::rbac::Role;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
@@ -339,12 +340,13 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 15] = [
+const DOCUMENTS: [(&str, Make); 16] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
+    ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),

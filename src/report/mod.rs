@@ -7,6 +7,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod drift;
 pub mod explanation;
+pub mod fabric;
 pub mod graph;
 pub mod knowledge;
 pub mod locks;

@@ -3,6 +3,7 @@
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
 use super::action::PackageManager;
+use super::counters::{self, Sample};
 use super::helm_release::request::Release;
 use super::kubernetes_object::request::KubernetesRead;
 use super::rights::Need;
@@ -55,6 +56,8 @@ pub enum Read {
     LinkQos { netdev: String },
     /// Who reacts to ECN on a netdev: the driver's files below its `ecn`.
     LinkEcn { netdev: String },
+    /// What netdevs and the RDMA devices on them have counted.
+    LinkCounters { netdevs: Vec<String>, sample: Sample },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
     FirmwareSettings { netdev: String, settings: Vec<String> },
     /// Who is heard on the netdevs (LLDP), and which of them have a link.
@@ -77,6 +80,8 @@ pub enum Read {
     Command { script: String },
     /// A configuration of a switch.
     Switch { system: System, of: SwitchRead },
+    /// What ports of a switch have counted.
+    SwitchCounters { system: System, ports: Vec<String>, sample: Sample },
     /// A question to the API server of a Kubernetes cluster; no host is asked it.
     Kubernetes(KubernetesRead),
     /// A release of Helm: what is installed, and what the wish would come to. Asked of a cluster, and of no host.
@@ -117,6 +122,9 @@ impl Read {
             Read::PciBridges => "pci_bridges".to_owned(),
             Read::Interrupts { netdev } => format!("interrupts:{netdev}"),
             Read::Switch { of, .. } => format!("switch:{}", of.word()),
+            // Of all netdevs or ports that are cabled, so that the key needs no names.
+            Read::LinkCounters { sample, .. } => format!("link_counters:{}", sample.word()),
+            Read::SwitchCounters { sample, .. } => format!("switch_counters:{}", sample.word()),
             Read::Kubernetes(read) => read.key(),
             Read::HelmRelease(release) => release.key(),
             Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
@@ -130,7 +138,9 @@ impl Read {
             Read::FirmwareSettings { .. } => 60,
             // The tools of both systems are Python programs that load their models first.
             Read::Switch { .. } | Read::SwitchNeighbours { .. } => 60,
-            Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } => 30,
+            // `nv` is asked twice for each port.
+            Read::SwitchCounters { .. } => 120,
+            Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } | Read::LinkCounters { .. } => 30,
             _ => 10,
         }
     }
@@ -182,6 +192,8 @@ impl Read {
             Read::Interrupts { netdev } => super::interrupt_affinity::script::read_script(netdev),
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
             Read::Switch { system, of } => of.script(*system),
+            Read::LinkCounters { netdevs, .. } => counters::host_script(netdevs),
+            Read::SwitchCounters { system, ports, .. } => counters::switch_script(*system, ports),
         }
     }
 }
@@ -211,7 +223,9 @@ impl Read {
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
             Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
+            Read::LinkCounters { .. } => Vec::new(),
             Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
+            Read::SwitchCounters { system, .. } => vec![Need::Root(format!("what asks {} for its counters", system.name()))],
             Read::Switch { system, .. } => vec![Need::Root(format!("what asks {} for its configuration", system.name()))],
             Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
                 Vec::new()

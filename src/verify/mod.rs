@@ -4,11 +4,12 @@
 //! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts: first each by itself,
 //! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
-//! other with the cables of the spec, and starts nothing.
+//! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters.
 
 pub mod cabling;
 pub mod counters;
 mod eadm;
+pub mod fabric;
 pub mod gate;
 pub mod gid;
 pub mod gpudirect;

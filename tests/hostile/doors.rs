@@ -44,6 +44,7 @@ pub const DOORS: &[Door] = &[
     Door { name: "spec", seeds: specs, open: open_spec, sealed: None },
     Door { name: "cabling", seeds: cablings, open: open_cabling, sealed: None },
     Door { name: "neighbours", seeds: neighbours, open: open_neighbours, sealed: None },
+    Door { name: "counters", seeds: counters, open: open_counters, sealed: None },
     Door { name: "catalogue", seeds: || data("catalog"), open: open_catalogue, sealed: None },
     Door { name: "rules", seeds: || data("rules"), open: open_rules, sealed: None },
     Door { name: "script", seeds: scripts, open: open_script, sealed: None },
@@ -187,6 +188,45 @@ fn open_neighbours(bytes: &[u8]) -> Opened {
     screens.push(report::document::text(&report::cabling::document::CablingDocument::of(&subject, &found)));
     screens.extend(report::cabling::document::unseen(&discovered.unseen));
     Ok(screens)
+}
+
+/// A reading of a host: before, after.
+fn counters() -> Vec<Vec<u8>> {
+    let port = |rail: usize| {
+        format!(
+            "port ens{rail}f0np0\nrx_prio3_pause {rail}\ntx_prio3_pause 7\nrx_prio5_pause 18446744073709551615\nout_of_buffer 4294967295\nPFC_WD_STATUS/3 stormed\n"
+        )
+    };
+    vec![
+        format!("uptime 100.25\n{}", (0..8).map(port).collect::<String>()).into_bytes(),
+        b"uptime 1\nport ens0f0np0\nabsent\nport ens1f0np0\nunread nv: no\n".to_vec(),
+    ]
+}
+
+/// What a host says of its counters, with all else that it says of its ends: judged, shown and drawn.
+fn open_counters(bytes: &[u8]) -> Opened {
+    use railwright::resource::counters::Sample;
+    use railwright::resource::{Answer, AnswerStatus, Answers, Read};
+    use railwright::verify::fabric::{Device, Devices, Wanted, judge, links};
+    let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
+    let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
+    let out = String::from_utf8_lossy(bytes).into_owned();
+    let mut answers = Answers::default();
+    let netdevs = || vec!["ens0f0np0".to_owned()];
+    let first = String::from_utf8_lossy(&counters()[0]).into_owned();
+    let mut add = |read: Read, out: &str| answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
+    add(Read::LinkCounters { netdevs: netdevs(), sample: Sample::First }, &first);
+    add(Read::LinkCounters { netdevs: netdevs(), sample: Sample::Second }, &out);
+    for netdev in netdevs() {
+        add(Read::Link { netdev: netdev.clone() }, "mtu=9000\nflags=0x1003\n");
+        add(Read::LinkQos { netdev }, &out);
+    }
+    let devices = Devices::from([("gpu01".to_owned(), Device::Host(answers)), ("leaf1".to_owned(), Device::Silent(out))]);
+    let wanted = Wanted::of(&loaded, true);
+    let report = judge(&links(&loaded, None), &devices, &wanted);
+    let subject = report::fabric::Subject { inventory: "x", recorded: None, wanted: &wanted, report: &report };
+    let document = report::fabric::document::FabricDocument::of(&subject);
+    Ok(vec![report::fabric::screen(&subject), report::fabric::svg::document(&subject), report::document::text(&document)])
 }
 
 /// The shipped catalogue and rules.

@@ -5,13 +5,14 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "spec",
     "plan",
     "observation",
     "drift",
     "verify",
     "cabling",
+    "fabric",
     "run",
     "rollout",
     "state",
@@ -68,8 +69,8 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
-              cabling, run, rollout, state, validation, catalog, rules, version, explanation, rbac,
-              translation
+              cabling, fabric, run, rollout, state, validation, catalog, rules, version, explanation,
+              rbac, translation
     --- exit 1 ---
     ");
 }

@@ -12,6 +12,7 @@ mod control_plane;
 mod documents;
 mod drains;
 mod drift;
+mod fabric;
 mod fixture;
 mod golden;
 mod hosts;

@@ -10,6 +10,7 @@ mod cumulus;
 mod delivered;
 mod derived;
 mod eos;
+mod fabric;
 mod inventories;
 mod journeys;
 #[path = "../journeys/machine.rs"]

@@ -9,7 +9,7 @@ pub mod settings;
 use super::fields::Fields;
 use super::keeper::{Keeper, Kept, Trigger};
 use super::sections::{self, Section, find};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Fact, Kind, Plane, Read, Reading, Wish};
 use serde_json::{Value, json};
 use settings::Settings;
 
@@ -132,20 +132,35 @@ fn keeper(wish: &Wish, tool: Tool) -> Keeper {
     Keeper::new("link-qos", netdev, Trigger::Netdev(netdev.to_owned()), &format!("{pause}{commands}"))
 }
 
+/// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs included.
+pub fn running(answers: &Answers, netdev: &str) -> Fact<Settings> {
+    let all = Settings { dscp: Some((0..64).map(|dscp| (dscp, 0)).collect()), ..Settings::default() };
+    match found_on(netdev, &all, answers) {
+        Err(why) => Fact::Unknown(why),
+        Ok(Found::NoNetdev) => Fact::Absent,
+        Ok(Found::NoTool) => Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned()),
+        Ok(Found::NoDcb(why)) => Fact::NotApplicable(why),
+        Ok(Found::Runs(running)) => Fact::Is(running.settings),
+    }
+}
+
 fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
-    let (code, out) = answers.output(&read(wish))?;
+    found_on(netdev(wish), &Settings::of(&wish.body), answers)
+}
+
+fn found_on(netdev: &str, wanted: &Settings, answers: &Answers) -> Result<Found, String> {
+    let (code, out) = answers.output(&Read::LinkQos { netdev: netdev.to_owned() })?;
     if code == 1 {
         return Ok(Found::NoNetdev);
     }
     let sections = sections::parse(out);
-    let netdev = netdev(wish);
     if find(&sections, "virtual-function").is_some() {
         return Ok(Found::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
     }
-    let lldpad_agrees = dcb::lldpad_agrees(&sections, &Settings::of(&wish.body));
+    let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     if let Some(section) = find(&sections, "mlnx_qos") {
-        let Some(mut settings) = mlnx::decode(section, &Settings::of(&wish.body)) else {
+        let Some(mut settings) = mlnx::decode(section, wanted) else {
             return Ok(Found::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
         };
         settings.pause = dcb::decode(&sections).pause;

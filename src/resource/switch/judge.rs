@@ -1,9 +1,9 @@
 //! What the four kinds have in common: both configurations, attributes in two planes, the edits and what they disturb.
 
-use super::SwitchRead;
 use super::body::{port, system};
 use super::configuration::{Configuration, Port, Wanted};
 use super::edit::{SwitchEdit, disturbance};
+use super::{SwitchRead, System};
 use crate::base::nodeset;
 use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Read, Reading, Wish};
 use serde_json::Value;
@@ -22,17 +22,21 @@ pub struct Said {
     saved: Result<Arc<Option<Box<dyn Configuration>>>, String>,
 }
 
+/// The configuration that runs; the error fits after "unknown:".
+pub fn running(system: System, answers: &Answers) -> Result<Arc<Box<dyn Configuration>>, String> {
+    answers.decoded(&Read::Switch { system, of: SwitchRead::Running }, |code, out| match code {
+        0 => system.configuration(out),
+        69 => Err(system.is_not_there().to_owned()),
+        code => Err(format!("{} ended with status {code}", system.asked())),
+    })
+}
+
 impl Said {
     /// Both configurations.
     pub fn of(wish: &Wish, answers: &Answers) -> Self {
         let system = system(wish);
-        let read = |of| Read::Switch { system, of };
-        let running = answers.decoded(&read(SwitchRead::Running), |code, out| match code {
-            0 => system.configuration(out),
-            69 => Err(system.is_not_there().to_owned()),
-            code => Err(format!("{} ended with status {code}", system.asked())),
-        });
-        let saved = answers.decoded(&read(SwitchRead::Saved), |code, out| match code {
+        let running = running(system, answers);
+        let saved = answers.decoded(&Read::Switch { system, of: SwitchRead::Saved }, |code, out| match code {
             0 => system.configuration(out).map(Some),
             1 => Ok(None),
             code => Err(format!("reading it ended with status {code}")),

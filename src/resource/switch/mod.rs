@@ -19,6 +19,7 @@ pub mod qos;
 pub mod sonic;
 mod system;
 
+pub use judge::running;
 pub use system::System;
 
 use serde::{Deserialize, Serialize};

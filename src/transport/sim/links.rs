@@ -59,6 +59,16 @@ impl Links {
         (0, format!("{out}max_mtu={}\n", link.max_mtu))
     }
 
+    /// The answer to `Read::LinkCounters`: nothing is ever paused here, and nothing lost.
+    pub fn read_counters(&self, netdevs: &[String]) -> Answered {
+        let counters: String = (0..8).map(|priority| format!("rx_prio{priority}_pause 0\ntx_prio{priority}_pause 0\n")).collect();
+        let one = |name: &String| match self.0.contains_key(name) {
+            true => format!("port {name}\n{counters}rx_discards_phy 0\n"),
+            false => format!("port {name}\nabsent\n"),
+        };
+        (0, netdevs.iter().map(one).collect())
+    }
+
     /// The answer to `Read::LinkManager`.
     pub fn read_manager(&self, netdev: &str, disk: &Disk) -> Answered {
         let mut out = "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n".to_owned();

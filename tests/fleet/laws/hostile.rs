@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use railwright::base::quote::sh;
 use railwright::resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
+use railwright::resource::counters::Sample;
 use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::json_in_configmap::mark::Mark;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
@@ -10,6 +11,7 @@ use railwright::resource::kubernetes_object::request::{KubernetesRead, ObjectNam
 use railwright::resource::node_field::edit::{Change, NodeEdit};
 use railwright::resource::node_field::{Effect, NodeField};
 use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
+use railwright::resource::switch::System;
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -328,6 +330,9 @@ fn reads(text: &str) -> Vec<Read> {
         Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
         Read::PciDevice { device: own() },
         Read::Interrupts { netdev: own() },
+        Read::LinkCounters { netdevs: vec![own(), own()], sample: Sample::First },
+        Read::SwitchCounters { system: System::Sonic, ports: vec![own()], sample: Sample::Second },
+        Read::SwitchCounters { system: System::Cumulus, ports: vec![own()], sample: Sample::Second },
         Read::VirtualFunctions { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },

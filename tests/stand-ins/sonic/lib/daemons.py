@@ -189,6 +189,8 @@ def counters(config):
             number += 2
             db.hset("COUNTERS_QUEUE_NAME_MAP", f"{port}:{queue}", f"oid:{number:#x}")
             db.hset(f"COUNTERS:oid:{number:#x}", mapping={"SAI_QUEUE_STAT_DROPPED_PACKETS": "0", "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": "0"})
+            if port in config.get("PFC_WD", {}):
+                db.hset(f"COUNTERS:oid:{number:#x}", mapping={"PFC_WD_STATUS": "operational", "PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": "0", "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED": "0"})
             db.hset("COUNTERS_PG_NAME_MAP", f"{port}:{queue}", f"oid:{number + 1:#x}")
             db.hset(f"COUNTERS:oid:{number + 1:#x}", mapping={"SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS": "0", "SAI_INGRESS_PRIORITY_GROUP_STAT_XOFF_ROOM_WATERMARK_BYTES": "0"})
     db.execute()

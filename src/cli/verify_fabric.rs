@@ -1,0 +1,208 @@
+//! `railwright verify fabric`.
+
+use super::inventory::{self, Inventory};
+use super::{Exit, Failure, cables, pipeline, recording};
+use crate::base::{Diagnostic, Target};
+use crate::observe::{self, HostRequest};
+use crate::report::fabric::{self, Subject, document::FabricDocument, svg};
+use crate::report::out::Look;
+use crate::report::{self, document};
+use crate::resource::counters::Sample;
+use crate::resource::switch::SwitchRead;
+use crate::resource::{Observation, Read};
+use crate::spec::Host;
+use crate::system::{clock, files};
+use crate::transport::{self, HostAccess};
+use crate::verify::Verdict;
+use crate::verify::fabric::{Device, Devices, Link, Wanted, judge, links, system_of};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Look at both ends of every link: MTU, DSCPs, PFC, ECN, and what their counters do in a while
+///
+/// Reads only, and starts no traffic: run it while a job runs. Exit code 1 where ends do not agree or something is lost, 3 where something
+/// could not be found out.
+#[derive(Debug, clap::Args)]
+pub struct VerifyFabric {
+    /// The inventory: a folder of YAML files
+    pub inventory: PathBuf,
+    /// How long counters are looked at: `30s`, `2m`; 0: not at all
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = seconds)]
+    pub seconds: u64,
+    /// Only the links of these hosts and those between switches, a node-set; all unless said
+    #[arg(long, value_name = "NODESET", conflicts_with = "observations")]
+    pub host: Option<String>,
+    /// Judge an observation that `--record` or `facts` wrote, and ask nobody
+    #[arg(long, value_name = "FILE")]
+    pub observations: Option<PathBuf>,
+    /// Keep what was read in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "observations")]
+    pub record: Option<PathBuf>,
+    /// Draw the fabric in this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write over files that are there
+    #[arg(long)]
+    pub force: bool,
+    /// Read hosts and switches as this user, who needs no rights but those that `sudoers` prints; what only root may see is unknown
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name, conflicts_with = "observations")]
+    pub read_as: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `30`, `30s`, `2m`, an hour at most.
+fn seconds(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = number.parse::<u64>().ok().filter(|_| is_plain).and_then(|number| number.checked_mul(unit));
+    seconds.filter(|seconds| *seconds <= 3600).ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
+}
+
+/// Looks.
+pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
+    let written = [&arguments.svg, &arguments.record].into_iter().flatten();
+    if let Some(file) = written.into_iter().find(|file| !arguments.force && files::exists(file)) {
+        return Err(Failure::refused(vec![is_there(file)]));
+    }
+    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
+    let loaded = &inventory.loaded;
+    if loaded.cabling.is_none() {
+        return Err(no_file(&inventory.path).into());
+    }
+    if !inventory.warnings.is_empty() && arguments.observations.is_none() {
+        report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
+    }
+    let hosts = match arguments.host.as_deref() {
+        Some(set) => cables::asked(&inventory, Some(set))?,
+        None => loaded.hosts.iter().filter(|host| !host.netdevs.is_empty()).collect(),
+    };
+    let only: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    let links = links(loaded, Some(&only));
+    let observation = match &arguments.observations {
+        Some(file) => recording::read(file)?,
+        None => read(&inventory, &hosts, &links, arguments.seconds).await,
+    };
+    if let Some(file) = &arguments.record {
+        recording::write(file, &observation)?;
+        report::out::note(&format!("what was read is in {}", file.display()));
+    }
+    let wanted = Wanted::of(loaded, arguments.seconds > 0);
+    let report = judge(&links, &devices(&inventory, &observation), &wanted);
+    let file = arguments.observations.as_ref().map(|file| file.display().to_string());
+    let recorded = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
+    let subject = Subject { inventory: &inventory.path, recorded, wanted: &wanted, report: &report };
+    if let Some(file) = &arguments.svg {
+        let drawn = svg::document(&subject);
+        files::write_atomic(file, drawn.as_bytes(), 0o644).map_err(|error| pipeline::file_problem(file, &error))?;
+        report::out::note(&format!("the fabric is drawn in {}", file.display()));
+    }
+    let text = match arguments.json {
+        true => document::text(&FabricDocument::of(&subject)),
+        false => fabric::screen(&subject),
+    };
+    report::out::print(&text);
+    Ok(match report.verdict() {
+        Verdict::Failed => Exit::Failed,
+        Verdict::Unknown => Exit::Incomplete,
+        _ => Exit::Done,
+    })
+}
+
+/// What was asked and answered of each device, by its name.
+fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
+    let loaded = &inventory.loaded;
+    let silent = |target: &Target| match observation.targets.get(target) {
+        None => Some("it was not asked, or is not in the observation".to_owned()),
+        Some(found) => found.problem.as_ref().map(|trouble| format!("{} ({})", trouble.alike, trouble.code)),
+    };
+    let answers = |target: &Target| observation.targets.get(target).map(|found| found.answers.clone()).unwrap_or_default();
+    let device = |target: &Target, made: &dyn Fn() -> Device| (target.name.to_string(), silent(target).map_or_else(made, Device::Silent));
+    let mut devices = Devices::new();
+    for host in loaded.reached() {
+        let target = Target::host(&host.name);
+        devices.extend([device(&target, &|| Device::Host(answers(&target)))]);
+    }
+    for switch in loaded.managed_switches() {
+        let target = Target::switch(&switch.name);
+        let made = || match system_of(loaded, &switch.name) {
+            Some(system) => Device::Switch(system, answers(&target)),
+            None => Device::Silent("this railwright cannot read its system".to_owned()),
+        };
+        devices.extend([device(&target, &made)]);
+    }
+    devices
+}
+
+/// Reads all ends, and their counters twice. Changes nothing on any of them.
+async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u64) -> Observation {
+    let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
+    let mut observation = ask(requests(Sample::First, seconds > 0)).await;
+    if seconds > 0 {
+        report::out::note(&format!("counters are looked at for {seconds} s"));
+        clock::pause(Duration::from_secs(seconds)).await;
+        // What did not answer is not asked again.
+        let answered =
+            |request: &HostRequest| observation.targets.get(&request.access.target()).is_some_and(|found| found.problem.is_none());
+        let again: Vec<HostRequest> = requests(Sample::Second, true).into_iter().filter(answered).collect();
+        for (target, more) in ask(again).await.targets {
+            if let Some(found) = observation.targets.get_mut(&target) {
+                found.answers.merge(more.answers);
+            }
+        }
+    }
+    observation
+}
+
+async fn ask(requests: Vec<HostRequest>) -> Observation {
+    let progress = report::progress::Reading::new(requests.len());
+    let connector = transport::connector();
+    let observed = observe::observe(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
+    progress.end();
+    observed
+}
+
+/// One request a device: the first time with what it is set to, the second time of its counters alone.
+fn requests(inventory: &Inventory, hosts: &[&Host], links: &[Link], sample: Sample, counts: bool) -> Vec<HostRequest> {
+    let mut ports: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for end in links.iter().flat_map(|link| [&link.from, &link.to]) {
+        ports.entry(&end.device).or_default().insert(end.port.clone());
+    }
+    let asked: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    let request = |access: HostAccess| {
+        let ports: Vec<String> = ports.get(&*access.name)?.iter().cloned().collect();
+        let mut reads = Vec::new();
+        if access.switch {
+            let system = system_of(&inventory.loaded, &access.name)?;
+            reads.extend((sample == Sample::First).then_some(Read::Switch { system, of: SwitchRead::Running }));
+            reads.extend(counts.then_some(Read::SwitchCounters { system, ports, sample }));
+        } else if asked.contains(&*access.name) {
+            for netdev in ports.iter().filter(|_| sample == Sample::First) {
+                reads.extend([Read::Link { netdev: netdev.clone() }, Read::LinkQos { netdev: netdev.clone() }]);
+            }
+            reads.extend(counts.then_some(Read::LinkCounters { netdevs: ports, sample }));
+        }
+        (!reads.is_empty()).then_some(HostRequest { access, reads })
+    };
+    inventory.accesses().filter(|access| access.cluster.is_none()).filter_map(request).collect()
+}
+
+fn no_file(inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW1043", "the spec names no cabling file, so nobody knows which ends belong together")
+        .effect("whether both ends of a link agree cannot be said")
+        .state("nobody was asked")
+        .next(format!("railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts hear; look at it"))
+        .next("then write `cabling: cabling.csv` in the spec")
+}
+
+fn is_there(file: &Path) -> Diagnostic {
+    Diagnostic::error("RW1046", format!("{} is there already", file.display()))
+        .effect("it may be the picture or the recording of another day")
+        .state("it is as it was, and nobody was asked")
+        .next("name another file; or write over it: --force")
+}

@@ -1,0 +1,86 @@
+//! `verify fabric --json`.
+
+use super::{Subject, words};
+use crate::base::text::one_line;
+use crate::verify::Verdict;
+use crate::verify::fabric::{Finding, Kind, LinkReport};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// `verify fabric --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FabricDocument<'a> {
+    format_version: &'static str,
+    /// The inventory, as it was named.
+    inventory: &'a str,
+    /// When what is judged was recorded, where nobody was asked.
+    recorded_at: Option<&'a str>,
+    /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can tell, else `passed`.
+    verdict: Verdict,
+    /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
+    seconds: Option<f64>,
+    /// What is wrong or unknown, alike ones folded, worst first.
+    findings: Vec<FindingDocument<'a>>,
+    /// Every link, in the order of the cabling file.
+    links: Vec<LinkDocument<'a>>,
+}
+
+/// One thing that is wrong or unknown.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FindingDocument<'a> {
+    kind: Kind,
+    /// `failed` or `unknown`.
+    verdict: Verdict,
+    /// A code of `railwright explain`.
+    code: &'static str,
+    /// What was found.
+    says: String,
+    /// How many packets or events, on all links together; 0 where none are counted.
+    count: u64,
+    /// What it means for the fabric.
+    means: String,
+    /// What to do.
+    next: Vec<String>,
+    /// The links, by their place in `links`, from 0.
+    links: &'a [usize],
+}
+
+/// A link with its verdict.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LinkDocument<'a> {
+    verdict: Verdict,
+    #[serde(flatten)]
+    report: &'a LinkReport,
+}
+
+impl<'a> FabricDocument<'a> {
+    /// Of a report.
+    pub fn of(subject: &Subject<'a>) -> Self {
+        let report = subject.report;
+        let finding = |finding: &'a Finding| {
+            let told = words::told(finding, subject.inventory);
+            FindingDocument {
+                kind: finding.kind,
+                verdict: finding.kind.verdict(),
+                code: finding.kind.code(),
+                says: one_line(&finding.said, 1000),
+                count: finding.count,
+                means: told.means,
+                next: told.next,
+                links: &finding.links,
+            }
+        };
+        FabricDocument {
+            format_version: FORMAT_VERSION,
+            inventory: subject.inventory,
+            recorded_at: subject.recorded.map(|(_, at)| at),
+            verdict: report.verdict(),
+            seconds: report.seconds,
+            findings: report.findings.iter().map(finding).collect(),
+            links: report.links.iter().map(|report| LinkDocument { verdict: report.verdict(), report }).collect(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `verify fabric`: the whole fabric as one picture, in text and as SVG, then what is wrong in it, folded; and the same as JSON.
+
+pub mod document;
+mod picture;
+pub mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+pub mod words;
+
+pub use picture::Picture;
+pub use text::screen;
+
+use crate::verify::fabric::{Report, Wanted};
+
+/// What was looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The inventory, as it was named.
+    pub inventory: &'a str,
+    /// The file of recorded observations and when they were recorded, where nobody was asked.
+    pub recorded: Option<(&'a str, &'a str)>,
+    /// What the spec wants.
+    pub wanted: &'a Wanted,
+    /// What came out.
+    pub report: &'a Report,
+}

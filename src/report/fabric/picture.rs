@@ -1,0 +1,257 @@
+//! The fabric as a picture: which rows of links there are between which devices, alike ones folded. Text and SVG draw the same one.
+
+use crate::base::nodeset::{fold, natural_order};
+use crate::resource::Fact;
+use crate::resource::counters::names::Meter;
+use crate::spec::cabling::write;
+use crate::verify::fabric::judge::numbers;
+use crate::verify::fabric::{EndFacts, Kind, LinkReport, Tier, Wanted};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What makes links alike: what their ends are set to, and what is wrong with them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cells {
+    /// `9000 | 9216` where the ends differ, each value once where they do not; so are the others.
+    pub mtu: String,
+    /// `26>3 48>6`.
+    pub dscp: String,
+    /// `3`.
+    pub pfc: String,
+    /// `1000-2000 kB 10 %`.
+    pub ecn: String,
+    /// What is wrong or unknown.
+    pub kinds: BTreeSet<Kind>,
+}
+
+/// How much something rose on several links together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Together.
+    pub rose: u64,
+    /// Somebody counts it.
+    pub is_counted: bool,
+    /// Of somebody nobody can tell.
+    pub is_unsure: bool,
+}
+
+/// What the counters of several links did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Pause frames that came, by where the device stands that was told to wait.
+    pub told_to_wait: BTreeMap<Tier, Sum>,
+    /// Packets that were marked.
+    pub marked: Sum,
+    /// Congestion notifications that NICs sent.
+    pub notified: Sum,
+    /// Packets that were dropped of the lossless classes, or of whole ports.
+    pub lost: Sum,
+}
+
+/// Links that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The rails; none between switches.
+    pub rails: BTreeSet<u32>,
+    /// The links, by their place in the report.
+    pub links: Vec<usize>,
+    /// What makes them alike.
+    pub cells: Cells,
+}
+
+/// Hosts and the leaves that they are on; several such where they are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// How many pods.
+    pub pods: usize,
+    /// Their hosts.
+    pub hosts: BTreeSet<String>,
+    /// Their leaves.
+    pub leaves: BTreeSet<String>,
+    /// Their links.
+    pub rows: Vec<Row>,
+}
+
+/// The whole fabric.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// Between switches.
+    pub uplinks: Vec<Row>,
+    /// Between hosts and leaves.
+    pub blocks: Vec<Block>,
+}
+
+impl Picture {
+    /// Of these links.
+    pub fn of(links: &[LinkReport], wanted: &Wanted) -> Self {
+        let is_of_host = |place: &usize| links[*place].link.from.tier == Tier::Host;
+        let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) = (0..links.len()).partition(is_of_host);
+        let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for link in of_hosts.iter().map(|place| &links[*place].link) {
+            hosts_of.entry(&link.to.device).or_default().insert(&link.from.device);
+        }
+        let mut pods: BTreeMap<&BTreeSet<&str>, Vec<usize>> = BTreeMap::new();
+        for place in of_hosts {
+            pods.entry(&hosts_of[links[place].link.to.device.as_str()]).or_default().push(place);
+        }
+        let mut blocks: BTreeMap<_, Block> = BTreeMap::new();
+        for (hosts, places) in &pods {
+            let leaves: BTreeSet<String> = places.iter().map(|place| links[*place].link.to.device.clone()).collect();
+            let rows = rows(links, places, wanted);
+            let shape: Vec<_> = rows.iter().map(|row| (row.rails.clone(), row.links.len(), row.cells.clone())).collect();
+            let none = || Block { pods: 0, hosts: BTreeSet::new(), leaves: BTreeSet::new(), rows: Vec::new() };
+            let block = blocks.entry((hosts.len(), leaves.len(), shape)).or_insert_with(none);
+            block.pods += 1;
+            block.hosts.extend(hosts.iter().map(|host| (*host).to_owned()));
+            block.leaves.extend(leaves);
+            match block.rows.is_empty() {
+                true => block.rows = rows,
+                false => block.rows.iter_mut().zip(rows).for_each(|(row, other)| row.links.extend(other.links)),
+            }
+        }
+        let mut blocks: Vec<Block> = blocks.into_values().collect();
+        let first = |names: &BTreeSet<String>| names.iter().min_by(|a, b| natural_order(a, b)).cloned().unwrap_or_default();
+        blocks.sort_by(|one, other| natural_order(&first(&one.leaves), &first(&other.leaves)));
+        // What ends on the same spines stands together.
+        let mut uplinks = rows(links, &of_switches, wanted);
+        uplinks.sort_by_cached_key(|row| row.side(links, false).0);
+        Picture { uplinks, blocks }
+    }
+}
+
+/// Links that are alike are one row, in the order of the first of each.
+fn rows(links: &[LinkReport], places: &[usize], wanted: &Wanted) -> Vec<Row> {
+    let mut rows: indexmap::IndexMap<Cells, Row> = indexmap::IndexMap::new();
+    for place in places {
+        let cells = cells(&links[*place], wanted);
+        let row = rows.entry(cells.clone()).or_insert_with(|| Row { rails: BTreeSet::new(), links: Vec::new(), cells });
+        row.rails.extend(links[*place].link.rail);
+        row.links.push(*place);
+    }
+    rows.into_values().collect()
+}
+
+fn cells(report: &LinkReport, wanted: &Wanted) -> Cells {
+    let ends = [&report.from, &report.to];
+    let each = |say: &dyn Fn(&EndFacts) -> String| both(ends.map(say));
+    let map = |map: &BTreeMap<u8, u8>| {
+        let one = |dscp: &u8| format!("{dscp}>{}", map.get(dscp).map_or_else(|| "-".to_owned(), u8::to_string));
+        wanted.dscp.keys().map(one).collect::<Vec<_>>().join(" ")
+    };
+    let marking = |facts: &EndFacts| {
+        fact(&facts.marking, |marking| {
+            let kb = |bytes: u64| bytes.div_ceil(1000);
+            format!("{}-{} kB {} %", kb(marking.min_bytes), kb(marking.max_bytes), marking.probability_percent)
+        })
+    };
+    let marks: Vec<String> =
+        ends.iter().filter(|facts| !matches!(facts.marking, Fact::NotApplicable(_))).map(|facts| marking(facts)).collect();
+    Cells {
+        mtu: each(&|facts| fact(&facts.mtu, u64::to_string)),
+        dscp: if wanted.dscp.is_empty() { String::new() } else { each(&|facts| fact(&facts.dscp, map)) },
+        pfc: each(&|facts| fact(&facts.pfc, numbers)),
+        ecn: match marks.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            [one, other, ..] => both([one.clone(), other.clone()]),
+        },
+        kinds: report.troubles.iter().map(|trouble| trouble.kind).collect(),
+    }
+}
+
+fn both([one, other]: [String; 2]) -> String {
+    if one == other { one } else { format!("{one} | {other}") }
+}
+
+fn fact<T>(fact: &Fact<T>, say: impl Fn(&T) -> String) -> String {
+    match fact {
+        Fact::Is(value) => say(value),
+        Fact::Absent => "-".to_owned(),
+        Fact::NotApplicable(_) => "n/a".to_owned(),
+        Fact::Unknown(_) => "?".to_owned(),
+    }
+}
+
+impl Sum {
+    fn add(&mut self, rise: &Fact<u64>) {
+        match rise {
+            Fact::Is(rose) => {
+                self.rose = self.rose.saturating_add(*rose);
+                self.is_counted = true;
+            }
+            Fact::Unknown(_) => self.is_unsure = true,
+            Fact::Absent | Fact::NotApplicable(_) => {}
+        }
+    }
+}
+
+/// `12`; `12?` where somebody could not be asked; `-` where nobody counts it.
+impl std::fmt::Display for Sum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let doubt = if self.is_unsure { "?" } else { "" };
+        match (self.is_counted, self.is_unsure) {
+            (true, _) => write!(f, "{}{doubt}", self.rose),
+            (false, true) => write!(f, "?"),
+            (false, false) => write!(f, "-"),
+        }
+    }
+}
+
+/// The devices and ports of one side of these links, folded.
+pub fn side(places: &[usize], links: &[LinkReport], is_from: bool) -> (String, String) {
+    let ends = places.iter().map(|place| if is_from { &links[*place].link.from } else { &links[*place].link.to });
+    let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends.map(|end| (end.device.as_str(), end.port.as_str())).unzip();
+    let mut ports: Vec<&str> = ports.into_iter().collect();
+    ports.sort_by(|a, b| natural_order(a, b));
+    (fold(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold(&ports) } else { write::ports(&ports) })
+}
+
+impl Row {
+    /// What the counters of its links did.
+    pub fn sums(&self, links: &[LinkReport], wanted: &Wanted) -> Sums {
+        let mut sums = Sums::default();
+        for report in self.links.iter().map(|place| &links[*place]) {
+            for (tier, facts) in [(report.link.from.tier, &report.from), (report.link.to.tier, &report.to)] {
+                sums.add(tier, facts, wanted);
+            }
+        }
+        sums
+    }
+
+    /// The devices and ports of one side, folded: `gpu[001-016]`, `ens0f0np0`.
+    pub fn side(&self, links: &[LinkReport], is_from: bool) -> (String, String) {
+        side(&self.links, links, is_from)
+    }
+
+    /// `ok`, or the codes of what is wrong.
+    pub fn state(&self) -> String {
+        let codes: Vec<&str> = self.cells.kinds.iter().map(|kind| kind.code()).collect();
+        if codes.is_empty() { "ok".to_owned() } else { codes.join(" ") }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &Wanted) {
+        let waits = self.told_to_wait.entry(tier).or_default();
+        let counted = match &facts.counted {
+            Fact::Is(counted) => counted,
+            Fact::Unknown(why) => {
+                for sum in [waits, &mut self.lost] {
+                    sum.add(&Fact::Unknown(why.clone()));
+                }
+                return;
+            }
+            _ => return,
+        };
+        let is_lossless = |priority: u8| wanted.lossless == Some(priority) || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority));
+        for rise in &counted.rises {
+            match (rise.meter, rise.priority) {
+                (Meter::PauseReceived, _) => waits.add(&rise.rose),
+                (Meter::Marked, _) => self.marked.add(&rise.rose),
+                (Meter::CnpSent, _) => self.notified.add(&rise.rose),
+                (Meter::Lost, None) => self.lost.add(&rise.rose),
+                (Meter::Lost, Some(priority)) if is_lossless(priority) => self.lost.add(&rise.rose),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The picture as text of 100 columns, without colour, and the findings below it.
+
+use super::picture::{Block, Picture, Row, Sums};
+use super::{Subject, words};
+use crate::base::nodeset::fold;
+use crate::base::text::{counted, one_line};
+use crate::report::wrap::{self, COLUMNS, rule};
+use crate::verify::Verdict;
+use crate::verify::fabric::{Finding, Tier};
+use std::collections::BTreeSet;
+use unicode_width::UnicodeWidthStr as _;
+
+/// The whole screen.
+pub fn screen(subject: &Subject) -> String {
+    let report = subject.report;
+    let devices = |tier: Tier| {
+        let ends = report.links.iter().flat_map(|report| [&report.link.from, &report.link.to]);
+        let names: BTreeSet<&str> = ends.filter(|end| end.tier == tier).map(|end| end.device.as_str()).collect();
+        counted_tier(names.len(), tier)
+    };
+    let time = report.seconds.map_or_else(String::new, |seconds| format!("   {seconds:.0} s"));
+    let (hosts, leaves, spines) = (devices(Tier::Host), devices(Tier::Leaf), devices(Tier::Spine));
+    let head = format!("verify fabric {}   {hosts}, {leaves}, {spines}, {}{time}", subject.inventory, counted(report.links.len(), "link"));
+    let mut out = String::new();
+    if let Some((file, at)) = subject.recorded {
+        out.push_str(&wrap::labelled("", &format!("as recorded {} in {}", one_line(at, 40), one_line(file, 200)), COLUMNS));
+    }
+    out.push_str(&wrap::labelled("", &head, COLUMNS));
+    out.push_str(&rule("FABRIC: both ends of every link"));
+    out.push_str(&drawn(subject));
+    for (verdict, mark, title) in
+        [(Verdict::Failed, '!', "WRONG: the ends do not agree, or something is lost"), (Verdict::Unknown, '?', "UNKNOWN: not proven")]
+    {
+        let of: Vec<&Finding> = report.findings.iter().filter(|finding| finding.kind.verdict() == verdict).collect();
+        if !of.is_empty() {
+            out.push_str(&rule(title));
+            out.extend(of.into_iter().map(|finding| entry(finding, mark, subject)));
+        }
+    }
+    out.push_str(&conclusion(subject));
+    out
+}
+
+fn counted_tier(count: usize, tier: Tier) -> String {
+    match (tier, count) {
+        (Tier::Leaf, 2..) | (Tier::Leaf, 0) => format!("{count} leaves"),
+        _ => counted(count, tier.word()),
+    }
+}
+
+fn drawn(subject: &Subject) -> String {
+    let links = &subject.report.links;
+    let picture = Picture::of(links, subject.wanted);
+    let mut out = String::new();
+    let mut above = String::new();
+    for row in &picture.uplinks {
+        let ((leaves, _), (spines, _)) = (row.side(links, true), row.side(links, false));
+        if spines != above {
+            out.push_str(&format!("{}  |\n", wrap::labelled(" ", &spines, COLUMNS)));
+            above = spines;
+        }
+        out.push_str(&headed("  +-- ", &format!("{leaves}   {}", counted(row.links.len(), "link")), &row.state()));
+        out.push_str(&format!("{}  |\n", cells("  |     ", row, subject)));
+    }
+    let blocks: Vec<String> = picture.blocks.iter().map(|block| drawn_block(block, subject)).collect();
+    out + &blocks.join("\n")
+}
+
+fn drawn_block(block: &Block, subject: &Subject) -> String {
+    let names = |all: &BTreeSet<String>| fold(&all.iter().collect::<Vec<_>>());
+    let mut head = format!("{} -- {}", names(&block.leaves), names(&block.hosts));
+    if block.pods > 1 {
+        let (hosts, leaves) = (block.hosts.len() / block.pods, block.leaves.len() / block.pods);
+        head.push_str(&format!("   {} pods alike, each {}, {}", block.pods, counted_tier(leaves, Tier::Leaf), counted(hosts, "host")));
+    }
+    let mut out = wrap::labelled(" ", &head, COLUMNS);
+    out.push_str("  |\n");
+    let last = block.rows.len().saturating_sub(1);
+    for (place, row) in block.rows.iter().enumerate() {
+        let (from, to) = (row.side(&subject.report.links, true), row.side(&subject.report.links, false));
+        let rails: Vec<String> = row.rails.iter().map(|rail| format!("rail{rail}")).collect();
+        let label = format!("{}  {}   {}", fold(&rails), from.1, counted(row.links.len(), "link"));
+        let stem = if place == last { "        " } else { "  |     " };
+        out.push_str(&headed("  +-- ", &label, &row.state()));
+        if block.rows.len() > 1 {
+            out.push_str(&wrap::labelled(stem, &format!("{} on {}", from.0, to.0), COLUMNS));
+        }
+        out.push_str(&cells(stem, row, subject));
+    }
+    out
+}
+
+/// A line with its state at the right edge, or below where there is no room.
+fn headed(stem: &str, text: &str, state: &str) -> String {
+    let text = wrap::labelled(stem, text, COLUMNS);
+    let line = text.trim_end_matches('\n');
+    let last = line.lines().last().unwrap_or_default();
+    match COLUMNS.checked_sub(last.width() + state.width()).filter(|room| *room > 1) {
+        Some(room) => format!("{line}{}{state}\n", " ".repeat(room)),
+        None => format!("{line}\n{}{state}\n", " ".repeat(COLUMNS.saturating_sub(state.width()))),
+    }
+}
+
+/// What the links are set to, and what their counters did.
+fn cells(stem: &str, row: &Row, subject: &Subject) -> String {
+    let cells = &row.cells;
+    let said = [("mtu", &cells.mtu), ("dscp", &cells.dscp), ("pfc", &cells.pfc), ("ecn", &cells.ecn)];
+    let said: Vec<String> = said.into_iter().filter(|(_, text)| !text.is_empty()).map(|(word, text)| format!("{word} {text}")).collect();
+    let mut out = wrap::labelled(stem, &said.join("   "), COLUMNS);
+    if subject.wanted.counts {
+        out.push_str(&wrap::labelled(stem, &moved(&row.sums(&subject.report.links, subject.wanted)), COLUMNS));
+    }
+    out
+}
+
+/// What the counters did in words.
+pub fn moved(sums: &Sums) -> String {
+    let waits: Vec<String> = sums.told_to_wait.iter().map(|(tier, sum)| format!("{} {sum}", tier.word())).collect();
+    format!("told to wait: {}   marked {}   cnp {}   lost {}", waits.join(", "), sums.marked, sums.notified, sums.lost)
+}
+
+fn entry(finding: &Finding, mark: char, subject: &Subject) -> String {
+    let told = words::told(finding, subject.inventory);
+    let count = words::count(finding);
+    let mut out =
+        wrap::labelled(&format!(" {mark} "), &format!("{}{count}   {}", one_line(&finding.said, 300), finding.kind.code()), COLUMNS);
+    out.push_str(&wrap::labelled("       where   ", &words::place(finding, &subject.report.links), COLUMNS));
+    if !told.means.is_empty() {
+        out.push_str(&wrap::labelled("       means   ", &told.means, COLUMNS));
+    }
+    out.extend(told.next.iter().map(|next| wrap::labelled("       next    ", &one_line(next, 1500), COLUMNS)));
+    out
+}
+
+fn conclusion(subject: &Subject) -> String {
+    let report = subject.report;
+    let verdict = match report.verdict() {
+        Verdict::Failed => "The fabric is not as it must be.",
+        Verdict::Unknown if report.links.is_empty() => "There is no link to look at.",
+        Verdict::Unknown => "The fabric is not proven: something could not be found out.",
+        _ => "The ends of every link agree.",
+    };
+    let of = |verdict: Verdict| report.links.iter().filter(|link| link.verdict() == verdict).count();
+    let parts = [(of(Verdict::Passed), "agree"), (of(Verdict::Failed), "wrong"), (of(Verdict::Unknown), "unknown")];
+    let parts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let counts = if parts.is_empty() { String::new() } else { format!(" {}: {}.", counted(report.links.len(), "link"), parts.join(", ")) };
+    let looked = if subject.wanted.counts { "" } else { " Counters were not looked at." };
+    format!("\n{}", wrap::labelled("", &format!("{verdict}{counts}{looked}"), COLUMNS))
+}

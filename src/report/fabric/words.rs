@@ -1,0 +1,77 @@
+//! What a finding means for the fabric, where it is, and what to do next.
+
+use super::picture::side;
+use crate::base::text::{counted, one_line};
+use crate::verify::fabric::{Finding, Kind, LinkReport, Tier};
+use std::collections::BTreeMap;
+
+/// The parts of an entry on the screen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// What it means for the fabric.
+    pub means: String,
+    /// What to do.
+    pub next: Vec<String>,
+}
+
+/// A finding in words; the inventory as the user calls it.
+pub fn told(finding: &Finding, inventory: &str) -> Told {
+    let means = match finding.kind {
+        Kind::Down => "this link carries nothing",
+        Kind::Mtu => "packets above the smaller one are dropped at that end, without a word to whoever sent them",
+        Kind::Dscp => "RoCE packets change their class on the way: where they are in a lossy one, they are dropped under load",
+        Kind::Pfc => "a pause of one end means nothing to the other: it goes on sending, and packets are dropped",
+        Kind::Ecn => "senders are not told to slow down before the queue is full, so that all is left to pauses, which spread",
+        Kind::Lost => "packets that must not be lost were: RDMA sends whole windows again, and slows down to a fraction",
+        Kind::PausedElsewhere => "one end has PFC on for a class that the other drops in, or another device pauses on this port",
+        Kind::Watchdog => "somebody pauses without end: a NIC or a switch that hangs; what the watchdog does meanwhile loses packets",
+        Kind::Unknown => "whatever is not known may be wrong",
+    };
+    Told { means: means.to_owned(), next: next(finding, inventory) }
+}
+
+fn next(finding: &Finding, inventory: &str) -> Vec<String> {
+    let plan = format!("railwright plan {inventory} shows what both ends are to have, and changes the one that has not");
+    match finding.kind {
+        Kind::Down => vec![format!("railwright verify cabling {inventory} tells where the cable is; then look at both plugs")],
+        Kind::Mtu | Kind::Dscp | Kind::Pfc | Kind::Ecn => vec![plan],
+        Kind::Lost => vec![
+            "where the ends agree on PFC: is the length of the cable right on the switch (`cable_length_m`), which sizes the buffer?"
+                .to_owned(),
+            format!("railwright explain {} tells the other causes", finding.kind.code()),
+        ],
+        Kind::PausedElsewhere => vec![format!("railwright drift {inventory} tells which end has PFC that the spec does not want")],
+        Kind::Watchdog => {
+            vec![format!(
+                "look at the end that sends the pauses: its NIC's firmware, a host that hangs; railwright explain {}",
+                finding.kind.code()
+            )]
+        }
+        Kind::Unknown if finding.said.contains("counts no pause frames") => {
+            vec!["on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a host: ethtool -S NETDEV".to_owned()]
+        }
+        Kind::Unknown if finding.said.contains("set back") || finding.said.contains("between the readings") => {
+            vec![format!("railwright verify fabric {inventory} again, while nobody clears counters")]
+        }
+        Kind::Unknown => vec![format!("railwright drift {inventory} tells what cannot be reached or read; railwright explain RW0847")],
+    }
+}
+
+/// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.
+pub fn count(finding: &Finding) -> String {
+    if finding.count == 0 { String::new() } else { format!(" (+{})", finding.count) }
+}
+
+/// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4] (16 links)`; those to hosts apart from those between switches.
+pub fn place(finding: &Finding, links: &[LinkReport]) -> String {
+    let mut tiers: BTreeMap<[Tier; 2], Vec<usize>> = BTreeMap::new();
+    for place in &finding.links {
+        let link = &links[*place].link;
+        tiers.entry([link.from.tier, link.to.tier]).or_default().push(*place);
+    }
+    let told = |places: Vec<usize>| {
+        let ((host, nic), (switch, port)) = (side(&places, links, true), side(&places, links, false));
+        format!("{host} {nic} - {switch} {port} ({})", counted(places.len(), "link"))
+    };
+    one_line(&tiers.into_values().map(told).collect::<Vec<_>>().join("; "), 1000)
+}

@@ -1,0 +1,216 @@
+//! Counters of the ports of a fabric, read twice: only how much they rose in between says anything. One text form for hosts and for
+//! switches of every system: `uptime SECONDS`, then for each port `port NAME` and lines `counter value` in the vendor's own names, which
+//! `names` tells apart. What a vendor does not count is absent, and never zero.
+
+mod cumulus;
+mod host;
+pub mod names;
+mod sonic;
+#[cfg(test)]
+mod tests;
+
+use super::switch::System;
+use super::{Answers, Fact, Read};
+use names::{Key, Row, Width};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which of the two readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sample {
+    /// The one before the time that is looked at.
+    First,
+    /// The one after it.
+    Second,
+}
+
+impl Sample {
+    /// The word in the key of its answer.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sample::First => "first",
+            Sample::Second => "second",
+        }
+    }
+}
+
+/// Ports beyond so many of one target are not taken in: the largest switches have 512.
+const PORTS_MAX: usize = 4096;
+
+/// Counters beyond so many of one port are not taken in.
+const COUNTERS_MAX: usize = 4096;
+
+/// What the section ends with where nothing is asked: no manual at hand shows what EOS prints of its counters of PFC as JSON.
+const NOT_READ: i32 = 71;
+
+/// The section that asks a host for the counters of these netdevs.
+pub fn host_script(netdevs: &[String]) -> String {
+    host::script(netdevs)
+}
+
+/// The section that asks a switch for those of these ports.
+pub fn switch_script(system: System, ports: &[String]) -> String {
+    match system {
+        System::Sonic => sonic::script(ports),
+        System::Cumulus => cumulus::script(ports),
+        System::Eos => format!("exit {NOT_READ}\n"),
+    }
+}
+
+/// A port in one reading.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Port {
+    /// Its counters, by their vendor's names; nothing where what stood there is no number.
+    counts: BTreeMap<String, Option<u64>>,
+    /// The priorities whose queues the watchdog holds down at this moment.
+    stormed: BTreeSet<u8>,
+    /// It is not there.
+    is_absent: bool,
+    /// The program that tells could not: why.
+    unread: Option<String>,
+}
+
+/// All ports of a target in one reading.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Reading {
+    /// Seconds since it was started.
+    uptime_s: Option<f64>,
+    ports: BTreeMap<String, Port>,
+}
+
+/// How the counters of a port rose between the readings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// By what they count; what nobody counts there is not in it.
+    pub by: BTreeMap<Key, Fact<u64>>,
+    /// The priorities whose queues a watchdog holds down at the end.
+    pub stormed: BTreeSet<u8>,
+}
+
+impl Moved {
+    /// How much something rose.
+    pub fn rose(&self, key: Key) -> Fact<u64> {
+        self.by.get(&key).cloned().unwrap_or(Fact::Absent)
+    }
+}
+
+/// How the counters of all ports of a target rose, and in how many seconds by its own clock.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Movement {
+    /// Seconds.
+    pub seconds: Option<f64>,
+    /// By port.
+    pub ports: BTreeMap<String, Fact<Moved>>,
+}
+
+/// The movement between the two readings of a target; the error fits after "unknown:". `read` is the read of a sample.
+pub fn movement(answers: &Answers, rows: &[Row], read: impl Fn(Sample) -> Read) -> Result<Movement, String> {
+    let reading = |sample| match answers.output(&read(sample))? {
+        (0, out) => Ok(parse(out)),
+        (NOT_READ, _) => Err("the counters of its system are not read".to_owned()),
+        (69, _) => Err("the program that tells its counters is not there".to_owned()),
+        (code, _) => Err(format!("the read of its counters ended with status {code}")),
+    };
+    let (first, second) = (reading(Sample::First)?, reading(Sample::Second)?);
+    let seconds = first.uptime_s.zip(second.uptime_s).map(|(first, second)| second - first);
+    if seconds.is_some_and(|seconds| seconds < 0.0) {
+        return Err("it was started anew between the readings".to_owned());
+    }
+    let absent = Port { is_absent: true, ..Port::default() };
+    let names: BTreeSet<&String> = first.ports.keys().chain(second.ports.keys()).collect();
+    let of = |name: &String| [&first, &second].map(|reading| reading.ports.get(name).unwrap_or(&absent));
+    let ports = names.into_iter().map(|name| (name.clone(), moved(of(name), rows))).collect();
+    Ok(Movement { seconds, ports })
+}
+
+fn moved([first, second]: [&Port; 2], rows: &[Row]) -> Fact<Moved> {
+    if let Some(why) = first.unread.as_ref().or(second.unread.as_ref()) {
+        return Fact::Unknown(why.clone());
+    }
+    match (first.is_absent, second.is_absent) {
+        (true, true) => return Fact::Absent,
+        (false, false) => {}
+        _ => return Fact::Unknown("the port came or went between the readings".to_owned()),
+    }
+    let mut by: BTreeMap<Key, Fact<u64>> = BTreeMap::new();
+    let all: BTreeSet<&String> = first.counts.keys().chain(second.counts.keys()).collect();
+    for name in all {
+        let Some((key, width)) = names::meaning(rows, name) else { continue };
+        let rise = rise(first.counts.get(name).copied(), second.counts.get(name).copied(), width);
+        let sum = by.remove(&key).map_or(rise.clone(), |other| both(other, rise));
+        by.insert(key, sum);
+    }
+    Fact::Is(Moved { by, stormed: second.stormed.clone() })
+}
+
+/// How much one counter rose. `None` outside is a counter that is not there, inside one that is no number.
+fn rise(first: Option<Option<u64>>, second: Option<Option<u64>>, width: Width) -> Fact<u64> {
+    let (first, second) = match (first, second) {
+        (None, None) => return Fact::Absent,
+        (Some(Some(first)), Some(Some(second))) => (first, second),
+        (Some(None), _) | (_, Some(None)) => return Fact::Unknown("a counter is no number".to_owned()),
+        _ => return Fact::Unknown("a counter came or went between the readings".to_owned()),
+    };
+    match (second.checked_sub(first), width) {
+        (Some(rise), _) => Fact::Is(rise),
+        (None, Width::Bits32) if has_wrapped(first, second) => Fact::Is((1 << 32) - first + second),
+        (None, _) => Fact::Unknown("a counter was set back between the readings".to_owned()),
+    }
+}
+
+/// A counter of 32 bits that fell from near its end to near its beginning went round; anything else was set back by somebody. In
+/// between it could have been either, and is not guessed.
+fn has_wrapped(first: u64, second: u64) -> bool {
+    const QUARTER: u64 = 1 << 30;
+    (3 * QUARTER..4 * QUARTER).contains(&first) && second < QUARTER
+}
+
+/// Two counters of the same thing: what rose is known whatever the other says, that nothing rose is known only of both.
+fn both(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
+    match (one, other) {
+        (Fact::Is(one), Fact::Is(other)) => Fact::Is(one.saturating_add(other)),
+        (Fact::Is(rise), Fact::Unknown(_)) | (Fact::Unknown(_), Fact::Is(rise)) if rise > 0 => Fact::Is(rise),
+        (unknown @ Fact::Unknown(_), _) | (_, unknown @ Fact::Unknown(_)) => unknown,
+        (known @ Fact::Is(_), _) | (_, known @ Fact::Is(_)) => known,
+        (one, _) => one,
+    }
+}
+
+fn parse(text: &str) -> Reading {
+    let mut reading = Reading::default();
+    let mut name: Option<String> = None;
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if word == "uptime" && name.is_none() {
+            reading.uptime_s = rest.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+        } else if word == "port" {
+            name = (reading.ports.len() < PORTS_MAX).then(|| rest.to_owned());
+            if let Some(name) = &name {
+                reading.ports.entry(name.clone()).or_default();
+            }
+        } else if let Some(port) = name.as_ref().and_then(|name| reading.ports.get_mut(name)) {
+            port.line(word, rest.trim());
+        }
+    }
+    reading
+}
+
+impl Port {
+    fn line(&mut self, word: &str, rest: &str) {
+        match word.split_once('/') {
+            _ if word == "absent" => self.is_absent = true,
+            _ if word == "unread" => self.unread = Some(rest.to_owned()),
+            Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
+                self.stormed.extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
+            }
+            _ if self.counts.len() < COUNTERS_MAX => drop(self.counts.insert(word.to_owned(), number(rest))),
+            _ => {}
+        }
+    }
+}
+
+/// A whole number, behind which NVUE writes `Bytes`; one that was rounded to a unit (`18.98 KB`) cannot be subtracted.
+fn number(text: &str) -> Option<u64> {
+    text.strip_suffix(" Bytes").unwrap_or(text).parse().ok()
+}

@@ -1,0 +1,156 @@
+//! What vendors call their counters: data, each table with its source. `{p}` stands for a priority, a queue or a priority group, 0 to 7.
+
+use crate::resource::switch::System;
+use serde::Serialize;
+
+/// What a counter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Meter {
+    /// Pause frames that came: the other end told this one to wait.
+    PauseReceived,
+    /// Pause frames that were sent: this end told the other to wait.
+    PauseSent,
+    /// Packets that were dropped for want of a buffer.
+    Lost,
+    /// Packets that were marked (ECN), by the switch or as they came to a NIC.
+    Marked,
+    /// Congestion notifications that a NIC sent.
+    CnpSent,
+    /// Congestion notifications that a NIC heeded.
+    CnpHandled,
+    /// Pauses without end that a watchdog cut off.
+    Storms,
+}
+
+/// What counts as one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// What.
+    pub meter: Meter,
+    /// Of which priority; nothing where it is of the whole port.
+    pub priority: Option<u8>,
+}
+
+impl Key {
+    /// Of one priority.
+    pub fn of(meter: Meter, priority: u8) -> Self {
+        Key { meter, priority: Some(priority) }
+    }
+
+    /// Of the whole port.
+    pub fn whole(meter: Meter) -> Self {
+        Key { meter, priority: None }
+    }
+}
+
+/// Where a counter goes round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// After 2^32.
+    Bits32,
+    /// After 2^64, which none does in the life of a machine.
+    Bits64,
+}
+
+/// A counter of a vendor.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts.
+    pub meter: Meter,
+    /// Where it goes round.
+    pub width: Width,
+}
+
+const fn row(name: &'static str, meter: Meter) -> Row {
+    Row { name, meter, width: Width::Bits64 }
+}
+
+const fn narrow(name: &'static str, meter: Meter) -> Row {
+    Row { name, meter, width: Width::Bits32 }
+}
+
+/// Files of `hw_counters` of mlx5 (torvalds/linux: drivers/infiniband/hw/mlx5/counters.c). Those of a queue counter are read as 32 bits,
+/// those of congestion as 64 (there, `mlx5_ib_query_q_counters` and `mlx5_ib_get_hw_stats`).
+pub const HW_COUNTERS: &[Row] = &[
+    narrow("out_of_buffer", Meter::Lost),
+    row("np_ecn_marked_roce_packets", Meter::Marked),
+    row("np_cnp_sent", Meter::CnpSent),
+    row("rp_cnp_handled", Meter::CnpHandled),
+];
+
+/// Of `ethtool -S`.
+const ETHTOOL: &[Row] = &[
+    // mlx5 (torvalds/linux: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst)
+    row("rx_prio{p}_pause", Meter::PauseReceived),
+    row("tx_prio{p}_pause", Meter::PauseSent),
+    row("rx_prio{p}_buf_discard", Meter::Lost),
+    row("rx_prio{p}_cong_discard", Meter::Lost),
+    row("rx_discards_phy", Meter::Lost),
+    row("tx_pause_storm_warning_events", Meter::Storms),
+    row("tx_pause_storm_error_events", Meter::Storms),
+    // bnxt_en (torvalds/linux: drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c)
+    row("rx_pfc_ena_frames_pri{p}", Meter::PauseReceived),
+    row("tx_pfc_ena_frames_pri{p}", Meter::PauseSent),
+    // ice (torvalds/linux: drivers/net/ethernet/intel/ice/ice_ethtool.c)
+    row("rx_priority_{p}_xoff.nic", Meter::PauseReceived),
+    row("tx_priority_{p}_xoff.nic", Meter::PauseSent),
+];
+
+/// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC: doc/qos/ECN_and_WRED_statistics_HLD.md;
+/// sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), with the queue or the group behind a `/`.
+pub const SONIC: &[Row] = &[
+    row("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
+    row("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
+    row("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+    row("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
+    row("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
+    row("SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+];
+
+/// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the columns of the tables in CumulusNetworks/docs,
+/// content/nvue-reference/Show-Commands/QoS.md. The manual shows no JSON of them; that a row is keyed by its first column is what
+/// NVUE does with all its collections. Discards of a buffer are in bytes there.
+const CUMULUS: &[Row] = &[
+    row("rx-pause-frames/{p}", Meter::PauseReceived),
+    row("tx-pause-frames/{p}", Meter::PauseSent),
+    row("rx-buffer-discards/{p}", Meter::Lost),
+    row("tx-uc-buffer-discards/{p}", Meter::Lost),
+    row("wred-discards/{p}", Meter::Lost),
+    row("ecn-marked-frames/{p}", Meter::Marked),
+    row("deadlock-count/{p}", Meter::Storms),
+];
+
+/// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), Cumulus Linux
+/// (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
+pub const STORMED: &[(&str, &str)] = &[("PFC_WD_STATUS", "stormed"), ("status", "DEADLOCK")];
+
+/// What a host counts.
+pub fn of_host() -> Vec<Row> {
+    [ETHTOOL, HW_COUNTERS].concat()
+}
+
+/// What a switch counts.
+pub fn of_switch(system: System) -> &'static [Row] {
+    match system {
+        System::Sonic => SONIC,
+        System::Cumulus => CUMULUS,
+        System::Eos => &[],
+    }
+}
+
+/// What a counter of this name counts.
+pub fn meaning(rows: &[Row], name: &str) -> Option<(Key, Width)> {
+    rows.iter().find_map(|row| {
+        let priority = match row.name.split_once("{p}") {
+            None => (row.name == name).then_some(None),
+            Some((before, after)) => {
+                let digit = name.strip_prefix(before)?.strip_suffix(after)?;
+                Some(Some(digit.parse::<u8>().ok().filter(|priority| *priority < 8 && digit.len() == 1)?))
+            }
+        }?;
+        Some((Key { meter: row.meter, priority }, row.width))
+    })
+}

@@ -1,0 +1,56 @@
+//! What SONiC counts: COUNTERS_DB, all ports in one question. `sonic-db-cli DB EVAL SCRIPT 0` hands a script to Redis, as SONiC's own tools do
+//! (sonic-net/sonic-utilities: scripts/fast-reboot, `backup_database`); one call a counter would take minutes. The script has `hget` alone.
+
+use super::names::SONIC;
+use crate::base::quote::{sh, sh_words};
+
+/// Where ports, queues and groups are found by their names, and how a counter's name begins that is kept there.
+const MAPS: [(&str, &str); 3] = [
+    ("COUNTERS_PORT_NAME_MAP", "SAI_PORT_"),
+    ("COUNTERS_QUEUE_NAME_MAP", "SAI_QUEUE_"),
+    ("COUNTERS_PG_NAME_MAP", "SAI_INGRESS_PRIORITY_GROUP_"),
+];
+
+/// The section. Exit 69 where the host is no SONiC.
+pub fn script(ports: &[String]) -> String {
+    format!(
+        "command -v sonic-db-cli >/dev/null || exit 69\n\
+         u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
+         sonic-db-cli COUNTERS_DB EVAL {lua} 0 {ports}\n",
+        lua = sh(&lua()),
+        ports = sh_words(ports.iter().map(String::as_str))
+    )
+}
+
+/// Names of counters of a port have the priority in them; those of queues and groups stand behind a `/`.
+fn lua() -> String {
+    let of_queue = |name: &&str| name.starts_with("SAI_QUEUE_") || name.starts_with("PFC_WD_");
+    let bare = SONIC.iter().map(|row| row.name.trim_end_matches("/{p}")).chain(["PFC_WD_STATUS"]);
+    let list = |keep: &dyn Fn(&&str) -> bool| -> String {
+        let names = bare.clone().filter(|name| keep(name)).map(|name| format!("'{}'", name.replace("{p}", "%d")));
+        names.collect::<Vec<_>>().join(",")
+    };
+    let [port, queue, group] = MAPS;
+    format!(
+        "local out = {{}}\n\
+         local function say(id, name, said) local v = redis.call('hget', 'COUNTERS:' .. id, name); if v then out[#out + 1] = said .. ' ' .. v end end\n\
+         for _, port in ipairs(ARGV) do\n\
+         out[#out + 1] = 'port ' .. port\n\
+         local id = redis.call('hget', '{port_map}', port)\n\
+         if not id then out[#out + 1] = 'absent' else\n\
+         for n = 0, 7 do\n\
+         for _, name in ipairs({{{of_port}}}) do local said = string.format(name, n); say(id, said, said) end\n\
+         local q = redis.call('hget', '{queue_map}', port .. ':' .. n)\n\
+         if q then for _, name in ipairs({{{of_queues}}}) do say(q, name, name .. '/' .. n) end end\n\
+         local g = redis.call('hget', '{group_map}', port .. ':' .. n)\n\
+         if g then for _, name in ipairs({{{of_groups}}}) do say(g, name, name .. '/' .. n) end end\n\
+         end end end\n\
+         return table.concat(out, '\\n')",
+        port_map = port.0,
+        queue_map = queue.0,
+        group_map = group.0,
+        of_port = list(&|name| name.starts_with(port.1)),
+        of_queues = list(&of_queue),
+        of_groups = list(&|name| name.starts_with(group.1)),
+    )
+}

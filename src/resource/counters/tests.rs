@@ -1,0 +1,142 @@
+//! Readings in small words, and every text there is.
+
+use super::names::{self, Key, Meter, Row, SONIC, Width, meaning};
+use super::{Fact, Moved, Movement, Sample, both, movement, parse, rise};
+use crate::resource::switch::System;
+use crate::resource::{Answer, AnswerStatus, Answers, Read};
+use proptest::prelude::*;
+
+fn read(sample: Sample) -> Read {
+    Read::LinkCounters { netdevs: vec!["e0".to_owned()], sample }
+}
+
+fn between(first: &str, second: &str, rows: &[Row]) -> Result<Movement, String> {
+    let mut answers = Answers::default();
+    for (sample, out) in [(Sample::First, first), (Sample::Second, second)] {
+        answers.insert(read(sample).key(), Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
+    }
+    movement(&answers, rows, read)
+}
+
+fn moved(first: &str, second: &str) -> Moved {
+    let of = |text: &str| format!("uptime 5.0\nport e0\n{text}");
+    match between(&of(first), &of(second), &names::of_host()).unwrap().ports.remove("e0").unwrap() {
+        Fact::Is(moved) => moved,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_the_rise_counts_and_what_is_not_counted_is_absent() {
+    let moved = moved(
+        "rx_prio3_pause 10\nrx_prio3_buf_discard 1\nrx_prio3_cong_discard 1\n",
+        "rx_prio3_pause 14\nrx_prio3_buf_discard 3\nrx_prio3_cong_discard 2\n",
+    );
+    assert_eq!(moved.rose(Key::of(Meter::PauseReceived, 3)), Fact::Is(4));
+    assert_eq!(moved.rose(Key::of(Meter::Lost, 3)), Fact::Is(3));
+    assert_eq!(moved.rose(Key::of(Meter::PauseSent, 3)), Fact::Absent);
+}
+
+#[test]
+fn a_counter_that_fell_went_round_or_was_set_back() {
+    let narrow = |first, second| rise(Some(Some(first)), Some(Some(second)), Width::Bits32);
+    assert_eq!(narrow(u64::from(u32::MAX), 4), Fact::Is(5));
+    assert_eq!(narrow(9, 0), Fact::Unknown("a counter was set back between the readings".to_owned()));
+    assert_eq!(narrow(1 << 31, 0), Fact::Unknown("a counter was set back between the readings".to_owned()));
+    assert!(matches!(rise(Some(Some(u64::MAX)), Some(Some(0)), Width::Bits64), Fact::Unknown(_)));
+    assert_eq!(rise(None, None, Width::Bits64), Fact::Absent);
+    assert!(matches!(rise(None, Some(Some(3)), Width::Bits64), Fact::Unknown(_)));
+    assert!(matches!(rise(Some(None), Some(Some(3)), Width::Bits64), Fact::Unknown(_)));
+}
+
+#[test]
+fn a_target_that_was_started_anew_tells_nothing() {
+    let why = between("uptime 90.5\nport e0\n", "uptime 3.1\nport e0\n", &names::of_host()).unwrap_err();
+    assert_eq!(why, "it was started anew between the readings");
+    let found = between("uptime 90.5\nport e0\n", "uptime 95.5\nport e0\nabsent\n", &names::of_host()).unwrap();
+    assert_eq!(found.seconds, Some(5.0));
+    assert!(matches!(found.ports["e0"], Fact::Unknown(_)), "{found:?}");
+}
+
+#[test]
+fn queues_that_a_watchdog_holds_down_are_told() {
+    let text = "uptime 1\nport Ethernet0\nPFC_WD_STATUS/3 stormed\nPFC_WD_STATUS/4 operational\nPFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 7\nSAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 N/A\n";
+    let port = &parse(text).ports["Ethernet0"];
+    assert_eq!(port.stormed.iter().copied().collect::<Vec<_>>(), [3]);
+    let found = between(text, &text.replace(" 7", " 8"), SONIC).unwrap();
+    let moved = found.ports["Ethernet0"].value().unwrap();
+    assert_eq!(moved.rose(Key::of(Meter::Storms, 3)), Fact::Is(1));
+    assert!(matches!(moved.rose(Key::of(Meter::Marked, 3)), Fact::Unknown(_)));
+}
+
+#[test]
+fn names_are_told_apart() {
+    let host = names::of_host();
+    assert_eq!(meaning(&host, "tx_prio7_pause").map(|(key, _)| key), Some(Key::of(Meter::PauseSent, 7)));
+    for other in ["tx_prio8_pause", "tx_prio3_pause_duration", "tx_prio+3_pause", "tx_prio_pause", ""] {
+        assert!(meaning(&host, other).is_none(), "{other}");
+    }
+    let nvue = names::of_switch(System::Cumulus);
+    assert_eq!(meaning(nvue, "rx-buffer-discards/3").map(|(key, _)| key), Some(Key::of(Meter::Lost, 3)));
+    assert_eq!((super::number("0 Bytes"), super::number("18.98 KB"), super::number("-1")), (Some(0), None, None));
+}
+
+#[test]
+fn every_script_is_sound_shell_and_python() {
+    let ports = vec!["e'0; reboot".to_owned()];
+    for script in [super::host_script(&ports), super::switch_script(System::Sonic, &ports), super::switch_script(System::Cumulus, &ports)] {
+        let out = std::process::Command::new("sh").args(["-n", "-c", &script]).output().unwrap();
+        assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}
+
+/// Recorded trees are read by the same script.
+#[test]
+fn a_tree_of_files_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("proc/uptime", "77.25 100.00\n");
+    write("sys/class/net/e0/mtu", "9000\n");
+    write("sys/class/infiniband/mlx5_0/device/net/e0/mtu", "9000\n");
+    write("sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent", "41\n");
+    let script = format!("R={}\n{}", folder.path().display(), super::host_script(&["e0".to_owned(), "e1".to_owned()]));
+    let out = std::process::Command::new("sh").args(["-c", &script]).env("PATH", "/nowhere:/bin").output().unwrap();
+    let reading = parse(&String::from_utf8(out.stdout).unwrap());
+    assert_eq!((reading.uptime_s, reading.ports["e0"].counts.get("np_cnp_sent")), (Some(77.25), Some(&Some(41))));
+    assert!(reading.ports["e1"].is_absent);
+}
+
+fn facts() -> impl Strategy<Value = Fact<u64>> {
+    prop_oneof![(0..9u64).prop_map(Fact::Is), Just(Fact::Absent), Just(Fact::Unknown("why".to_owned()))]
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(first in "(uptime |port |absent|unread |rx_prio3_pause |PFC_WD_STATUS/|\n|[0-9./ e-]|\\PC){0,60}", second in "(uptime |port |absent|rx_prio3_pause |\n|[0-9./ ]){0,60}") {
+        let rows = [names::of_host(), SONIC.to_vec()].concat();
+        if let Ok(found) = between(&first, &second, &rows) {
+            prop_assert!(found.seconds.is_none_or(|seconds| seconds >= 0.0));
+        }
+    }
+
+    /// Never below zero, whatever the counters do; and of what went round no more than its width.
+    #[test]
+    fn a_rise_is_never_negative(first: u64, second: u64, narrow: bool) {
+        let width = if narrow { Width::Bits32 } else { Width::Bits64 };
+        match rise(Some(Some(first)), Some(Some(second)), width) {
+            Fact::Is(rise) if second >= first => prop_assert_eq!(rise, second - first),
+            Fact::Is(rise) => prop_assert!(narrow && rise < 1 << 31),
+            other => prop_assert!(second < first && matches!(other, Fact::Unknown(_))),
+        }
+    }
+
+    #[test]
+    fn the_order_of_counters_does_not_matter(one in facts(), other in facts(), third in facts()) {
+        prop_assert_eq!(both(one.clone(), other.clone()), both(other.clone(), one.clone()));
+        prop_assert_eq!(both(both(one.clone(), other.clone()), third.clone()), both(one, both(other, third)));
+    }
+}

@@ -1,0 +1,241 @@
+//! What one end of a link says of itself, decoded of what its device answered.
+
+use super::topology::EndPoint;
+use crate::resource::counters::{self, Moved, Movement, names};
+use crate::resource::link::state::link_state;
+use crate::resource::switch::configuration::Configuration;
+use crate::resource::switch::{System, Thresholds, running};
+use crate::resource::{Answers, Fact, Read, link_qos};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a device answered.
+#[derive(Debug, Clone)]
+pub enum Device {
+    /// A host.
+    Host(Answers),
+    /// A switch.
+    Switch(System, Answers),
+    /// Nothing came from it: why, alike for all with the same trouble.
+    Silent(String),
+}
+
+/// The devices that were asked, by name.
+pub type Devices = BTreeMap<String, Device>;
+
+/// From where on a queue marks packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Marking {
+    /// Bytes in the queue from which on some are marked.
+    pub min_bytes: u64,
+    /// Bytes in the queue from which on all are.
+    pub max_bytes: u64,
+    /// The share at `max_bytes`, in percent.
+    pub probability_percent: u64,
+}
+
+/// How much a counter rose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Rise {
+    /// What it counts.
+    pub meter: names::Meter,
+    /// Of which priority; nothing where it is of the whole port.
+    pub priority: Option<u8>,
+    /// By how much.
+    pub rose: Fact<u64>,
+}
+
+/// What the counters of an end did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Counted {
+    /// Each, in a fixed order; what is not counted there is not in it.
+    pub rises: Vec<Rise>,
+    /// The priorities whose queues a watchdog holds down.
+    pub stormed: BTreeSet<u8>,
+}
+
+impl Counted {
+    fn of(moved: &Moved) -> Self {
+        let rise = |(key, rose): (&names::Key, &Fact<u64>)| Rise { meter: key.meter, priority: key.priority, rose: rose.clone() };
+        Counted { rises: moved.by.iter().map(rise).collect(), stormed: moved.stormed.clone() }
+    }
+
+    /// The rises of one sort.
+    pub fn of_meter(&self, meter: names::Meter) -> impl Iterator<Item = &Rise> {
+        self.rises.iter().filter(move |rise| rise.meter == meter)
+    }
+}
+
+/// What an end says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct EndFacts {
+    /// Why nothing at all is known of it.
+    pub silent: Option<String>,
+    /// Whether it is up; of a NIC, with somebody at the other end.
+    pub up: Fact<bool>,
+    /// Bytes of an IP packet.
+    pub mtu: Fact<u64>,
+    /// The priorities that the DSCPs of the spec get; all, where it names none.
+    pub dscp: Fact<BTreeMap<u8, u8>>,
+    /// The priorities with PFC.
+    pub pfc: Fact<BTreeSet<u8>>,
+    /// How the queue of the lossless class is marked.
+    pub marking: Fact<Marking>,
+    /// What its counters did.
+    pub counted: Fact<Counted>,
+}
+
+impl EndFacts {
+    /// Of an end of which nothing is known.
+    pub fn silent(why: &str) -> Self {
+        let silent = Some(why.to_owned());
+        EndFacts { silent, ..Self::all(why) }
+    }
+
+    /// The same with these DSCPs alone, where there are any.
+    pub fn watched(mut self, dscps: &BTreeMap<u8, u8>) -> Self {
+        if let Fact::Is(map) = &mut self.dscp {
+            map.retain(|dscp, _| dscps.is_empty() || dscps.contains_key(dscp));
+        }
+        self
+    }
+
+    fn all(why: &str) -> Self {
+        fn unknown<T>(why: &str) -> Fact<T> {
+            Fact::Unknown(why.to_owned())
+        }
+        EndFacts {
+            silent: None,
+            up: unknown(why),
+            mtu: unknown(why),
+            dscp: unknown(why),
+            pfc: unknown(why),
+            marking: unknown(why),
+            counted: unknown(why),
+        }
+    }
+
+    /// Of a port that is not there.
+    fn absent() -> Self {
+        EndFacts {
+            silent: None,
+            up: Fact::Absent,
+            mtu: Fact::Absent,
+            dscp: Fact::Absent,
+            pfc: Fact::Absent,
+            marking: Fact::Absent,
+            counted: Fact::Absent,
+        }
+    }
+}
+
+/// What a device said, decoded once for all of its ends.
+pub enum Said<'d> {
+    /// A host.
+    Host(&'d Answers, Counters),
+    /// A switch, with what runs on it.
+    Switch(Result<Arc<Box<dyn Configuration>>, String>, Counters),
+    /// Nothing.
+    Silent(&'d str),
+}
+
+/// The counters of a device; nothing where they are not looked at.
+type Counters = Option<Result<Movement, String>>;
+
+impl<'d> Said<'d> {
+    /// Decodes it.
+    pub fn of(device: &'d Device, counts: bool) -> Self {
+        match device {
+            Device::Host(answers) => {
+                let read = |sample| Read::LinkCounters { netdevs: Vec::new(), sample };
+                Said::Host(answers, counts.then(|| counters::movement(answers, &names::of_host(), read)))
+            }
+            Device::Switch(system, answers) => {
+                let read = |sample| Read::SwitchCounters { system: *system, ports: Vec::new(), sample };
+                let counters = counts.then(|| counters::movement(answers, names::of_switch(*system), read));
+                Said::Switch(running(*system, answers), counters)
+            }
+            Device::Silent(why) => Said::Silent(why),
+        }
+    }
+
+    /// Seconds between its readings.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Said::Host(_, Some(Ok(movement))) | Said::Switch(_, Some(Ok(movement))) => movement.seconds,
+            _ => None,
+        }
+    }
+
+    /// What one of its ends is.
+    pub fn end(&self, end: &EndPoint, lossless: Option<u8>) -> EndFacts {
+        match self {
+            Said::Host(answers, counters) => EndFacts { counted: counted(counters, &end.port), ..host_end(answers, &end.port) },
+            Said::Switch(Err(why), _) => EndFacts::silent(why),
+            Said::Switch(Ok(configuration), counters) => {
+                switch_end(configuration.as_ref().as_ref(), &end.port, lossless, counted(counters, &end.port))
+            }
+            Said::Silent(why) => EndFacts::silent(why),
+        }
+    }
+}
+
+fn counted(counters: &Counters, port: &str) -> Fact<Counted> {
+    match counters {
+        None => Fact::NotApplicable("counters were not looked at".to_owned()),
+        Some(Err(why)) => Fact::Unknown(why.clone()),
+        Some(Ok(movement)) => match movement.ports.get(port) {
+            None => Fact::Unknown("its counters were not told".to_owned()),
+            Some(moved) => moved.clone().map(|moved| Counted::of(&moved)),
+        },
+    }
+}
+
+fn host_end(answers: &Answers, netdev: &str) -> EndFacts {
+    let state = match link_state(answers, netdev) {
+        Err(why) => return EndFacts::silent(&why),
+        Ok(None) => return EndFacts::absent(),
+        Ok(Some(state)) => state,
+    };
+    let told = |what: &str| format!("the kernel did not tell its {what}");
+    let qos = link_qos::running(answers, netdev);
+    let of_qos = |what: &str| format!("the program that tells PFC did not tell its {what}");
+    EndFacts {
+        silent: None,
+        // Without a carrier nobody is there; where the kernel tells none the link is down, or of a driver that has none.
+        up: state.up.map_or_else(|| Fact::Unknown(told("state")), |up| Fact::Is(up && state.carrier != Some(false))),
+        mtu: state.mtu.map_or_else(|| Fact::Unknown(told("MTU")), |mtu| Fact::Is(mtu.into())),
+        dscp: match &qos {
+            Fact::Is(settings) => settings.dscp.clone().map_or_else(|| Fact::Unknown(of_qos("DSCPs")), Fact::Is),
+            other => other.clone().map(|_| BTreeMap::new()),
+        },
+        pfc: match qos {
+            Fact::Is(settings) => settings.pfc.map_or_else(|| Fact::Unknown(of_qos("priorities")), Fact::Is),
+            other => other.map(|_| BTreeSet::new()),
+        },
+        marking: Fact::NotApplicable("a NIC marks nothing".to_owned()),
+        counted: Fact::Absent,
+    }
+}
+
+fn switch_end(configuration: &dyn Configuration, name: &str, lossless: Option<u8>, counted: Fact<Counted>) -> EndFacts {
+    let Some(port) = configuration.port(name) else { return EndFacts::absent() };
+    let small = |priority: u64| u8::try_from(priority).ok().filter(|priority| *priority < 8);
+    let marking = |Thresholds { min_bytes, max_bytes, probability_percent }| Marking { min_bytes, max_bytes, probability_percent };
+    EndFacts {
+        silent: None,
+        up: Fact::Is(port.is_up()),
+        mtu: Fact::Is(port.mtu()),
+        dscp: Fact::Is((0..64u8).filter_map(|dscp| Some((dscp, small(port.priority(dscp.into())?)?))).collect()),
+        pfc: Fact::Is(port.pfc().into_iter().filter_map(small).collect()),
+        marking: match lossless {
+            None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
+            Some(priority) => match port.queue(priority.into()).and_then(|queue| port.marking(queue)) {
+                Some(thresholds) => Fact::Is(marking(thresholds)),
+                None => Fact::Absent,
+            },
+        },
+        counted,
+    }
+}

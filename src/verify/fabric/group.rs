@@ -1,0 +1,21 @@
+//! Links with the same trouble are one finding: a leaf of which all ports have another MTU is one sentence.
+
+use super::{Finding, LinkReport};
+use crate::verify::fabric::Kind;
+use indexmap::IndexMap;
+
+/// The findings of all links, worst first.
+pub fn findings(links: &[LinkReport]) -> Vec<Finding> {
+    let mut alike: IndexMap<(Kind, &str), Finding> = IndexMap::new();
+    for (place, report) in links.iter().enumerate() {
+        for trouble in &report.troubles {
+            let new = || Finding { kind: trouble.kind, said: trouble.said.clone(), count: 0, links: Vec::new() };
+            let finding = alike.entry((trouble.kind, trouble.said.as_str())).or_insert_with(new);
+            finding.count = finding.count.saturating_add(trouble.count);
+            finding.links.push(place);
+        }
+    }
+    let mut all: Vec<Finding> = alike.into_values().collect();
+    all.sort_by_key(|finding| finding.kind);
+    all
+}

@@ -1,0 +1,180 @@
+//! The links of the fabric, NIC to leaf and leaf to spine: whether both ends agree on MTU, DSCPs and PFC, whether queues are marked, and what
+//! their counters did in a while. Pure: what was read twice comes in, links and findings come out, and nobody is asked for anything.
+//!
+//! `topology` (which links there are) -> `facts` (what an end says of itself) -> `judge` (what is wrong between two ends) -> `group`
+//! (what is wrong alike is one finding).
+
+mod facts;
+mod group;
+pub mod judge;
+#[cfg(test)]
+pub mod sample_for_tests;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+pub use facts::{Device, Devices, EndFacts, Said};
+pub use judge::{Seen, Trouble, troubles};
+pub use topology::{EndPoint, Link, Tier, links};
+
+use super::Verdict;
+use crate::resource::switch::System;
+use crate::spec::Loaded;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is wrong, or unknown. In the order of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An end is not there, or is down.
+    Down,
+    /// One end sends packets that the other drops for their size.
+    Mtu,
+    /// The ends give a DSCP different priorities, or not the fabric's.
+    Dscp,
+    /// The ends pause different priorities, or not the lossless one.
+    Pfc,
+    /// The queue of the lossless class is not marked.
+    Ecn,
+    /// Packets of the lossless class were dropped while it was looked.
+    Lost,
+    /// A priority that is not lossless was paused while it was looked.
+    PausedElsewhere,
+    /// A watchdog cut off a pause without end, or holds a queue down now.
+    Watchdog,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 9] =
+        [Kind::Down, Kind::Mtu, Kind::Dscp, Kind::Pfc, Kind::Ecn, Kind::Lost, Kind::PausedElsewhere, Kind::Watchdog, Kind::Unknown];
+
+    /// The code of its page.
+    pub fn code(self) -> &'static str {
+        match self {
+            Kind::Mtu => "RW0840",
+            Kind::Dscp => "RW0841",
+            Kind::Pfc => "RW0842",
+            Kind::Ecn => "RW0843",
+            Kind::Lost => "RW0844",
+            Kind::PausedElsewhere => "RW0845",
+            Kind::Watchdog => "RW0846",
+            Kind::Unknown => "RW0847",
+            Kind::Down => "RW0848",
+        }
+    }
+
+    /// Whether it is known to be wrong.
+    pub fn verdict(self) -> Verdict {
+        if self == Kind::Unknown { Verdict::Unknown } else { Verdict::Failed }
+    }
+}
+
+/// What the spec wants of every link.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The priority with PFC.
+    pub lossless: Option<u8>,
+    /// The priorities of DSCPs: of the lossless class and of congestion notifications.
+    pub dscp: BTreeMap<u8, u8>,
+    /// The switches that are to mark packets.
+    pub marking: BTreeSet<String>,
+    /// Counters are looked at.
+    pub counts: bool,
+}
+
+impl Wanted {
+    /// Of a spec.
+    pub fn of(loaded: &Loaded, counts: bool) -> Self {
+        let lossless = loaded.spec.fabric.lossless.as_ref();
+        let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
+        let own = lossless.map(|class| (class.dscp, class.priority)).into_iter();
+        let marks = |switch: &&crate::spec::SwitchNode| loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some());
+        Wanted {
+            lossless: lossless.map(|class| class.priority),
+            dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
+            marking: loaded.switches.iter().filter(marks).map(|switch| switch.name.clone()).collect(),
+            counts,
+        }
+    }
+}
+
+/// The system of a switch that railwright reads; nothing where it reads none such.
+pub fn system_of(loaded: &Loaded, switch: &str) -> Option<System> {
+    let node = loaded.switches.iter().find(|node| node.name == switch)?;
+    let word = loaded.spec.switches.get(node.group)?.os?.word();
+    serde_json::from_value(serde_json::Value::from(word)).ok()
+}
+
+/// A link, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct LinkReport {
+    /// Which one.
+    pub link: Link,
+    /// The NIC, or the end that the cabling file names first.
+    pub from: EndFacts,
+    /// The port of the switch.
+    pub to: EndFacts,
+    /// What is wrong or unknown.
+    pub troubles: Vec<Trouble>,
+}
+
+impl LinkReport {
+    /// The worst of its troubles.
+    pub fn verdict(&self) -> Verdict {
+        self.troubles.iter().map(|trouble| trouble.kind.verdict()).min().unwrap_or(Verdict::Passed)
+    }
+}
+
+/// Links with the same trouble.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: Kind,
+    /// What was found, alike on all of them.
+    pub said: String,
+    /// How many packets or events, on all of them; nothing where none are counted.
+    pub count: u64,
+    /// The links, by their place in the report.
+    pub links: Vec<usize>,
+}
+
+/// The whole fabric.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Every link, in the order of the cabling file.
+    pub links: Vec<LinkReport>,
+    /// What is wrong, worst first, alike ones folded.
+    pub findings: Vec<Finding>,
+    /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
+    pub seconds: Option<f64>,
+}
+
+impl Report {
+    /// The worst of all; with no link nothing is known.
+    pub fn verdict(&self) -> Verdict {
+        let worst = self.findings.iter().map(|finding| finding.kind.verdict()).min();
+        worst.unwrap_or(if self.links.is_empty() { Verdict::Unknown } else { Verdict::Passed })
+    }
+}
+
+/// Judges these links by what devices said of themselves.
+pub fn judge(links: &[Link], devices: &Devices, wanted: &Wanted) -> Report {
+    let said: BTreeMap<&str, Said> = devices.iter().map(|(name, device)| (name.as_str(), Said::of(device, wanted.counts))).collect();
+    let facts = |end: &EndPoint| match said.get(end.device.as_str()) {
+        Some(said) => said.end(end, wanted.lossless).watched(&wanted.dscp),
+        None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
+    };
+    let report = |link: &Link| {
+        let (from, to) = (facts(&link.from), facts(&link.to));
+        let seen = |end: &EndPoint, facts| Seen { tier: end.tier, facts, is_to_mark: wanted.marking.contains(&end.device) };
+        let troubles = judge::troubles([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
+        LinkReport { link: link.clone(), from: from.clone(), to: to.clone(), troubles }
+    };
+    let links: Vec<LinkReport> = links.iter().map(report).collect();
+    let seconds = said.values().filter_map(Said::seconds).min_by(f64::total_cmp);
+    Report { findings: group::findings(&links), links, seconds }
+}

@@ -1,0 +1,151 @@
+//! Small fabrics in which one thing is bent, and ends in every combination.
+
+use super::facts::{Counted, Marking, Rise};
+use super::sample_for_tests::{Fabric, Size};
+use super::{Device, EndFacts, Kind, Seen, Tier, Wanted, troubles};
+use crate::resource::Fact;
+use crate::resource::counters::names::Meter;
+use crate::verify::Verdict;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SMALL: Size = Size { pods: 1, hosts: 2, rails: 2, spines: 1 };
+
+/// What is told once these answers are bent: `(device, key, from, to)`.
+fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
+    let mut fabric = Fabric::of(SMALL);
+    bends.iter().for_each(|(device, key, from, to)| fabric.bend(device, key, from, to));
+    let (_, report) = fabric.judged();
+    let words = |finding: &super::Finding| {
+        let count = if finding.count > 0 { format!(" +{}", finding.count) } else { String::new() };
+        format!("{:?} {}{count} on {}", finding.kind, finding.said, finding.links.len())
+    };
+    report.findings.iter().map(words).collect()
+}
+
+#[test]
+fn what_agrees_is_not_told() {
+    let (_, report) = Fabric::of(SMALL).judged();
+    assert_eq!((report.verdict(), report.findings, report.links.len(), report.seconds), (Verdict::Passed, Vec::new(), 6, Some(5.0)));
+}
+
+/// A broken case of every kind.
+#[test]
+fn each_thing_that_is_bent_is_told() {
+    const RUNNING: &str = "switch:running";
+    for (bend, wanted) in [
+        (("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=9500"), "Mtu MTU: host 9500, leaf 9216 on 1"),
+        (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"1500\""), "Mtu MTU: host 9000, leaf 1500 on 2"),
+        (("gpu01", "link:ens0f0np0", "carrier=1", "carrier=0"), "Down host: down, or without a link on 1"),
+        (("leaf2", RUNNING, "\"up\"", "\"down\""), "Down leaf: administratively down on 3"),
+        (("gpu02", "link_qos:ens1f0np0", "[26,3]", "[26,4]"), "Dscp DSCP 26 has priority: host 4, leaf 3, the fabric 3 on 1"),
+        (("leaf1", RUNNING, "\"48\":\"6\"", "\"48\":\"0\""), "Dscp DSCP 48 has priority: host 6, leaf 0, the fabric 6 on 2"),
+        (("gpu01", "link_qos:ens0f0np0", "false,true", "true,false"), "Pfc PFC: host 2, leaf 3, the fabric 3 on 1"),
+        (("spine1", RUNNING, "\"pfc_enable\":\"3\"", "\"pfc_enable\":\"\""), "Pfc PFC: leaf 3, spine none, the fabric 3 on 2"),
+        (("leaf1", RUNNING, "ecn_all", "ecn_none"), "Ecn leaf: the queue of the lossless class is not marked on 3"),
+        (
+            ("leaf1", "switch_counters:second", "DROPPED_PACKETS/3 0", "DROPPED_PACKETS/3 9"),
+            "Lost leaf: dropped of priority 3 for want of a buffer +54 on 3",
+        ),
+        (
+            ("gpu01", "link_counters:second", "out_of_buffer 5", "out_of_buffer 6"),
+            "Lost host: dropped of the port for want of a buffer +2 on 2",
+        ),
+        (
+            ("gpu01", "link_counters:second", "rx_prio5_pause 0", "rx_prio5_pause 8"),
+            "PausedElsewhere host: was told to pause priority 5, which has no PFC here +16 on 2",
+        ),
+        (
+            ("leaf1", "switch_counters:second", "DEADLOCK_DETECTED/3 1", "DEADLOCK_DETECTED/3 2"),
+            "Watchdog leaf: the watchdog cut off a pause without end of priority 3 +3 on 3",
+        ),
+        (("leaf1", "switch_counters:second", "operational", "stormed"), "Watchdog leaf: the watchdog holds priority 3 down now on 3"),
+        (
+            ("leaf1", "switch_counters:second", "PFC_3_RX_PKTS 2", "PFC_3_RX_PKTS 1"),
+            "Unknown leaf: a counter was set back between the readings on 3",
+        ),
+        (("gpu01", "link_counters:second", "uptime 1005", "uptime 12"), "Unknown host: it was started anew between the readings on 2"),
+    ] {
+        let told = bent(&[bend]);
+        let is_that = told.iter().any(|told| told == wanted);
+        assert!(is_that, "{bend:?}\n{told:#?}");
+    }
+}
+
+#[test]
+fn lossy_classes_may_lose_and_lossless_ones_may_be_paused() {
+    assert_eq!(bent(&[("leaf1", "switch_counters:second", "DROPPED_PACKETS/0 8", "DROPPED_PACKETS/0 88")]), [""; 0]);
+    assert_eq!(bent(&[("gpu01", "link_counters:second", "rx_prio3_pause 42", "rx_prio3_pause 4200")]), [""; 0]);
+}
+
+#[test]
+fn a_device_that_says_nothing_is_unknown_once() {
+    let mut fabric = Fabric::of(SMALL);
+    fabric.devices.insert("leaf1".to_owned(), Device::Silent("not reachable (RW0401)".to_owned()));
+    let (_, report) = fabric.judged();
+    assert_eq!(report.verdict(), Verdict::Unknown);
+    let told: Vec<_> = report.findings.iter().map(|finding| (finding.said.as_str(), finding.links.len())).collect();
+    assert_eq!(told, [("leaf: not reachable (RW0401)", 3)]);
+    // Where counters are not looked at, none are missed.
+    let wanted = Wanted { counts: false, ..Wanted::of(&fabric.loaded, false) };
+    fabric.devices.remove("leaf1");
+    let report = super::judge(&super::links(&fabric.loaded, None), &fabric.devices, &wanted);
+    assert_eq!(report.findings[0].said, "leaf: the spec does not say how it is reached (`ssh`)");
+}
+
+fn fact<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 'static) -> BoxedStrategy<Fact<T>> {
+    prop_oneof![
+        4 => value.prop_map(Fact::Is),
+        1 => Just(Fact::Absent),
+        1 => Just(Fact::NotApplicable("no".to_owned())),
+        1 => Just(Fact::Unknown("why".to_owned())),
+    ]
+    .boxed()
+}
+
+fn rise() -> impl Strategy<Value = Rise> {
+    let meters = [Meter::PauseReceived, Meter::PauseSent, Meter::Lost, Meter::Marked, Meter::Storms];
+    (proptest::sample::select(meters.to_vec()), proptest::option::of(0..8u8), fact(0..3u64)).prop_map(|(meter, priority, rose)| Rise {
+        meter,
+        priority,
+        rose,
+    })
+}
+
+fn end() -> impl Strategy<Value = (Tier, EndFacts, bool)> {
+    let dscp = proptest::collection::btree_map(prop_oneof![Just(26u8), Just(48), Just(10)], 0..8u8, 0..3);
+    let pfc = proptest::collection::btree_set(3..5u8, 0..3);
+    let marking = Just(Marking { min_bytes: 1, max_bytes: 2, probability_percent: 3 });
+    let counted = (proptest::collection::vec(rise(), 0..4), proptest::collection::btree_set(0..8u8, 0..2))
+        .prop_map(|(rises, stormed)| Counted { rises, stormed });
+    let tier = proptest::sample::select(vec![Tier::Host, Tier::Leaf, Tier::Spine]);
+    let silent = prop_oneof![9 => Just(None), 1 => Just(Some("why".to_owned()))];
+    let facts = (silent, fact(any::<bool>()), fact(1500..1503u64), fact(dscp), fact(pfc), fact(marking), fact(counted));
+    let facts = facts.prop_map(|(silent, up, mtu, dscp, pfc, marking, counted)| EndFacts { silent, up, mtu, dscp, pfc, marking, counted });
+    (tier, facts, any::<bool>())
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    (proptest::option::of(Just(3u8)), any::<bool>()).prop_map(|(lossless, counts)| Wanted {
+        lossless,
+        dscp: lossless.map_or_else(BTreeMap::new, |priority| BTreeMap::from([(26, priority), (48, 6)])),
+        marking: BTreeSet::new(),
+        counts,
+    })
+}
+
+proptest! {
+    /// Which end the cabling file names first says nothing; and each trouble is told once.
+    #[test]
+    fn judging_is_symmetric(one in end(), other in end(), wanted in wanted()) {
+        let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| Seen { tier: *tier, facts, is_to_mark: *is_to_mark });
+        let told = troubles([&a, &b], &wanted);
+        prop_assert_eq!(&told, &troubles([&b, &a], &wanted));
+        let mut once = told.clone();
+        once.dedup();
+        prop_assert_eq!(&told, &once);
+        // What is not known is never taken for agreement.
+        let is_unknown = [&one.1, &other.1].iter().any(|facts| facts.silent.is_some() || (facts.mtu != Fact::Absent && facts.mtu.why_unknown().is_some()));
+        prop_assert!(!is_unknown || told.iter().any(|trouble| trouble.kind == Kind::Unknown));
+    }
+}

@@ -1,0 +1,82 @@
+//! The links of the cabling file, with what stands at their ends.
+
+use crate::spec::Loaded;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a device stands in the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// It sends and takes the traffic.
+    Host,
+    /// A switch with hosts on it.
+    Leaf,
+    /// A switch with switches alone on it.
+    Spine,
+}
+
+impl Tier {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tier::Host => "host",
+            Tier::Leaf => "leaf",
+            Tier::Spine => "spine",
+        }
+    }
+}
+
+/// One end of a link.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+pub struct EndPoint {
+    /// A host or a switch.
+    pub device: String,
+    /// The netdev of a NIC, or the port of a switch.
+    pub port: String,
+    /// Where the device stands.
+    pub tier: Tier,
+}
+
+/// A cable, with what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+pub struct Link {
+    /// The NIC, or the end that the cabling file names first.
+    pub from: EndPoint,
+    /// The port of the switch.
+    pub to: EndPoint,
+    /// The rail, from 0; nothing between switches.
+    pub rail: Option<u32>,
+}
+
+/// All links of these hosts, and those between switches; all where no hosts are named.
+pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
+    let Some(cabling) = &loaded.cabling else { return Vec::new() };
+    let rails: BTreeMap<(&str, &str), u32> = loaded
+        .hosts
+        .iter()
+        .flat_map(|host| host.netdevs.iter().map(|rail| ((host.name.as_str(), rail.port.as_str()), rail.rail)))
+        .collect();
+    let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
+    let is_host = |device: &str| hosts.contains(device);
+    let leaves: BTreeSet<&str> =
+        cabling.cables.iter().filter(|cable| is_host(&cable.from.device)).map(|cable| cable.to.device.as_str()).collect();
+    let point = |end: &crate::spec::cabling::End| EndPoint {
+        device: end.device.clone(),
+        port: end.port.clone(),
+        tier: match (is_host(&end.device), leaves.contains(end.device.as_str())) {
+            (true, _) => Tier::Host,
+            (false, true) => Tier::Leaf,
+            (false, false) => Tier::Spine,
+        },
+    };
+    let link = |cable: &crate::spec::cabling::Cable| Link {
+        from: point(&cable.from),
+        to: point(&cable.to),
+        rail: rails.get(&(cable.from.device.as_str(), cable.from.port.as_str())).copied(),
+    };
+    let is_asked = |cable: &&crate::spec::cabling::Cable| {
+        only.is_none_or(|only| !is_host(&cable.from.device) || only.contains(cable.from.device.as_str()))
+    };
+    cabling.cables.iter().filter(is_asked).map(link).collect()
+}
