@@ -58,6 +58,32 @@ impl Place {
         }
     }
 
+    /// As people call it.
+    fn called(self) -> String {
+        let name = self.name().replace('|', " ").replace("priority-flow-control pause ", "");
+        name.replace("priority-flow-control", "pfc").replace(ECN.words, "ecn")
+    }
+
+    /// What a command says there. What is off from the start may be shown as off, and says nothing.
+    fn reading(self, line: Option<&str>) -> Reading {
+        let is_off = |line: &&str| [PFC, WATCHDOG].iter().any(|key| key.opposite == Some(*line)) || *line == PRIORITY.words;
+        let value = |line: &str| match line.strip_prefix(self.key().as_str()).map(str::trim) {
+            Some("") => Reading::is("there"),
+            Some(value) => Reading::is(value),
+            None => Reading::is(line),
+        };
+        line.filter(|line| !is_off(line)).map_or(Reading::Absent, value)
+    }
+
+    /// The command there as `before` keeps it, with the section of its queue: `tx-queue: no priority`.
+    fn remembered(self, view: &PortView) -> Value {
+        match self.line(view) {
+            None => Value::Null,
+            Some((None, line)) => Value::from(line),
+            Some((Some(word), line)) => Value::from(format!("{word}: {line}")),
+        }
+    }
+
     fn without(self) -> String {
         match self {
             Place::Own(key) | Place::Queue(_, key) => key.without.to_owned(),
@@ -94,7 +120,7 @@ impl Configuration for Config {
             Wanted::Qos(wanted) => of_classes(&view, wanted),
             Wanted::Cable { .. } => Vec::new(),
         };
-        let at = |place: Place| (place.name(), place.line(&view).map_or(Value::Null, |(_, line)| Value::from(line)));
+        let at = |place: Place| (place.name(), place.remembered(&view));
         let mut before: Map<String, Value> = places.into_iter().map(at).collect();
         if let Wanted::Qos(wanted) = wanted {
             let dscps = wanted.classes.iter().flat_map(|class| &class.dscp);
@@ -106,23 +132,23 @@ impl Configuration for Config {
 
     fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
         let Some(view) = PortView::of(self, port) else { return Vec::new() };
-        let kept = |(place, was): (Place, Option<&str>)| Kept {
-            called: place.name().replace('|', " "),
-            was: reading(was),
-            is: reading(place.line(&view).map(|(_, line)| line)),
+        let kept = |(place, _, was): Was| Kept {
+            called: place.called(),
+            was: place.reading(was),
+            is: place.reading(place.line(&view).map(|(_, line)| line)),
         };
         places(before).map(kept).collect()
     }
 
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
         let Some(view) = PortView::of(self, port) else { return Vec::new() };
-        let edit = |(place, was): (Place, Option<&str>)| {
+        let edit = |(place, word, was): Was| {
             let is = place.line(&view);
-            if reading(was) == reading(is.map(|(_, line)| line)) {
+            if place.reading(was) == place.reading(is.map(|(_, line)| line)) {
                 return None;
             }
             let queue = match place {
-                Place::Queue(queue, _) => Some(intent::queue_section(self, is.and_then(|(word, _)| word), queue)),
+                Place::Queue(queue, _) => Some(intent::queue_section(self, is.and_then(|(word, _)| word).or(word), queue)),
                 _ => None,
             };
             let section = std::iter::once(format!("interface {port}")).chain(queue).collect();
@@ -153,15 +179,17 @@ fn of_classes(view: &PortView, wanted: &Qos) -> Vec<Place> {
     places
 }
 
-/// The places of a port, and the command that stood there.
-fn places(before: &Value) -> impl Iterator<Item = (Place, Option<&str>)> {
-    before.as_object().into_iter().flatten().filter_map(|(name, was)| Some((Place::named(name)?, was.as_str())))
-}
+/// A place of a port, and the command that stood there, with the section of its queue.
+type Was<'a> = (Place, Option<&'a str>, Option<&'a str>);
 
-/// What is off from the start may be shown as off.
-fn reading(line: Option<&str>) -> Reading {
-    let is_off = |line: &&str| [PFC, WATCHDOG].iter().any(|key| key.opposite == Some(*line)) || *line == PRIORITY.words;
-    line.filter(|line| !is_off(line)).map_or(Reading::Absent, Reading::is)
+fn places(before: &Value) -> impl Iterator<Item = Was<'_>> {
+    before.as_object().into_iter().flatten().filter_map(|(name, was)| {
+        let place = Place::named(name)?;
+        Some(match (place, was.as_str().and_then(|was| was.split_once(": "))) {
+            (Place::Queue(..), Some((word, line))) => (place, Some(word), Some(line)),
+            _ => (place, None, was.as_str()),
+        })
+    })
 }
 
 fn ours(edits: Vec<Edit>) -> Vec<SwitchEdit> {
