@@ -11,6 +11,7 @@ mod tests;
 
 use super::switch::System;
 use super::{Answers, Fact, Read};
+use crate::base::text::one_line;
 use names::{Key, Row, Width};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,7 +201,7 @@ impl Port {
     fn line(&mut self, word: &str, rest: &str) {
         match word.split_once('/') {
             _ if word == "absent" => self.is_absent = true,
-            _ if word == "unread" => self.unread = Some(rest.to_owned()),
+            _ if word == "unread" => self.unread = Some(one_line(rest, 160)),
             Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
                 self.stormed.extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
             }

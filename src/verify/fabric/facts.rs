@@ -1,6 +1,7 @@
 //! What one end of a link says of itself, decoded of what its device answered.
 
 use super::topology::EndPoint;
+use crate::base::text::one_line;
 use crate::resource::counters::{self, Moved, Movement, names};
 use crate::resource::link::state::link_state;
 use crate::resource::switch::configuration::Configuration;
@@ -9,6 +10,9 @@ use crate::resource::{Answers, Fact, Read, link_qos};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Characters of a reason, which may be a device's own words.
+const WHY_MAX: usize = 300;
 
 /// What a device answered.
 #[derive(Debug, Clone)]
@@ -89,8 +93,8 @@ pub struct EndFacts {
 impl EndFacts {
     /// Of an end of which nothing is known.
     pub fn silent(why: &str) -> Self {
-        let silent = Some(why.to_owned());
-        EndFacts { silent, ..Self::all(why) }
+        let why = one_line(why, WHY_MAX);
+        EndFacts { silent: Some(why.clone()), ..Self::all(&why) }
     }
 
     /// The same with these DSCPs alone, where there are any.
@@ -184,7 +188,7 @@ impl<'d> Said<'d> {
 fn counted(counters: &Counters, port: &str) -> Fact<Counted> {
     match counters {
         None => Fact::NotApplicable("counters were not looked at".to_owned()),
-        Some(Err(why)) => Fact::Unknown(why.clone()),
+        Some(Err(why)) => Fact::Unknown(one_line(why, WHY_MAX)),
         Some(Ok(movement)) => match movement.ports.get(port) {
             None => Fact::Unknown("its counters were not told".to_owned()),
             Some(moved) => moved.clone().map(|moved| Counted::of(&moved)),
