@@ -10,10 +10,11 @@ use crate::report;
 use crate::resource::switch::System;
 use crate::resource::{Read, TargetObservation, lldp};
 use crate::spec::cabling::End;
-use crate::spec::model::{FabricKind, SwitchOs};
+use crate::spec::model::FabricKind;
 use crate::spec::{Host, SwitchNode};
 use crate::transport;
 use crate::verify::cabling::{Silent, View, Views};
+use crate::verify::fabric::system_of;
 use std::collections::BTreeMap;
 
 /// InfiniBand has no LLDP, so that nobody there hears anybody.
@@ -81,19 +82,10 @@ pub fn switches<'i>(inventory: &'i Inventory, set: Option<&str>) -> Vec<&'i Swit
     inventory.loaded.managed_switches().filter(|_| set.is_none()).collect()
 }
 
-/// The system of a switch, where it is one that is asked.
-fn system(inventory: &Inventory, switch: &SwitchNode) -> Option<System> {
-    match inventory.loaded.spec.switches.get(switch.group)?.os? {
-        SwitchOs::Sonic => Some(System::Sonic),
-        SwitchOs::Cumulus => Some(System::Cumulus),
-        SwitchOs::Eos => Some(System::Eos),
-    }
-}
-
 /// What these hosts and switches hear. Changes nothing on them.
 pub async fn listen(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Views {
     let systems: BTreeMap<&str, System> =
-        switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(inventory, switch)?))).collect();
+        switches.iter().filter_map(|switch| Some((switch.name.as_str(), system_of(&inventory.loaded, &switch.name)?))).collect();
     let of_host = |host: &&Host| Some(HostRequest { access: inventory.access(host)?, reads: vec![Read::LldpNeighbours] });
     let of_switch = |switch: &&SwitchNode| {
         let read = Read::SwitchNeighbours { system: *systems.get(switch.name.as_str())? };

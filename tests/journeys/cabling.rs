@@ -293,7 +293,45 @@ fn switches_tell_of_their_side() {
     }
     fabric.leaves[0]
         .sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
-    insta::assert_snapshot!(fabric.verify(), @"");
+    fabric.until(0, |said| switch_on(said, "ens0f0np0").is_none());
+    insta::assert_snapshot!(fabric.verify(), @r#"
+    $ railwright verify cabling inv
+    verify cabling inv   1 host: gpu01   2 switches: leaf[1-2]   file inv/cabling.csv
+
+    WRONG: not as the file has it -------------------------------------------------------------------
+     ! gpu02 ens0f0np0 is in a wrong port   RW0831
+           found   leaf2 Ethernet4, where gpu02 ens1f0np0 belongs
+           wanted  leaf1 Ethernet4 (inv/cabling.csv:2)
+           means   traffic of these rails takes a way over other switches than it was meant to, or finds
+                   none: slow under load, and hard to see
+           next    move the plug in leaf2 Ethernet4 to leaf1 Ethernet4
+
+    UNKNOWN: not proven -----------------------------------------------------------------------------
+     ? gpu01 ens0f0np0   RW0835
+           found   it has a link, and hears nobody
+           means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
+                   frames, or the switch sends none
+           next    look who is on leaf1 Ethernet0 at the switch; railwright explain RW0835 tells the
+                   causes
+     ? leaf1 Ethernet60   RW0835
+           found   it has a link, and hears nobody
+           means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
+                   frames, or the switch sends none
+           next    look who is on leaf2 Ethernet60 at the switch; railwright explain RW0835 tells the
+                   causes
+     ? gpu02 ens1f0np0   RW0835
+           found   not in leaf2 Ethernet4, where gpu02 ens0f0np0 is; whatever it is in tells nothing
+           next    mend the other cable, and follow this one by hand
+     ? leaf1   RW0836
+           found   its LLDP does not answer: unable to connect to socket /run/lldpd.socket: No such file
+                   or directory
+           next    on the switch: systemctl status lldpd
+
+    The cables are not as the file has them. 5 cables: 1 right, 1 wrong, 3 unknown.
+    --- stderr ---
+    left out, because they have no SSH: gpu02
+    --- exit 1 ---
+    "#);
 }
 
 /// Without a file there is nothing to compare with, and nothing is asked.

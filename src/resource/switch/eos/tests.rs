@@ -295,7 +295,7 @@ fn what_cannot_be_had_is_held_with_its_reason() {
 
 fn configs() -> impl Strategy<Value = Model> {
     let section = proptest::sample::select(vec!["interface Ethernet1/1", "interface Ethernet1/2", "qos profile P"]);
-    let queue = proptest::sample::select(vec!["uc-tx-queue 3", "tx-queue 3", "uc-tx-queue 6", "tx-queue 6", "tx-queue 7"]);
+    let queue = proptest::sample::select(vec!["QUEUE 3", "QUEUE 6", "QUEUE 7"]);
     let own = proptest::sample::select(vec![
         "qos trust dscp",
         "qos trust cos",
@@ -335,7 +335,12 @@ fn configs() -> impl Strategy<Value = Model> {
         4..7 => format!("{section}: {queue}: {of_queue}"),
         _ => global.to_owned(),
     });
-    proptest::collection::vec(line, 0..10).prop_map(|lines| model(&lines.iter().map(String::as_str).collect::<Vec<_>>()))
+    // One chip has one word for its queues.
+    let word = proptest::sample::select(vec!["uc-tx-queue", "tx-queue"]);
+    (proptest::collection::vec(line, 0..10), word).prop_map(|(lines, word)| {
+        let lines: Vec<String> = lines.iter().map(|line| line.replace("QUEUE", word)).collect();
+        model(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    })
 }
 
 proptest! {
