@@ -70,6 +70,9 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
     if let Some(file) = written.into_iter().find(|file| !arguments.force && files::exists(file)) {
         return Err(Failure::refused(vec![is_there(file)]));
     }
+    if arguments.svg.is_some() && arguments.svg == arguments.record {
+        return Err(Failure::refused(vec![one_file()]));
+    }
     let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
@@ -198,6 +201,13 @@ fn no_file(inventory: &str) -> Diagnostic {
         .state("nobody was asked")
         .next(format!("railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts hear; look at it"))
         .next("then write `cabling: cabling.csv` in the spec")
+}
+
+fn one_file() -> Diagnostic {
+    Diagnostic::error("RW1046", "the picture and the recording are to be one file")
+        .effect("the one would be written over the other")
+        .state("nothing was written, and nobody was asked")
+        .next("name two files")
 }
 
 fn is_there(file: &Path) -> Diagnostic {

@@ -120,7 +120,7 @@ mod tests {
                on gpu-0001, for example:
                next: check that it is up and that 10.0.0.0:22 is right in the inventory
                next: then run the same command again
-               next: or leave it out of a plan: --exclude host/gpu-0001
+               next: or leave it out of a plan: --exclude gpu-0001
          ? gpu-2000 the whole target   RW0402
                the host key of gpu-2000 is not known: SHA256:abc
                next: compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub

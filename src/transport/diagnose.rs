@@ -66,7 +66,7 @@ impl TransportError {
     pub fn told(&self, state: &str, then: &str) -> Diagnostic {
         let mut diagnostic = self.cause().state(state).next(then);
         if let TransportError::Unreachable { host, .. } = self {
-            diagnostic = diagnostic.next(format!("or leave it out of a plan: --exclude host/{}", one_line(host, 80)));
+            diagnostic = diagnostic.next(format!("or leave it out of a plan: --exclude {}", one_line(host, 80)));
         }
         match self.target() {
             Some(target) => diagnostic.on(target),

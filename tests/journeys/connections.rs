@@ -120,7 +120,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or leave it out of a plan: --exclude host/n1
+           next: or leave it out of a plan: --exclude n1
 
     next: mend what could not be read, then railwright plan inv
     --- exit 3 ---
@@ -132,7 +132,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or leave it out of a plan: --exclude host/n1
+           next: or leave it out of a plan: --exclude n1
 
     No drift in what could be read.
     next: mend what could not be read, then railwright drift inv
@@ -147,7 +147,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or leave it out of a plan: --exclude host/n1
+           next: or leave it out of a plan: --exclude n1
 
     next: mend what could not be read, then railwright plan inv
     --- exit 3 ---
@@ -159,7 +159,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
            next: then run the same command again
-           next: or leave it out of a plan: --exclude host/n1
+           next: or leave it out of a plan: --exclude n1
 
     No drift in what could be read.
     next: mend what could not be read, then railwright drift inv

@@ -11,6 +11,7 @@ mod tests;
 
 use super::switch::System;
 use super::{Answers, Fact, Read};
+use crate::base::quote::sh;
 use crate::base::text::one_line;
 use names::{Key, Row, Width};
 use serde::{Deserialize, Serialize};
@@ -42,20 +43,18 @@ const PORTS_MAX: usize = 4096;
 /// Counters beyond so many of one port are not taken in.
 const COUNTERS_MAX: usize = 4096;
 
-/// What the section ends with where nothing is asked: no manual at hand shows what EOS prints of its counters of PFC as JSON.
-const NOT_READ: i32 = 71;
-
 /// The section that asks a host for the counters of these netdevs.
 pub fn host_script(netdevs: &[String]) -> String {
     host::script(netdevs)
 }
 
-/// The section that asks a switch for those of these ports.
+/// The section that asks a switch for those of these ports. No manual at hand shows what EOS prints of its counters of PFC as JSON, so that
+/// it is asked for none: they are absent.
 pub fn switch_script(system: System, ports: &[String]) -> String {
     match system {
         System::Sonic => sonic::script(ports),
         System::Cumulus => cumulus::script(ports),
-        System::Eos => format!("exit {NOT_READ}\n"),
+        System::Eos => format!("{}\n", ports.iter().map(|port| format!("printf 'port %s\\n' {}", sh(port))).collect::<Vec<_>>().join("\n")),
     }
 }
 
@@ -109,7 +108,6 @@ pub struct Movement {
 pub fn movement(answers: &Answers, rows: &[Row], read: impl Fn(Sample) -> Read) -> Result<Movement, String> {
     let reading = |sample| match answers.output(&read(sample))? {
         (0, out) => Ok(parse(out)),
-        (NOT_READ, _) => Err("the counters of its system are not read".to_owned()),
         (69, _) => Err("the program that tells its counters is not there".to_owned()),
         (code, _) => Err(format!("the read of its counters ended with status {code}")),
     };

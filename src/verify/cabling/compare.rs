@@ -48,7 +48,13 @@ pub fn compare(scope: Scope, views: &Views) -> Comparison {
             }
             Look::Silent(device, why) => {
                 counts.unknown += 1;
-                silent.entry(device).or_insert((why, Vec::new())).1.push(unplugged(cable));
+                let plug = unplugged(cable);
+                // It is told of the device that tells nothing, whichever end of the cable it is.
+                let plug = match cable.from.device == device {
+                    true => plug,
+                    false => Plug { end: cable.to.clone(), wanted: Some(cable.from.clone()), ..plug },
+                };
+                silent.entry(device).or_insert((why, Vec::new())).1.push(plug);
             }
             Look::Stranger(there) => {
                 counts.wrong += 1;

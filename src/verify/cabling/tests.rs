@@ -170,6 +170,16 @@ fn either_end_proves_a_cable_and_tells_a_swap() {
     assert_eq!(swapped.findings.iter().filter(|finding| finding.kind == Kind::Swapped).count(), 1);
 }
 
+/// Of a switch that tells nothing the switch is named, and not the host at the other end.
+#[test]
+fn who_tells_nothing_is_named() {
+    let (loaded, cabling) = loaded();
+    let names = Names::of(&loaded, &cabling.cables);
+    let found = compare(Scope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 !"]));
+    let told: Vec<String> = found.findings[0].plugs.iter().map(|plug| plug.end.device.clone()).collect();
+    assert_eq!((found.findings.len(), told), (1, vec!["leaf1".to_owned(); 4]));
+}
+
 /// Where a cable is in, nobody tells; but the port that it belongs in has another one.
 #[test]
 fn a_place_that_is_taken_is_told_as_that() {

@@ -52,10 +52,10 @@ fn model(lines: &[&str]) -> Model {
 }
 
 fn put(model: &mut Model, section: &[String], command: &str) {
-    if let Some((last, above)) = section.split_last() {
-        if !model.get(above).is_some_and(|lines| lines.contains(last)) {
-            put(model, above, last);
-        }
+    if let Some((last, above)) = section.split_last()
+        && !model.get(above).is_some_and(|lines| lines.contains(last))
+    {
+        put(model, above, last);
     }
     let lines = model.entry(section.to_vec()).or_default();
     lines.retain(|line| named(line) != named(command));
