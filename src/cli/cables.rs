@@ -14,7 +14,6 @@ use crate::spec::model::FabricKind;
 use crate::spec::{Host, SwitchNode};
 use crate::transport;
 use crate::verify::cabling::{Silent, View, Views};
-use crate::verify::fabric::system_of;
 use std::collections::BTreeMap;
 
 /// InfiniBand has no LLDP, so that nobody there hears anybody.
@@ -85,7 +84,7 @@ pub fn switches<'i>(inventory: &'i Inventory, set: Option<&str>) -> Vec<&'i Swit
 /// What these hosts and switches hear. Changes nothing on them.
 pub async fn listen(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchNode]) -> Views {
     let systems: BTreeMap<&str, System> =
-        switches.iter().filter_map(|switch| Some((switch.name.as_str(), system_of(&inventory.loaded, &switch.name)?))).collect();
+        switches.iter().filter_map(|switch| Some((switch.name.as_str(), inventory.system_of(&switch.name)?))).collect();
     let of_host = |host: &&Host| Some(HostRequest { access: inventory.access(host)?, reads: vec![Read::LldpNeighbours] });
     let of_switch = |switch: &&SwitchNode| {
         let read = Read::SwitchNeighbours { system: *systems.get(switch.name.as_str())? };

@@ -4,6 +4,7 @@
 use super::knowledge::Knowledge;
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
+use crate::resource::switch::System;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode, cabling};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
@@ -53,6 +54,13 @@ impl Inventory {
     /// How to reach a switch, where it is reached.
     pub fn access_of_switch(&self, switch: &SwitchNode) -> Option<HostAccess> {
         HostAccess::of_switch(switch, &self.folder, environment::home().as_deref()).map(|access| self.as_reader(access))
+    }
+
+    /// The system of a switch that railwright reads; nothing where it reads none such.
+    pub fn system_of(&self, switch: &str) -> Option<System> {
+        let node = self.loaded.switches.iter().find(|node| node.name == switch)?;
+        let word = self.loaded.spec.switches.get(node.group)?.os?.word();
+        serde_json::from_value(serde_json::Value::from(word)).ok()
     }
 
     /// As who reads, where somebody else than the spec names does.

@@ -14,7 +14,7 @@ use crate::spec::Host;
 use crate::system::{clock, files};
 use crate::transport::{self, HostAccess};
 use crate::verify::Verdict;
-use crate::verify::fabric::{Device, Devices, Link, Wanted, judge, links, system_of};
+use crate::verify::fabric::{Device, Devices, Link, Wanted, judge, links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,7 +133,7 @@ fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
     }
     for switch in loaded.managed_switches() {
         let target = Target::switch(&switch.name);
-        let made = || match system_of(loaded, &switch.name) {
+        let made = || match inventory.system_of(&switch.name) {
             Some(system) => Device::Switch(system, answers(&target)),
             None => Device::Silent("this railwright cannot read its system".to_owned()),
         };
@@ -181,7 +181,7 @@ fn requests(inventory: &Inventory, hosts: &[&Host], links: &[Link], sample: Samp
         let ports: Vec<String> = ports.get(&*access.name)?.iter().cloned().collect();
         let mut reads = Vec::new();
         if access.switch {
-            let system = system_of(&inventory.loaded, &access.name)?;
+            let system = inventory.system_of(&access.name)?;
             reads.extend((sample == Sample::First).then_some(Read::Switch { system, of: SwitchRead::Running }));
             reads.extend(counts.then_some(Read::SwitchCounters { system, ports, sample }));
         } else if asked.contains(&*access.name) {

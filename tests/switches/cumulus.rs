@@ -3,7 +3,6 @@
 use crate::journeys::Fabric;
 use crate::rig::Switch;
 use serde_json::{Value, json};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Two ports of a leaf, with all that the modules of switches wish for.
@@ -41,18 +40,9 @@ impl Fabric {
         self.switch.must(&format!("nv {words}"));
     }
 
-    /// Runs an apply that hangs in the middle, and kills it there.
-    fn dies_in_the_middle(&self) {
-        let mut run = self.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        self.switch.wait_for("hanging");
-        run.kill().unwrap();
-        run.wait().unwrap();
-    }
-
     fn goes_on(&self) {
-        let resumed = self.run(&["resume", "inv"]);
-        assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
-        assert!(self.run(&["plan", "inv"]).contains("No changes."));
+        self.is_resumed();
+        self.has_no_changes();
         assert_eq!(self.applied(), self.startup());
     }
 }
@@ -89,7 +79,7 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     fabric.nv("config apply -y");
     insta::assert_snapshot!("cumulus_drift", fabric.run(&["drift", "inv"]));
     fabric.run(&["apply", "inv", "--yes"]);
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.has_no_changes();
     assert_eq!(fabric.applied(), fabric.startup(), "what was mended is saved");
 
     fabric.without_class();
@@ -164,7 +154,7 @@ fn what_is_not_saved_is_told_and_saved() {
     assert!(fabric.run(&["apply", "inv", "--yes"]).contains("--- exit 0 ---"));
     assert_eq!(fabric.switch.log("steps").len(), steps, "nothing was applied");
     fabric.switch.reboot();
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.has_no_changes();
 }
 
 /// Every connection breaks in the middle: NVUE goes on with it, and we find it again over a new one.
@@ -173,7 +163,7 @@ fn a_connection_that_breaks_in_the_middle_is_found_again() {
     let Some(fabric) = start("cut", "60s") else { return };
     let said = fabric.switch.cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
     assert!(said.contains("--- exit 0 ---"), "{said}");
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.has_no_changes();
     assert_eq!(fabric.applied(), fabric.startup());
 }
 
@@ -221,8 +211,7 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let Some(mut fabric) = start("power", "60s") else { return };
     let before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
-    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    fabric.switch.wait_for("hanging");
+    let mut run = fabric.hangs_in_the_middle();
     fabric.switch.mend("hang-after");
     fabric.switch.reboot();
     run.wait().unwrap();

@@ -3,7 +3,6 @@
 use crate::journeys::Fabric;
 use crate::rig::Switch;
 use serde_json::{Value, json};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Two ports of a leaf, with all that the modules of switches wish for.
@@ -51,13 +50,6 @@ impl Fabric {
         self.place.write("inv/cluster.yaml", change(spec));
     }
 
-    fn dies_in_the_commit(&self) {
-        let mut run = self.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        self.switch.wait_for("hanging");
-        run.kill().unwrap();
-        run.wait().unwrap();
-    }
-
     fn comes_to(&self, wanted: &Value) {
         let since = Instant::now();
         while self.runs() != *wanted || self.flash() != *wanted {
@@ -67,10 +59,8 @@ impl Fabric {
     }
 
     fn resumes(&self) {
-        let resumed = self.run(&["resume", "inv"]);
-        assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
-        let plan = self.run(&["plan", "inv"]);
-        assert!(plan.contains("No changes."), "{plan}");
+        self.is_resumed();
+        self.has_no_changes();
         assert_eq!(self.runs(), self.flash());
     }
 }
@@ -117,8 +107,7 @@ fn what_is_not_saved_is_told_and_saved() {
     assert!(fabric.run(&["apply", "inv", "--yes"]).contains("--- exit 0 ---"));
     assert_eq!(fabric.switch.log("steps").len(), steps, "nothing was committed");
     fabric.switch.reboot();
-    let plan = fabric.run(&["plan", "inv"]);
-    assert!(plan.contains("No changes."), "{plan}");
+    fabric.has_no_changes();
 }
 
 /// What EOS refuses changes nothing, its own words are told, and no session of ours is left.
@@ -195,7 +184,7 @@ fn a_connection_that_breaks_in_the_commit_is_found_again() {
     let Some(fabric) = start("cut", "60s") else { return };
     let said = fabric.switch.cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
     assert!(said.contains("--- exit 0 ---"), "{said}");
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.has_no_changes();
     assert_eq!(fabric.runs(), fabric.flash());
 }
 
@@ -217,7 +206,7 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     let Some(fabric) = start("left", "20s") else { return };
     let mut before = fabric.runs();
     fabric.switch.fault("hang-after", "1");
-    fabric.dies_in_the_commit();
+    fabric.dies_in_the_middle();
     assert!(fabric.runs() != before, "it was in the middle");
     fabric.switch.mend("hang-after");
     fabric.switch.must("until FastCli -p 15 -c 'show running-config' | grep -A9 Ethernet3/1 | grep -q 9214; do sleep 0.1; done; sleep 1");
@@ -231,9 +220,8 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
         std::thread::sleep(Duration::from_millis(500));
     }
     assert_eq!(fabric.switch.log("replaced"), [""; 0], "not all of the configuration was replaced");
-    let resumed = fabric.run(&["resume", "inv"]);
-    assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.is_resumed();
+    fabric.has_no_changes();
 }
 
 /// The power goes in the middle: what was not saved is gone, and with it all that is not on the flash.
@@ -242,8 +230,7 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let Some(mut fabric) = start("power", "60s") else { return };
     let before = fabric.runs();
     fabric.switch.fault("hang-after", "1");
-    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    fabric.switch.wait_for("hanging");
+    let mut run = fabric.hangs_in_the_middle();
     fabric.switch.mend("hang-after");
     fabric.switch.reboot();
     run.wait().unwrap();

@@ -5,7 +5,7 @@ use crate::rig::{Switch, TOMAHAWK};
 use crate::support::Place;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Two ports of a leaf, with all that the modules of switches wish for.
@@ -64,6 +64,32 @@ impl Fabric {
         let kept: String = kept.map(|line| format!("{line}\n")).collect();
         let without = kept.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } }", "");
         self.place.write("inv/cluster.yaml", without);
+    }
+
+    /// An apply that hangs in the middle, where a fault has it hang.
+    pub fn hangs_in_the_middle(&self) -> Child {
+        let run = self.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.switch.wait_for("hanging");
+        run
+    }
+
+    /// The same, and it is killed there.
+    pub fn dies_in_the_middle(&self) {
+        let mut run = self.hangs_in_the_middle();
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+
+    /// The run is gone on with, and ends well.
+    pub fn is_resumed(&self) {
+        let resumed = self.run(&["resume", "inv"]);
+        assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
+    }
+
+    /// There is nothing to be done any more.
+    pub fn has_no_changes(&self) {
+        let plan = self.run(&["plan", "inv"]);
+        assert!(plan.contains("No changes."), "{plan}");
     }
 
     fn saved(&self) -> Value {
@@ -163,7 +189,7 @@ pub fn a_connection_that_breaks_in_the_middle_is_found_again() {
     let Some(fabric) = Fabric::start("cut", "60s") else { return };
     let said = fabric.switch.cut_after(3, || fabric.run(&["apply", "inv", "--yes"]));
     assert!(said.contains("--- exit 0 ---"), "{said}");
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.has_no_changes();
     assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
 }
 
@@ -172,10 +198,7 @@ pub fn a_switch_that_is_left_alone_comes_back_by_itself() {
     let Some(fabric) = Fabric::start("left", "20s") else { return };
     let before = fabric.switch.config();
     fabric.switch.fault("hang-after", "3");
-    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    fabric.switch.wait_for("hanging");
-    run.kill().unwrap();
-    run.wait().unwrap();
+    fabric.dies_in_the_middle();
     assert!(fabric.switch.config() != before, "it was in the middle");
     fabric.switch.mend("hang-after");
     let since = Instant::now();
@@ -183,9 +206,8 @@ pub fn a_switch_that_is_left_alone_comes_back_by_itself() {
         assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back");
         std::thread::sleep(Duration::from_millis(500));
     }
-    let resumed = fabric.run(&["resume", "inv"]);
-    assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
-    assert!(fabric.run(&["plan", "inv"]).contains("No changes."));
+    fabric.is_resumed();
+    fabric.has_no_changes();
 }
 
 /// The power goes in the middle: what was not saved is gone, and with the boot the guard finds nothing confirmed.
@@ -193,14 +215,12 @@ pub fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let Some(mut fabric) = Fabric::start("power", "60s") else { return };
     let before = fabric.switch.config();
     fabric.switch.fault("hang-after", "3");
-    let mut run = fabric.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    fabric.switch.wait_for("hanging");
+    let mut run = fabric.hangs_in_the_middle();
     fabric.switch.mend("hang-after");
     fabric.switch.reboot();
     run.wait().unwrap();
     as_it_was(&fabric.switch.config(), &before);
-    let resumed = fabric.run(&["resume", "inv"]);
-    assert!(resumed.contains("--- exit 0 ---"), "{resumed}");
+    fabric.is_resumed();
     assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
 }
 

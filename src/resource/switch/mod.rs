@@ -83,4 +83,6 @@ impl std::fmt::Display for Watchdog {
 }
 
 #[cfg(test)]
+mod test_support;
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use super::edit::SwitchEdit;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
 use super::sonic::edit::patch;
-use crate::base::{Address, Target};
+use super::test_support::wish;
 use crate::resource::test_support::answered;
 use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
 use proptest::prelude::*;
@@ -31,12 +31,6 @@ fn delivered() -> Value {
         "BUFFER_PROFILE": { "pg_lossless_400000_40m_profile": { "xoff": "177152" } },
         "BUFFER_PG": { "Ethernet0|3-4": { "profile": "pg_lossless_400000_40m_profile" } },
     })
-}
-
-fn wish(kind: &dyn Kind, body: Value) -> Wish {
-    assert_eq!(kind.check(&body), []);
-    let path = kind.address_path(&body).unwrap();
-    Wish::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
 }
 
 fn qos() -> Wish {

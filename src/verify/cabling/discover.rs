@@ -22,15 +22,14 @@ pub struct Discovered {
 /// said is left to whoever tells of the devices.
 pub fn discover(nics: &[End], switches: &BTreeSet<&str>, names: &Names, views: &Views) -> Discovered {
     let mut out = of_nics(nics, names, views);
-    let of_switches: Views =
-        views.iter().filter(|(device, _)| switches.contains(device.as_str())).map(|(d, v)| (d.clone(), v.clone())).collect();
-    let plugs = Plugs::of(&of_switches, names);
+    let of_switches = || views.iter().filter(|(device, _)| switches.contains(device.as_str()));
+    let plugs = Plugs::of(of_switches(), names);
     let told: BTreeSet<End> = out.cables.iter().map(|(nic, _)| nic.clone()).collect();
     let heard = |nic: &End| plugs.only(nic).filter(|there| is_writable(nic) && is_writable(there)).cloned();
     out.cables.extend(nics.iter().filter(|nic| !told.contains(nic)).filter_map(|nic| Some((nic.clone(), heard(nic)?))));
     let told: BTreeSet<&End> = out.cables.iter().map(|(nic, _)| nic).collect();
     out.unseen.retain(|(nic, _)| !told.contains(nic));
-    let ports = of_switches.iter().filter_map(|(device, view)| Some((device, view.as_ref().ok()?)));
+    let ports = of_switches().filter_map(|(device, view)| Some((device, view.as_ref().ok()?)));
     let ports = ports.flat_map(|(device, view)| view.ports.keys().map(move |port| End::new(device, port)));
     let between = |here: End| {
         let there = heard(&here).filter(|there| switches.contains(there.device.as_str()))?;

@@ -1,7 +1,7 @@
 //! Which port is in which, by all views together: what one end says of the other holds for both.
 
 use super::names::{Names, Spot};
-use super::view::{Heard, Views};
+use super::view::{Heard, Silent, View};
 use crate::spec::cabling::End;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub struct Plugs {
 
 impl Plugs {
     /// Of these views.
-    pub fn of(views: &Views, names: &Names) -> Plugs {
+    pub fn of<'v>(views: impl IntoIterator<Item = (&'v String, &'v Result<View, Silent>)>, names: &Names) -> Plugs {
         let mut plugs = Plugs::default();
         for (device, view) in views {
             let Ok(view) = view else { continue };

@@ -18,7 +18,6 @@ pub use judge::{Seen, Trouble, troubles};
 pub use topology::{EndPoint, Link, Tier, links};
 
 use super::Verdict;
-use crate::resource::switch::System;
 use crate::spec::Loaded;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,13 +101,6 @@ impl Wanted {
     }
 }
 
-/// The system of a switch that railwright reads; nothing where it reads none such.
-pub fn system_of(loaded: &Loaded, switch: &str) -> Option<System> {
-    let node = loaded.switches.iter().find(|node| node.name == switch)?;
-    let word = loaded.spec.switches.get(node.group)?.os?.word();
-    serde_json::from_value(serde_json::Value::from(word)).ok()
-}
-
 /// A link, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LinkReport {
@@ -172,7 +164,7 @@ pub fn judge(links: &[Link], devices: &Devices, wanted: &Wanted) -> Report {
         let (from, to) = (facts(&link.from), facts(&link.to));
         let seen = |end: &EndPoint, facts| Seen { tier: end.tier, facts, is_to_mark: wanted.marking.contains(&end.device) };
         let troubles = judge::troubles([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
-        LinkReport { link: link.clone(), from: from.clone(), to: to.clone(), troubles }
+        LinkReport { link: link.clone(), from, to, troubles }
     };
     let links: Vec<LinkReport> = links.iter().map(report).collect();
     let seconds = said.values().filter_map(Said::seconds).min_by(f64::total_cmp);

@@ -1,8 +1,27 @@
 """What stand-ins for switches have in common: where each has its things, and the faults that a test lays in a folder of it."""
 
+import contextlib
+import fcntl
 import json
 import os
 import time
+
+
+@contextlib.contextmanager
+def kept(path, fresh):
+    """What a file keeps, under a lock, written back at the end; as it is at first where there is no file."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            with open(path) as file:
+                known = json.load(file)
+        except FileNotFoundError:
+            known = fresh
+        yield known
+        with open(path + ".new", "w") as file:
+            json.dump(known, file)
+        os.replace(path + ".new", path)
 
 
 class Place:

@@ -1,22 +1,16 @@
 //! The kinds of switches on revisions of NVUE, and on what their own documents make of those.
 
 use super::edit::{documents, told};
-use crate::base::{Address, Target};
 use crate::resource::switch::buffer::SwitchBuffer;
 use crate::resource::switch::ecn::SwitchEcn;
 use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::port::SwitchPort;
 use crate::resource::switch::qos::SwitchQos;
+use crate::resource::switch::test_support::{edits, wish};
 use crate::resource::test_support::answered;
 use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-fn wish(kind: &dyn Kind, body: Value) -> Wish {
-    assert_eq!(kind.check(&body), []);
-    let path = kind.address_path(&body).unwrap();
-    Wish::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
-}
 
 fn qos() -> Wish {
     let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 300 });
@@ -41,14 +35,6 @@ fn answers(wish: &Wish, running: &Value, saved: Option<&Value>) -> Answers {
 
 fn assess(kind: &dyn Kind, wish: &Wish, running: &Value) -> Assessment {
     kind.assess(wish, &answers(wish, running, Some(running)))
-}
-
-fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
-    match assessment.actions.as_slice() {
-        [] => Vec::new(),
-        [Action::EditSwitch { edits, .. }] => edits.clone(),
-        other => panic!("{other:?}"),
-    }
 }
 
 fn unset(tree: &mut Value, gone: &Value) {

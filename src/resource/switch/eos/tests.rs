@@ -1,12 +1,12 @@
 //! The kinds of switches on configurations of EOS, and on what their own commands make of those.
 
 use super::edit::{ANY_QUEUE, chunks, told};
-use crate::base::{Address, Target};
 use crate::resource::switch::buffer::SwitchBuffer;
 use crate::resource::switch::ecn::SwitchEcn;
 use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::port::SwitchPort;
 use crate::resource::switch::qos::SwitchQos;
+use crate::resource::switch::test_support::{edits, wish};
 use crate::resource::test_support::answered;
 use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
 use proptest::prelude::*;
@@ -14,12 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const PORT: &str = "Ethernet1/1";
-
-fn wish(kind: &dyn Kind, body: Value) -> Wish {
-    assert_eq!(kind.check(&body), []);
-    let path = kind.address_path(&body).unwrap();
-    Wish::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
-}
 
 fn qos() -> Wish {
     let body = json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200 });
@@ -121,14 +115,6 @@ fn answers(wish: &Wish, running: &Model, saved: Option<&Model>) -> Answers {
 
 fn assess(kind: &dyn Kind, wish: &Wish, running: &Model) -> Assessment {
     kind.assess(wish, &answers(wish, running, Some(running)))
-}
-
-fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
-    match assessment.actions.as_slice() {
-        [] => Vec::new(),
-        [Action::EditSwitch { edits, .. }] => edits.clone(),
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Of sections with nothing in them nothing is left.

@@ -1,13 +1,11 @@
 """What the stand-in for a Cumulus switch keeps, under a lock."""
 
-import fcntl
 import json
 import os
 import sys
-from contextlib import contextmanager
 
 sys.path.insert(0, "/opt/switch-stand-ins")
-from place import Place
+from place import Place, kept
 
 PLACE = Place("cumulus")
 STATE = "/var/lib/cumulus-stand-in/state.json"
@@ -17,21 +15,9 @@ STARTUP = "/etc/nvue.d/startup.yaml"
 data, fault, after, log, mark, wait_while = PLACE.data, PLACE.fault, PLACE.after, PLACE.log, PLACE.mark, PLACE.wait_while
 
 
-@contextmanager
 def state():
     """What NVUE knows, under a lock, written back at the end."""
-    os.makedirs(os.path.dirname(STATE), exist_ok=True)
-    with open(STATE + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            with open(STATE) as file:
-                known = json.load(file)
-        except FileNotFoundError:
-            known = {"next": 1, "applied": {}, "applied_id": None, "pending": {}, "revisions": {}, "history": []}
-        yield known
-        with open(STATE + ".new", "w") as file:
-            json.dump(known, file)
-        os.replace(STATE + ".new", STATE)
+    return kept(STATE, {"next": 1, "applied": {}, "applied_id": None, "pending": {}, "revisions": {}, "history": []})
 
 
 def startup():

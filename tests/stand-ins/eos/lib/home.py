@@ -2,14 +2,12 @@
 configuration on the flash."""
 
 import contextlib
-import fcntl
-import json
 import os
 import sys
 import time
 
 sys.path.insert(0, "/opt/switch-stand-ins")
-from place import Place
+from place import Place, kept
 
 import tree as trees
 
@@ -21,14 +19,7 @@ STARTUP = "/mnt/flash/startup-config"
 @contextlib.contextmanager
 def state():
     """What runs, under a lock, written back at the end. A commit timer that is over takes its change back first."""
-    os.makedirs(os.path.dirname(STATE), exist_ok=True)
-    with open(STATE + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            with open(STATE) as file:
-                known = json.load(file)
-        except FileNotFoundError:
-            known = {"running": {}, "sessions": {}, "timer": None}
+    with kept(STATE, {"running": {}, "sessions": {}, "timer": None}) as known:
         timer = known["timer"]
         if timer and timer["until"] < time.monotonic():
             known["running"], known["timer"] = timer["before"], None
@@ -36,9 +27,6 @@ def state():
         known["running"] = trees.pruned(known["running"])
         for session in known["sessions"].values():
             session["tree"] = trees.pruned(session["tree"])
-        with open(STATE + ".new", "w") as file:
-            json.dump(known, file)
-        os.replace(STATE + ".new", STATE)
 
 
 def startup():

@@ -1,0 +1,22 @@
+//! For the tests of the systems.
+
+use super::edit::SwitchEdit;
+use crate::base::{Address, Target};
+use crate::resource::{Action, Assessment, Kind, Wish};
+use serde_json::Value;
+
+/// A checked wish of `leaf1`.
+pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
+    assert_eq!(kind.check(&body), []);
+    let path = kind.address_path(&body).unwrap();
+    Wish::of(Address { target: Target::switch("leaf1"), path: path.into(), attribute: None }, kind.name(), body)
+}
+
+/// What a switch is to be told; nothing where all is as wished.
+pub fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
+    match assessment.actions.as_slice() {
+        [] => Vec::new(),
+        [Action::EditSwitch { edits, .. }] => edits.clone(),
+        other => panic!("{other:?}"),
+    }
+}
