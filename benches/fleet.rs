@@ -30,7 +30,7 @@ fn main() {
         Some([what, hosts]) if what == "--plan" => plan(count(hosts), false),
         Some([what, hosts]) if what == "--plan-own" => plan(count(hosts), true),
         Some([what, hosts]) if what == "--read" => read(count(hosts)),
-        Some([what, switches]) if what == "--switches" => plan_of_switches(count(switches)),
+        Some([what, switches]) if OWN.iter().any(|(own, _)| what == own) => plan_of_switches(what, count(switches)),
         Some([what, hosts]) if what == "--apply" => run(count(hosts)),
         _ => {
             let heads =
@@ -39,11 +39,11 @@ fn main() {
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan", *hosts));
             say(&format!("\nthe same, where every host has one file with a text of its own\n{heads}"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--plan-own", *hosts));
-            say(&format!(
-                "\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, each switch with descriptions of its own"
-            ));
-            say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "switches", "make s", "us a wish", "render s", "peak MiB"));
-            [8, 64].iter().for_each(|switches| again("--switches", *switches));
+            for (what, own) in OWN {
+                say(&format!("\nbeside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, {own}"));
+                say(&format!("{:>8} {:>10} {:>12} {:>12} {:>12}", "switches", "make s", "us a wish", "render s", "peak MiB"));
+                [8, 64].iter().for_each(|switches| again(what, *switches));
+            }
             say("\nreading the file that `facts` records, before such a plan");
             say(&format!("{:>8} {:>10} {:>12} {:>12}", "hosts", "file MiB", "read s", "peak MiB"));
             [100, 1_000, 10_000].iter().for_each(|hosts| again("--read", *hosts));
@@ -197,6 +197,29 @@ fn plan(hosts: usize, own: bool) {
 /// Ports of a switch that something is wished of.
 const PORTS: usize = 64;
 
+/// What each switch has of its own.
+const OWN: [(&str, &str); 3] = [
+    ("--switches", "each switch with a description of its own"),
+    ("--switches-port", "each switch with a description and the MTU of one port of its own"),
+    ("--switches-map", "each switch with a map of its own, so that each is planned for itself"),
+];
+
+/// What a switch says, with something of its own.
+fn own(what: &str, n: usize, said: &str) -> String {
+    let described = said.replacen("\"lanes\"", &format!("\"description\": \"of {n}\", \"lanes\""), 1);
+    match what {
+        "--switches-port" => {
+            let mtu = "\"mtu\": \"9100\"";
+            let (at, _) = described.match_indices(mtu).nth(n % PORTS).expect("each port has one");
+            format!("{}\"mtu\": \"{}\"{}", &described[..at], 1500 + n, &described[at + mtu.len()..])
+        }
+        "--switches-map" => {
+            described.replacen("\"DSCP_TO_TC_MAP\": {", &format!("\"DSCP_TO_TC_MAP\": {{\"own\": {{\"63\": \"{n}\"}}, "), 1)
+        }
+        _ => described,
+    }
+}
+
 /// What is wished of a port: its MTU, its classes, its buffer, its marking.
 fn of_port(port: &str) -> [(&'static str, Value); 4] {
     let common = |own: Value| {
@@ -217,7 +240,7 @@ fn of_port(port: &str) -> [(&'static str, Value); 4] {
 }
 
 /// 1,000 hosts and these switches, whose configuration is one that was recorded.
-fn plan_of_switches(switches: usize) {
+fn plan_of_switches(what: &str, switches: usize) {
     let names = names(1_000);
     let mut wishes = wishes(&names, &bodies());
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
@@ -228,9 +251,10 @@ fn plan_of_switches(switches: usize) {
     let leaf = &recorded.targets[&"switch/leaf1".parse::<Target>().expect("a target")];
     for n in 1..=switches {
         let target = Target { kind: TargetKind::Switch, name: format!("leaf{n}").into() };
-        let mut own = leaf.clone();
-        own.answers.rewrite(|text| text.replacen("\"lanes\"", &format!("\"description\": \"of {n}\", \"lanes\""), 1));
-        observation.targets.insert(target.clone(), own);
+        let mut said = leaf.clone();
+        let of_switch = |text: &str| if text.contains("\"lanes\"") { own(what, n, text) } else { text.to_owned() };
+        said.answers.rewrite(of_switch);
+        observation.targets.insert(target.clone(), said);
         for (kind, body) in (0..PORTS).flat_map(|port| of_port(&format!("Ethernet{}", port * 4))) {
             let name = body["port"].as_str().expect("a port").to_owned();
             let address = Address { target: target.clone(), ..Address::host("any", kind, &name) };

@@ -8,7 +8,7 @@ use super::part::{Group, Part};
 use super::{Applied, Reason, Selection};
 use crate::base::Address;
 use crate::resource::host::ssh_lines;
-use crate::resource::{Action, Answers, Plane, Wish};
+use crate::resource::{Action, Answers, Plane, Read, Unlike, Wish};
 use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -36,8 +36,8 @@ struct Model<'a> {
     place: usize,
     /// How its resources were judged; empty where it is no model for others that are only near.
     items: Vec<Item>,
-    /// The keys of what is read for each of them.
-    reads: Vec<Vec<String>>,
+    /// What is read for each of them.
+    reads: Vec<Vec<Read>>,
 }
 
 impl<'a> Alike<'a> {
@@ -83,10 +83,8 @@ impl<'a> Alike<'a> {
         } else {
             items.clear();
         }
-        let keys = |item: &Item| -> Vec<String> {
-            (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish).iter().map(|read| read.key()).collect())
-        };
-        let reads = items.iter().map(keys).collect();
+        let reads = |item: &Item| (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish));
+        let reads = items.iter().map(reads).collect();
         self.models.push(Model { group, place, items, reads });
     }
 
@@ -97,6 +95,14 @@ impl<'a> Alike<'a> {
 }
 
 impl Model<'_> {
+    /// The questions of its wishes to which another target answers something else, and in what.
+    fn unlike(&self, answers: &Answers) -> BTreeMap<&Read, Unlike> {
+        let asked: BTreeSet<&Read> = self.reads.iter().flatten().collect();
+        let own = self.group.answers[0];
+        let differing = asked.into_iter().filter(|read| own.get(read) != answers.get(read));
+        differing.map(|read| (read, Unlike::of(read, own, answers))).collect()
+    }
+
     /// What of a group is its own, judged, by path; nothing where that would make other steps.
     fn own<'g>(&self, group: &'g Group, part: &Part, kinds: KindLookup) -> Option<BTreeMap<&'g [String], Item>> {
         let is_named_alike = self.group.wishes.iter().map(|wish| &wish.address.path).eq(group.wishes.iter().map(|wish| &wish.address.path))
@@ -105,7 +111,11 @@ impl Model<'_> {
         if !is_named_alike || !is_reached_alike || !part.is_whole() || self.items.is_empty() {
             return None;
         }
-        let said = unlike(self.group.answers[0], group.answers[0]);
+        let said = self.unlike(group.answers[0]);
+        let spares = |item: &Item, reads: &[Read]| {
+            let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
+            reads.iter().all(|read| said.get(read).is_none_or(|unlike| unlike.spares(part)))
+        };
         let wishes: BTreeMap<&[String], &'g Wish> = group.wishes.iter().map(|wish| (&wish.address.path[..], *wish)).collect();
         let records: BTreeMap<&[String], (&'g Address, &'g Applied)> =
             group.applied.iter().map(|(address, applied)| (&address.path[..], (*address, *applied))).collect();
@@ -120,7 +130,7 @@ impl Model<'_> {
             };
             let wish = wishes.get(path).filter(|_| !item.removal);
             let is_same = is_same_past && wish.is_none_or(|wish| is_same_wish(wish, &item.wish));
-            if is_same && !reads.iter().any(|key| said.contains(key.as_str())) {
+            if is_same && spares(item, reads) {
                 continue;
             }
             let (path, again) = match (wish, record) {
@@ -139,13 +149,6 @@ impl Model<'_> {
         // What left a wish is told, and the model has nothing to tell.
         super::dropped::dropped(group, kinds).is_empty().then_some(own)
     }
-}
-
-/// Keys whose answers are not the same.
-fn unlike<'a>(a: &'a Answers, b: &'a Answers) -> BTreeSet<&'a str> {
-    let of =
-        |one: &'a Answers, other: &'a Answers| one.iter().filter(|(key, answer)| other.by_key(key) != Some(answer)).map(|(key, _)| key);
-    of(a, b).chain(of(b, a)).collect()
 }
 
 /// Whether two judgements of a resource give the same steps, whatever the steps write.

@@ -8,7 +8,11 @@ use super::order::contract;
 use super::{Applied, LastApplied};
 use crate::base::Target;
 use crate::graph::Graph;
+use crate::resource::switch::System;
+use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::{Action, Disruption, Plane, Wish};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -261,15 +265,26 @@ fn announced(items: &[&Item]) -> Vec<String> {
 /// One run for what can be joined; what is asked for twice is done once, at the later place.
 pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
     let mut joined: Vec<Action> = Vec::new();
+    // A large leaf has thousands of edits, and what its ports share is asked for by each.
+    let mut told: BTreeMap<System, IndexSet<&SwitchEdit, FxBuildHasher>> = BTreeMap::new();
     for action in actions {
-        if let Some(twice) = joined.iter().position(|before| before == action) {
+        if let Action::EditSwitch { system, edits } = action {
+            if !told.contains_key(system) {
+                joined.push(Action::EditSwitch { system: *system, edits: Vec::new() });
+            }
+            told.entry(*system).or_default().extend(edits);
+        } else if let Some(twice) = joined.iter().position(|before| before == action) {
             joined.remove(twice);
             joined.push(action.clone());
         } else if !joined.iter_mut().any(|before| before.join(action)) {
             joined.push(action.clone());
         }
     }
-    joined.iter_mut().for_each(Action::each_once);
+    for action in &mut joined {
+        if let Action::EditSwitch { system, edits } = action {
+            edits.extend(told.remove(system).into_iter().flatten().cloned());
+        }
+    }
     // A hold that is let go makes room for the one install of all, and a new hold keeps what that install brought.
     joined.sort_by_key(|action| match action {
         Action::HoldPackages { hold: false, .. } => 0,

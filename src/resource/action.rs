@@ -261,19 +261,7 @@ impl Action {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
-            (Action::EditSwitch { system, edits }, Action::EditSwitch { system: other, edits: more }) if system == other => {
-                edits.extend(more.iter().cloned());
-                true
-            }
             (this, next) => *this == *next,
-        }
-    }
-
-    /// After the last `join`: what ports of a switch have in common is told once. A large leaf has thousands of edits, so that looking for
-    /// each among all others would be most of a plan's time.
-    pub fn each_once(&mut self) {
-        if let Action::EditSwitch { edits, .. } = self {
-            *edits = std::mem::take(edits).into_iter().collect::<indexmap::IndexSet<_>>().into_iter().collect();
         }
     }
 

@@ -51,6 +51,11 @@ pub trait Kind: Sync {
     /// What has to be read to judge the wish. Must not depend on any observation: all reads of a host travel at once.
     fn reads(&self, wish: &Wish) -> Vec<Read>;
 
+    /// The part of its answers that it is judged by, where an answer is about many things (a port of a switch); nothing for all of them.
+    fn part<'a>(&self, _wish: &'a Wish) -> Option<&'a str> {
+        None
+    }
+
     /// Judges the wish by the answers of its target.
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment;
 

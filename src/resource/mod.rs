@@ -65,6 +65,7 @@ pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]
 pub(crate) mod test_support;
+mod unlike;
 pub mod vlan;
 pub mod wish;
 
@@ -77,4 +78,5 @@ pub use kind::{BodyError, Kind, kind_named, kinds};
 pub use observation::{Observation, TargetObservation, Trouble};
 pub use plane::{Plane, Planes, Reading};
 pub use read::Read;
+pub use unlike::Unlike;
 pub use wish::{Disruption, Want, Wish};

@@ -44,6 +44,10 @@ impl Kind for SwitchBuffer {
         reads(wish)
     }
 
+    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
+        Some(port(wish))
+    }
+
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let said = Said::of(wish, answers);
         let number = |field: &str| wish.body.get(field).and_then(Value::as_u64).unwrap_or_default();

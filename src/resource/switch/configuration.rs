@@ -5,6 +5,7 @@ use super::edit::SwitchEdit;
 use super::{Thresholds, Watchdog};
 use crate::resource::Reading;
 use serde_json::Value;
+use std::any::Any;
 use std::collections::BTreeSet;
 
 /// What is wished of a port.
@@ -44,7 +45,7 @@ pub struct Kept {
 }
 
 /// One configuration of a switch.
-pub trait Configuration: Send + Sync {
+pub trait Configuration: Any + Send + Sync {
     /// The names of the ports.
     fn ports(&self) -> Vec<&str>;
 
@@ -65,6 +66,15 @@ pub trait Configuration: Send + Sync {
 
     /// What stays nevertheless, because the whole switch has it, in words.
     fn stays(&self, before: &Value) -> Vec<String>;
+
+    /// The ports of which another switch of the same system says something else, as far as anything above depends on it; nothing where
+    /// it is not of single ports.
+    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>>;
+}
+
+/// No port where both are equal, and else all of them.
+pub fn unlike_as_a_whole<T: Configuration + PartialEq>(one: &T, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+    (other as &dyn Any).downcast_ref::<T>().filter(|other| *other == one).map(|_| BTreeSet::new())
 }
 
 /// What a port's settings come to.

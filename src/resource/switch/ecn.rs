@@ -3,7 +3,7 @@
 
 use super::Thresholds;
 use super::before::remembered;
-use super::body::{common, reads, thresholds};
+use super::body::{common, port, reads, thresholds};
 use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
@@ -46,6 +46,10 @@ impl Kind for SwitchEcn {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         reads(wish)
+    }
+
+    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
+        Some(port(wish))
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {

@@ -7,6 +7,7 @@ use super::{SwitchRead, System};
 use crate::base::nodeset;
 use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Read, Reading, Wish};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The word of the transaction that all changes of a switch make.
@@ -18,9 +19,11 @@ const SAVE: &str = "save_switch";
 /// What a switch says: both configurations, which all wishes of it share.
 pub struct Said {
     running: Result<Arc<Box<dyn Configuration>>, String>,
-    /// Nothing where nothing that makes sense is saved.
-    saved: Result<Arc<Option<Box<dyn Configuration>>>, String>,
+    saved: Saved,
 }
+
+/// The configuration that is saved; nothing where nothing that makes sense is.
+type Saved = Result<Arc<Option<Arc<Box<dyn Configuration>>>>, String>;
 
 /// The configuration that runs; the error fits after "unknown:".
 pub fn running(system: System, answers: &Answers) -> Result<Arc<Box<dyn Configuration>>, String> {
@@ -31,17 +34,34 @@ pub fn running(system: System, answers: &Answers) -> Result<Arc<Box<dyn Configur
     })
 }
 
+/// Where all that runs is saved, both are the same text on some systems, and it is decoded once.
+fn saved(system: System, answers: &Answers) -> Saved {
+    let is_what_runs = |out: &str| answers.output(&Read::Switch { system, of: SwitchRead::Running }) == Ok((0, out));
+    answers.decoded(&Read::Switch { system, of: SwitchRead::Saved }, |code, out| match code {
+        0 if is_what_runs(out) => running(system, answers).map(Some),
+        0 => system.configuration(out).map(|saved| Some(Arc::new(saved))),
+        1 => Ok(None),
+        code => Err(format!("reading it ended with status {code}")),
+    })
+}
+
+/// The ports of which one switch says something else than the other that a wish may be judged by; nothing where it is not of single
+/// ports, or one of them says nothing that makes sense.
+pub fn unlike(system: System, of: SwitchRead, a: &Answers, b: &Answers) -> Option<BTreeSet<String>> {
+    match of {
+        SwitchRead::Running => running(system, a).ok()?.unlike(running(system, b).ok()?.as_ref().as_ref()),
+        SwitchRead::Saved => {
+            let (one, other) = (saved(system, a).ok()?, saved(system, b).ok()?);
+            one.as_deref()?.unlike(other.as_deref()?.as_ref())
+        }
+    }
+}
+
 impl Said {
     /// Both configurations.
     pub fn of(wish: &Wish, answers: &Answers) -> Self {
         let system = system(wish);
-        let running = running(system, answers);
-        let saved = answers.decoded(&Read::Switch { system, of: SwitchRead::Saved }, |code, out| match code {
-            0 => system.configuration(out).map(Some),
-            1 => Ok(None),
-            code => Err(format!("reading it ended with status {code}")),
-        });
-        Said { running, saved }
+        Said { running: running(system, answers), saved: saved(system, answers) }
     }
 
     /// What runs, where it could be read.
@@ -53,7 +73,8 @@ impl Said {
     fn attribute(&self, wanted: Reading, found: impl Fn(&dyn Configuration) -> Reading) -> Attribute {
         let unknown = |reason: &String| Reading::Unknown(reason.clone());
         let running = self.running.as_deref().map_or_else(unknown, |running| found(running.as_ref()));
-        let in_saved = |saved: &Option<Box<dyn Configuration>>| saved.as_deref().map_or(Reading::Absent, &found);
+        let in_saved =
+            |saved: &Option<Arc<Box<dyn Configuration>>>| saved.as_deref().map_or(Reading::Absent, |saved| found(saved.as_ref()));
         let saved = self.saved.as_deref().map_or_else(unknown, in_saved);
         Attribute::in_plane(Plane::Running, wanted.clone(), running).and(Plane::Persisted, wanted, saved)
     }

@@ -19,7 +19,7 @@ pub mod qos;
 pub mod sonic;
 mod system;
 
-pub use judge::running;
+pub use judge::{running, unlike};
 pub use system::System;
 
 use serde::{Deserialize, Serialize};

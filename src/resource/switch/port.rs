@@ -1,7 +1,7 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
 use super::before::remembered;
-use super::body::{common, mtu, reads};
+use super::body::{common, mtu, port, reads};
 use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
@@ -36,6 +36,10 @@ impl Kind for SwitchPort {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         reads(wish)
+    }
+
+    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
+        Some(port(wish))
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {

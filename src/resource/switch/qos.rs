@@ -2,7 +2,7 @@
 //! dropped, what goes before all others, and what is done against a pause without end.
 
 use super::before::remembered;
-use super::body::{Qos, common, reads, system};
+use super::body::{Qos, common, port, reads, system};
 use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
@@ -54,6 +54,10 @@ impl Kind for SwitchQos {
 
     fn reads(&self, wish: &Wish) -> Vec<Read> {
         reads(wish)
+    }
+
+    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
+        Some(port(wish))
     }
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {

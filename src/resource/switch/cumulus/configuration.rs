@@ -7,9 +7,10 @@ use super::intent::{self, own};
 use super::port_view::PortView;
 use super::profile::Family;
 use crate::resource::Reading;
-use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
 use crate::resource::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// Below it `before` has what all ports of the switch share, which is not put back.
 const SHARED: &str = "shared";
@@ -106,6 +107,10 @@ impl Configuration for Nvue {
             Some(format!("{path} stays {is}: other ports may need it (`nv unset {path}`)"))
         });
         stays.collect()
+    }
+
+    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+        unlike_as_a_whole(self, other)
     }
 }
 

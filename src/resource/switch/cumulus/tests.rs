@@ -177,10 +177,8 @@ fn the_wishes_of_a_port_fit_together() {
         "qos": { "pfc": { "theirs": { "switch-priority": { "4": {} }, "rx": "disable", "cable-length": 5 } } } });
     let firsts = [assess(&SwitchQos, &qos(), &config), assess(&SwitchBuffer, &buffer(40), &config)];
     for order in [[0, 1], [1, 0]] {
-        let mut step = firsts[order[0]].actions[0].clone();
-        assert!(step.join(&firsts[order[1]].actions[0]));
-        let Action::EditSwitch { edits: all, .. } = &step else { panic!() };
-        let done = patched(&config, all);
+        let all: Vec<SwitchEdit> = order.iter().flat_map(|at| edits(&firsts[*at])).collect();
+        let done = patched(&config, &all);
         assert_eq!(done["qos"]["pfc"]["railwright_swp1"], json!({ "cable-length": 40, "switch-priority": { "3": {} } }));
         for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchBuffer, buffer(40))] {
             assert!(assess(kind, &wish, &done).is_met());

@@ -7,9 +7,10 @@ use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRU
 use super::port_view::PortView;
 use crate::resource::Reading;
 use crate::resource::switch::body::Qos;
-use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
 use crate::resource::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// Below it `before` has what all ports of the switch share, which is not put back.
 const SHARED: &str = "shared";
@@ -164,6 +165,10 @@ impl Configuration for Config {
             (was.as_str() != Some(is)).then(|| format!("{is} stays: other ports may need it (`no qos map dscp {dscp}`)"))
         });
         stays.collect()
+    }
+
+    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+        unlike_as_a_whole(self, other)
     }
 }
 

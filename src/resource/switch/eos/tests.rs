@@ -222,10 +222,8 @@ fn the_wishes_of_a_port_fit_together() {
     ]);
     let wishes = [(&SwitchPort as &dyn Kind, port(&json!({ "mtu": 9000 }))), (&SwitchQos, qos()), (&SwitchEcn, ecn(1000, 2000, 10))];
     let firsts = wishes.clone().map(|(kind, wish)| assess(kind, &wish, &config));
-    let mut step = firsts[0].actions[0].clone();
-    firsts[1..].iter().for_each(|first| assert!(step.join(&first.actions[0])));
-    let Action::EditSwitch { edits: all, .. } = &step else { panic!() };
-    let done = patched(&config, all);
+    let all: Vec<SwitchEdit> = firsts.iter().flat_map(edits).collect();
+    let done = patched(&config, &all);
     let mut back = done.clone();
     for ((kind, wish), first) in wishes.iter().zip(&firsts) {
         assert!(assess(*kind, wish, &done).is_met());

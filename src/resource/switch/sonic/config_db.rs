@@ -28,6 +28,11 @@ impl ConfigDb {
         Ok(ConfigDb { tables: tables.into_iter().filter_map(table).collect() })
     }
 
+    /// The names of its tables.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
     /// A table; nothing where it has no row.
     pub fn table(&self, table: &str) -> Option<&Table> {
         self.tables.get(table).filter(|rows| !rows.is_empty())

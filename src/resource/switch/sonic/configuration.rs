@@ -4,11 +4,14 @@ use super::config_db::ConfigDb;
 use super::edit::{Edit, Edits};
 use super::intent;
 use super::port_view::PortView;
+use super::unlike::unlike;
 use crate::resource::Reading;
 use crate::resource::switch::body::Qos;
 use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted};
 use crate::resource::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
+use std::any::Any;
+use std::collections::BTreeSet;
 
 /// A table, the key of a row that is of one port alone, and fields of it.
 type Touched<'a> = (&'a str, String, Vec<&'a str>);
@@ -76,6 +79,10 @@ impl Configuration for ConfigDb {
     /// Maps and profiles of ours stay, and nothing uses them.
     fn stays(&self, _before: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+        unlike(self, (other as &dyn Any).downcast_ref()?)
     }
 }
 

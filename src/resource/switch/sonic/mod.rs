@@ -11,3 +11,4 @@ pub mod edit;
 pub mod intent;
 pub mod port_view;
 pub mod script;
+mod unlike;
