@@ -63,3 +63,4 @@ pub mod template;
 pub mod translate;
 pub mod transport;
 pub mod verify;
+pub mod workload;

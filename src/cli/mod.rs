@@ -14,6 +14,7 @@ pub mod failure;
 pub mod gate;
 pub mod graph;
 pub mod inventory;
+pub mod job;
 pub mod knowledge;
 pub mod lab;
 pub mod lock;
@@ -72,6 +73,7 @@ pub enum Command {
     Discover(discover::Arguments),
     Drift(drift::Drift),
     Facts(facts::Facts),
+    Job(job::Arguments),
     State(state::Arguments),
     Sudoers(sudoers::Sudoers),
     Rbac(rbac::Rbac),
@@ -109,6 +111,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),
+        Command::Job(arguments) => wait(job::run(&arguments)),
         Command::State(arguments) => state::run(&arguments),
         Command::Sudoers(arguments) => sudoers::run(&arguments),
         Command::Rbac(arguments) => wait(rbac::run(&arguments)),

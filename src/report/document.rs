@@ -11,6 +11,7 @@ use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
 use crate::report::rbac::Role;
+use crate::report::running_jobs::{JobDocument, JobsDocument};
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
@@ -340,13 +341,15 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 16] = [
+const DOCUMENTS: [(&str, Make); 18] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
+    ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
+    ("job", || schemars::schema_for!(JobDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod progress;
 pub mod rbac;
 pub mod rollout;
+pub mod running_jobs;
 pub mod sudoers;
 pub mod translation;
 pub mod unread;

@@ -177,6 +177,8 @@ pub enum Action {
     },
     /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`.
     ApplyObject { object: ObjectName, manifest: Value },
+    /// Makes an object of Kubernetes that is not there yet; one of its name is left alone.
+    CreateObject { object: ObjectName, manifest: Value },
     /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
     DeleteObject {
         object: ObjectName,

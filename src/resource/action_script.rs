@@ -27,7 +27,9 @@ impl Action {
             Action::EditSwitch { system, edits } => system.edit_script(edits),
             Action::SaveSwitch { system } => system.save_script(),
             Action::Reboot => super::reboot::script(),
-            Action::Await { .. } | Action::ApplyObject { .. } | Action::DeleteObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
+            Action::Await { .. } | Action::ApplyObject { .. } | Action::CreateObject { .. } | Action::DeleteObject { .. } => {
+                super::kubernetes_object::NO_HOST.to_owned()
+            }
             Action::EditConfigMap { .. }
             | Action::MarkPodTemplate { .. }
             | Action::EditNodes { .. }

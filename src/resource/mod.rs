@@ -32,6 +32,7 @@ pub mod kernel_module;
 pub mod kernel_module_build;
 pub mod kernel_parameter;
 pub mod kind;
+pub mod kubernetes_job;
 pub mod kubernetes_object;
 pub mod kubernetes_state;
 pub mod link;

@@ -9,6 +9,7 @@ mod cluster;
 mod figures;
 mod helm;
 mod helm_removal;
+mod jobs;
 mod json;
 mod large;
 mod meanwhile;
@@ -169,6 +170,18 @@ fn what_the_server_would_not_take_is_said_before() {
     remembered::names_that_are_nearly_the_same_own_nothing_of_each_other(&plane);
     remembered::a_record_that_cannot_be_read_is_not_taken_for_none(&plane);
     remembered::a_removal_that_nobody_can_judge_stops_nothing(&plane);
+}
+
+#[test]
+fn jobs_are_submitted_watched_and_deleted() {
+    let stand_ins = jobs::stand_ins();
+    let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else { return };
+    jobs::a_cluster_without_operators_says_so(&plane);
+    jobs::a_job_is_submitted_whole_or_not_at_all(&plane);
+    jobs::a_job_is_watched_to_its_end(&plane, stand_ins.path());
+    jobs::a_watch_that_is_ended_leaves_the_job(&plane);
+    jobs::a_job_is_deleted_with_all_that_it_had(&plane);
+    jobs::pods_that_stay_are_watched_until_they_run(&plane);
 }
 
 #[test]

@@ -95,6 +95,37 @@ pub enum KubernetesRead {
     Exec(Box<Exec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
+    /// Objects of a kind whose pods do jobs, a list of `kubernetes_job::JobNow`. Exit 0; `NO_KIND`, `NOT_SAID`.
+    Jobs {
+        /// Group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The pods of a job, a list of `kubernetes_job::JobPod`. Exit 0, `NOT_SAID`.
+    JobPods {
+        /// The namespace.
+        namespace: String,
+        /// Their labels, `a=b,c=d`.
+        selector: String,
+    },
+    /// What nodes give of extended resources and what their pods ask for, a `kubernetes_job::Room`. Exit 0, `NOT_SAID`.
+    Room,
+    /// The last lines of a container's log, each with its time before it. Exit 0, `ABSENT` the pod is gone, `NOT_SAID` there is none yet.
+    Log {
+        /// The namespace.
+        namespace: String,
+        /// The pod.
+        pod: String,
+        /// The container.
+        container: String,
+        /// How many lines at most.
+        lines: u32,
+        /// Only lines of that second or later, RFC 3339.
+        since: Option<String>,
+    },
 }
 
 /// The object is not there.
@@ -107,6 +138,8 @@ pub const REFUSED: i32 = 3;
 pub const NOT_SAID: i32 = 4;
 /// Of an action: what it goes by is no longer there, and nothing was changed.
 pub const MOVED: i32 = 5;
+/// Of an object that is to be made: one of this name is there, and was left alone.
+pub const TAKEN: i32 = 7;
 /// Of an eviction: a disruption budget does not allow it now, and nothing was changed.
 pub const NOT_NOW: i32 = 6;
 
@@ -118,6 +151,7 @@ impl KubernetesRead {
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
             KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => None,
             KubernetesRead::States { .. } | KubernetesRead::Exec(_) | KubernetesRead::Access(_) => None,
+            KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => None,
         }
     }
 
@@ -144,6 +178,10 @@ impl KubernetesRead {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
             }
             KubernetesRead::Troubles { object, .. } => format!("kubernetes_troubles:{}", path(object)),
+            KubernetesRead::Jobs { api_version, kind, namespace } => format!("kubernetes_jobs:{api_version}/{kind}/{namespace}"),
+            KubernetesRead::JobPods { namespace, selector } => format!("kubernetes_job_pods:{namespace}/{selector}"),
+            KubernetesRead::Room => "kubernetes_room".to_owned(),
+            KubernetesRead::Log { namespace, pod, container, .. } => format!("kubernetes_log:{namespace}/{pod}/{container}"),
         }
     }
 }

@@ -4,13 +4,14 @@
 use super::answer;
 use super::edit::merge;
 use super::kinds::{self, NotKnown, Resource};
-use super::read::{APPLY, apply_path, no_kind};
+use super::read::{APPLY, apply_path, create_path, no_kind};
 use super::server::{Call, Reply};
 use super::{KubernetesLink, NOT_HERE, ended};
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object;
 use crate::resource::kubernetes_object::finalizers;
 use crate::resource::kubernetes_object::ownership::unmarking;
-use crate::resource::kubernetes_object::{self, request::ObjectName};
+use crate::resource::kubernetes_object::request::{NO_KIND, ObjectName, TAKEN};
 use crate::resource::{Action, AnswerStatus};
 use crate::system::clock::{self, Deadline};
 use crate::transport::{Performed, TransportError};
@@ -38,6 +39,7 @@ impl KubernetesLink {
         let limit = Duration::from_secs(action.limit_s().into());
         let done = match action {
             Action::ApplyObject { object, manifest } => self.apply(object, manifest).await,
+            Action::CreateObject { object, manifest } => self.create(object, manifest).await,
             Action::DeleteObject { object, uid, anew } => self.delete(object, uid, anew.then_some(limit)).await,
             Action::UnmarkObject { object, uid } => self.unmark(object, uid).await,
             Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
@@ -77,6 +79,18 @@ impl KubernetesLink {
         }
         match reply.status {
             200 | 201 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            _ => Err(refused(object, &resource, &reply)),
+        }
+    }
+
+    async fn create(&self, object: &ObjectName, manifest: &Value) -> Result<Performed, Stop> {
+        let resource = self.resource(object).await?.ok_or_else(|| Stop::Ended(ended(NO_KIND, "", &complaint(&no_kind(object)))))?;
+        let path = kinds::list_path(object, &resource).map_err(|reason| failed(&reason))?;
+        let call = Call::with(Method::POST, create_path(&path), "application/json", manifest.to_string());
+        let reply = self.change(&call).await?;
+        match reply.status {
+            200 | 201 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            409 => Ok(ended(TAKEN, "", &complaint(&reply.message()))),
             _ => Err(refused(object, &resource, &reply)),
         }
     }

@@ -9,6 +9,7 @@ mod exec;
 mod fault;
 mod helm;
 mod identity;
+mod jobs;
 #[cfg(test)]
 mod kept_tests;
 mod kinds;

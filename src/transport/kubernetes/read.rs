@@ -5,6 +5,7 @@ use super::access;
 use super::answer::{self, exit};
 use super::exec::{self, Agents};
 use super::fault::Trouble;
+use super::jobs::{self, Log};
 use super::kinds::{self, Group, NotKnown};
 use super::lists;
 use super::nodes;
@@ -75,6 +76,11 @@ impl KubernetesLink {
                 lists::troubles(&self.server, object, selector.as_deref()).await
             }
             Read::Kubernetes(KubernetesRead::Access(right)) => self.access(right).await,
+            Read::Kubernetes(KubernetesRead::JobPods { namespace, selector }) => jobs::pods(&self.server, namespace, selector).await,
+            Read::Kubernetes(KubernetesRead::Room) => jobs::room(&self.server).await,
+            Read::Kubernetes(KubernetesRead::Log { namespace, pod, container, lines, since }) => {
+                jobs::log(&self.server, &Log { namespace, pod, container, lines: *lines, since: since.as_deref() }).await
+            }
             Read::Kubernetes(asked) => match of_a_kind(read) {
                 Some(object) => self.object(asked, &object, groups).await,
                 None => Ok(exit(NOT_SAID, "it is about no kind")),
@@ -95,6 +101,7 @@ impl KubernetesLink {
         match read {
             KubernetesRead::States { .. } => return lists::states(&self.server, object, resource).await,
             KubernetesRead::Kind(_) => return Ok(access::called(resource)),
+            KubernetesRead::Jobs { .. } => return jobs::listed(&self.server, object, resource).await,
             _ => {}
         }
         let path = match kinds::path(object, resource) {
@@ -118,6 +125,10 @@ fn of_a_kind(read: &Read) -> Option<ObjectName> {
         Read::Kubernetes(KubernetesRead::States { api_version, kind, namespace }) => {
             Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone(), name: String::new() })
         }
+        Read::Kubernetes(KubernetesRead::Jobs { api_version, kind, namespace }) => {
+            let namespace = Some(namespace.clone());
+            Some(ObjectName { api_version: api_version.clone(), kind: kind.clone(), namespace, name: String::new() })
+        }
         Read::Kubernetes(KubernetesRead::Troubles { .. } | KubernetesRead::PodsOn(_)) => None,
         Read::Kubernetes(read) => read.object().cloned(),
         _ => None,
@@ -127,6 +138,11 @@ fn of_a_kind(read: &Read) -> Option<ObjectName> {
 /// Where an object is applied: with force, because the whole wish is ours, and with every unknown field refused.
 pub fn apply_path(path: &str) -> String {
     format!("{path}?fieldManager={MANAGER}&force=true&fieldValidation=Strict")
+}
+
+/// Where an object is made.
+pub fn create_path(collection: &str) -> String {
+    format!("{collection}?fieldManager={MANAGER}&fieldValidation=Strict")
 }
 
 /// The server has no such kind.

@@ -213,6 +213,8 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         }
         // Its rights are no rights to an object: see `Kind::rights`.
         KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
+        // No wish is judged by what a job does.
+        KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => Vec::new(),
     }
 }
 

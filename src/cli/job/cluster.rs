@@ -1,0 +1,117 @@
+//! The cluster of an inventory, for commands about the jobs in it.
+
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::cli::{Failure, inventory};
+use crate::report::diagnostic;
+use crate::report::out::{self, Look};
+use crate::resource::kubernetes_object::manifest::is_subdomain;
+use crate::transport::{HostAccess, HostLink, Reader, Writer, connector};
+use crate::workload::live::{Found, JobKind, Look as Looks, Looked};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where jobs are.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Place {
+    /// The folder that holds the spec, which names the cluster
+    #[arg(short, long, value_name = "FOLDER")]
+    pub inventory: PathBuf,
+    /// The namespace
+    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = name)]
+    pub namespace: String,
+}
+
+/// A job in it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Named {
+    /// The job's name
+    #[arg(value_parser = name)]
+    pub job: String,
+    /// Its kind, where jobs of several kinds have the name: MPIJob, PyTorchJob, RayCluster, Deployment, Pod
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    pub kind: Option<JobKind>,
+    #[command(flatten)]
+    pub place: Place,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match is_subdomain(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a name of Kubernetes: small letters, digits and `-`".to_owned()),
+    }
+}
+
+fn kind(text: &str) -> Result<JobKind, String> {
+    JobKind::of(text).ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))
+}
+
+/// An API server that answers.
+pub struct Cluster {
+    link: Arc<dyn HostLink>,
+}
+
+impl Cluster {
+    /// The one that the inventory names.
+    pub async fn of(folder: &Path) -> Result<Self, Failure> {
+        let inventory = inventory::read(folder)?;
+        if !inventory.warnings.is_empty() {
+            out::note(&diagnostic::text(&inventory.warnings, &inventory.loaded.sources, Look::of_stderr()));
+        }
+        let access: HostAccess = inventory.accesses().find(|access| access.cluster.is_some()).ok_or_else(|| {
+            Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", inventory.path))
+                .state("nothing was asked or changed")
+                .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }")
+        })?;
+        let link = connector().connect(&access).await.map_err(|error| error.diagnostic())?;
+        Ok(Cluster { link })
+    }
+
+    /// A handle that can only read.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.link.clone())
+    }
+
+    /// A handle that can change what is there.
+    pub fn writer(&self) -> Writer {
+        Writer::new(self.link.clone())
+    }
+}
+
+/// All jobs with this name.
+pub async fn named(reader: &Reader, asked: &Named) -> Result<Looked, Failure> {
+    let kinds = asked.kind.map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
+    let mut looked = Looks::at(reader, &asked.place.namespace).all(&kinds).await.map_err(|error| error.diagnostic())?;
+    let is_asked = |found: &Found| found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str());
+    looked.jobs.retain(is_asked);
+    Ok(looked)
+}
+
+/// The one job with this name.
+pub async fn one(reader: &Reader, asked: &Named) -> Result<Found, Failure> {
+    let looked = named(reader, asked).await?;
+    // What was submitted with a job bears its name too.
+    let mut own: Vec<Found> = looked.jobs.iter().filter(|found| found.job.name == asked.job).cloned().collect();
+    match (own.pop(), own.is_empty()) {
+        (Some(found), true) => Ok(found),
+        (Some(last), false) => Err(several(asked, own.iter().chain([&last])).into()),
+        (None, _) => Err(none(asked, &looked).into()),
+    }
+}
+
+/// No job has the name.
+pub fn none(asked: &Named, looked: &Looked) -> Diagnostic {
+    let (job, namespace) = (&asked.job, &asked.place.namespace);
+    let unread: Vec<String> =
+        looked.unread.iter().map(|(kind, why)| format!("{} could not be read: {}", kind.word(), one_line(why, 200))).collect();
+    let told = Diagnostic::error("RW1240", format!("no job {job} is in namespace {namespace}"));
+    let told = unread.into_iter().fold(told, Diagnostic::effect);
+    told.state("nothing was changed").next(format!("railwright job list -i {} -n {namespace}", asked.place.inventory.display()))
+}
+
+fn several<'f>(asked: &Named, found: impl Iterator<Item = &'f Found>) -> Diagnostic {
+    let kinds: Vec<&str> = found.map(|found| found.kind.word()).collect();
+    Diagnostic::error("RW1241", format!("several jobs are called {}: {}", asked.job, kinds.join(", ")))
+        .state("nothing was changed")
+        .next(format!("say which: --kind {}", kinds.first().copied().unwrap_or_default()))
+}

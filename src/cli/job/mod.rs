@@ -1,0 +1,35 @@
+//! `railwright job`: jobs that use the fabric; one file a command.
+
+mod cluster;
+mod delete;
+mod list;
+mod submit;
+mod watch;
+
+use super::{Exit, Failure};
+use clap::Subcommand;
+
+/// Jobs that use the fabric: submit, list, watch and delete them
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Submit(submit::Submit),
+    List(list::List),
+    Watch(watch::Watch),
+    Delete(delete::Delete),
+}
+
+/// Runs one of them.
+pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Submit(arguments) => submit::run(arguments).await,
+        Command::List(arguments) => list::run(arguments).await,
+        Command::Watch(arguments) => watch::run(arguments).await,
+        Command::Delete(arguments) => delete::run(arguments).await,
+    }
+}

@@ -1,0 +1,117 @@
+//! `railwright job submit`.
+
+use super::cluster::{Cluster, Place};
+use super::watch::{self, Patience};
+use crate::base::Diagnostic;
+use crate::base::text::counted;
+use crate::cli::{Exit, Failure};
+use crate::report::out;
+use crate::resource::kubernetes_object::request::ObjectName;
+use crate::system::files;
+use crate::workload::live::{JobKind, Look, Submission, Submitted, read, submit};
+use std::path::{Path, PathBuf};
+
+/// A job is not larger.
+const LIMIT_BYTES: u64 = 4 << 20;
+
+/// Submit a job that `job render` wrote: all its objects are made, or none
+///
+/// `railwright job render nccl-test -i FOLDER --image IMAGE | railwright job submit -i FOLDER -`
+#[derive(Debug, clap::Args)]
+pub struct Submit {
+    /// The file with the job's objects; `-` reads standard input
+    file: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Watch it until it ends
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Submits it.
+pub async fn run(arguments: &Submit) -> Result<Exit, Failure> {
+    let shown = arguments.file.display().to_string();
+    let file = if shown == "-" { Path::new("/dev/stdin") } else { &arguments.file };
+    let text = files::read_limited(file, LIMIT_BYTES).map_err(|error| bad(&shown, &error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|_| bad(&shown, "it is no text"))?;
+    let submission = read(&text, Some(&arguments.place.namespace)).map_err(|why| bad(&shown, &why))?;
+    let cluster = Cluster::of(&arguments.place.inventory).await?;
+    let submitted = submit(&cluster.writer(), &submission).await.map_err(|error| error.diagnostic())?;
+    let inventory = arguments.place.inventory.display();
+    let place = format!("-i {inventory} -n {}", submission.namespace);
+    match submitted {
+        Submitted::Made(warnings) => {
+            warnings.iter().for_each(|warning| out::note(&format!("the API server warns: {warning}")));
+            let (kind, objects) = (submission.kind.word(), counted(submission.objects.len(), "object"));
+            out::print(&format!("{kind} {}/{} is submitted: {objects}\n", submission.namespace, submission.name));
+            if !arguments.watch {
+                let name = &submission.name;
+                out::print(&format!(
+                    "  watch it:  railwright job watch {name} {place}\n  delete it: railwright job delete {name} {place}\n"
+                ));
+                return Ok(Exit::Done);
+            }
+            let reader = cluster.reader();
+            let looked = Look::at(&reader, &submission.namespace).all(&[submission.kind]).await.map_err(|error| error.diagnostic())?;
+            match looked.jobs.into_iter().find(|found| found.job.name == submission.name) {
+                Some(found) => watch::follow(&reader, &found, &arguments.patience, &place).await,
+                None => Err(watch::gone(submission.kind, &submission.namespace, &submission.name).into()),
+            }
+        }
+        Submitted::Taken { object, left } => Err(taken(&submission, &object, &left, &place).into()),
+        Submitted::Refused { object, why, left } => Err(refused(&object, &why, &left, submission.kind).into()),
+        Submitted::Unknown { object, why, left } => Err(unknown(&submission, &object, &why, &left, &place).into()),
+    }
+}
+
+fn bad(file: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("RW1242", format!("{file} is no job that can be submitted: {why}"))
+        .state("nothing was asked or changed")
+        .next("railwright job render KIND writes one")
+}
+
+fn taken(submission: &Submission, object: &ObjectName, left: &[ObjectName], place: &str) -> Diagnostic {
+    let told = Diagnostic::error("RW1243", format!("{object} is there already"))
+        .effect("it may be the job of somebody else, or one that came to its end")
+        .state(state(left));
+    told.next(format!(
+        "railwright job list {place} tells how far it is; railwright job delete {} {place} takes one of that name away",
+        submission.name
+    ))
+    .next("or give the job another name")
+}
+
+fn refused(object: &ObjectName, why: &str, left: &[ObjectName], kind: JobKind) -> Diagnostic {
+    let told = Diagnostic::error("RW1244", format!("the API server does not take {object}: {why}")).state(state(left));
+    let is_unknown = why.contains("does not know the kind");
+    let told = if is_unknown {
+        told.effect(format!("{} is not installed in the cluster, or serves another version", kind.controller()))
+    } else {
+        told
+    };
+    match is_unknown {
+        true => told.next("install it: the module of that name has the chart or the manifest (`railwright plan` shows it)"),
+        false => told.next("mend what it names, and submit again"),
+    }
+}
+
+fn unknown(submission: &Submission, object: &ObjectName, why: &str, left: &[ObjectName], place: &str) -> Diagnostic {
+    let made = if left.is_empty() { String::new() } else { format!("; made before it: {}", names(left)) };
+    Diagnostic::error("RW1245", format!("whether {object} was made is not known: {why}"))
+        .state(format!("the job may run{made}"))
+        .next(format!("railwright job list {place} tells whether it is there"))
+        .next(format!("railwright job delete {} {place} takes all of it away", submission.name))
+}
+
+fn state(left: &[ObjectName]) -> String {
+    match left.is_empty() {
+        true => "nothing is there of this job".to_owned(),
+        false => format!("left of this job, and could not be taken back: {}", names(left)),
+    }
+}
+
+fn names(objects: &[ObjectName]) -> String {
+    objects.iter().map(ObjectName::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,216 @@
+//! `railwright job watch`.
+
+use super::cluster::{Cluster, Named, one};
+use crate::base::Diagnostic;
+use crate::base::text::{clean_line, duration, one_line};
+use crate::cli::{Exit, Failure};
+use crate::report::running_jobs::JobDocument;
+use crate::report::{document, out};
+use crate::resource::kubernetes_job::JobPod;
+use crate::system::clock::{self, Stopwatch};
+use crate::system::signals;
+use crate::transport::{Reader, TransportError};
+use crate::workload::live::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
+use std::time::Duration;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Looks that may fail one after the other before it is given up: an API server that is renewed is away for a minute.
+const FAILURES: u32 = 60;
+
+/// Watch a job: how far it is, what keeps its pods, its log, whether it goes on
+///
+/// Ends when the job does: exit code 0 when it succeeded (of a job that stays: when it runs), 1 when it failed, 3 when the time is over.
+/// The first Ctrl-C leaves the job alone.
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// How long it is watched, and what is shown of it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Patience {
+    /// Watch no longer than this: `30m`, `2h`
+    #[arg(long = "for", value_name = "DURATION", value_parser = seconds)]
+    limit_s: Option<u64>,
+    /// Call it stuck when it runs and writes nothing for this long
+    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = seconds, default_value_t = STALLED_S)]
+    stuck_s: u64,
+    /// Lines of the log that are shown of the time before
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    lines: u32,
+    /// Print JSON at the end, and nothing before it
+    #[arg(long)]
+    json: bool,
+}
+
+/// `90`, `90s`, `30m`, `2h`, a month at most.
+fn seconds(text: &str) -> Result<u64, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3600)];
+    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds))).unwrap_or((text, 1));
+    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = number.parse::<u64>().ok().filter(|_| is_plain).and_then(|number| number.checked_mul(unit));
+    seconds.filter(|seconds| (1..=2_678_400).contains(seconds)).ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
+}
+
+/// Watches it.
+pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
+    let place = &arguments.named.place;
+    let reader = Cluster::of(&place.inventory).await?.reader();
+    let found = one(&reader, &arguments.named).await?;
+    follow(&reader, &found, &arguments.patience, &format!("-i {} -n {}", place.inventory.display(), place.namespace)).await
+}
+
+/// Until it ends, the time is over, or somebody asks to stop.
+pub async fn follow(reader: &Reader, found: &Found, patience: &Patience, place: &str) -> Result<Exit, Failure> {
+    let mut interrupts = signals::interrupts();
+    let mut watching = Watching::begin(reader, found, patience);
+    loop {
+        let looked = tokio::select! {
+            _ = interrupts.changed() => return Ok(watching.left(place)),
+            looked = watching.look() => looked?,
+        };
+        if let Some(exit) = looked {
+            return Ok(watching.end(exit));
+        }
+        tokio::select! {
+            _ = interrupts.changed() => return Ok(watching.left(place)),
+            () = clock::pause(LOOK) => {}
+        }
+    }
+}
+
+/// What is known of the job so far.
+struct Watching<'a> {
+    look: Look<'a>,
+    found: &'a Found,
+    patience: &'a Patience,
+    began: Stopwatch,
+    last: Option<View>,
+    /// The pod whose log is read, and how far.
+    speaker: Option<(String, Tail)>,
+    progress: Progress,
+    stuck: bool,
+    failures: u32,
+}
+
+impl<'a> Watching<'a> {
+    fn begin(reader: &'a Reader, found: &'a Found, patience: &'a Patience) -> Self {
+        Watching {
+            look: Look::at(reader, &found.job.namespace),
+            found,
+            patience,
+            began: Stopwatch::start(),
+            last: None,
+            speaker: None,
+            progress: Progress::new(patience.stuck_s),
+            stuck: false,
+            failures: 0,
+        }
+    }
+
+    fn say(&self, line: &str) {
+        if !self.patience.json {
+            out::print(&format!("{line}\n"));
+        }
+    }
+
+    /// One look; how it ended, if it did.
+    async fn look(&mut self) -> Result<Option<Exit>, Failure> {
+        match self.once().await {
+            Ok(ended) => {
+                self.failures = 0;
+                ended.map_or_else(|| Ok(self.is_over_time()), |exit| exit.map(Some))
+            }
+            Err(error) if self.failures < FAILURES => {
+                self.failures += 1;
+                if self.failures == 1 {
+                    out::note(&format!("the cluster did not answer, and is asked again: {}", error.one_line()));
+                }
+                Ok(self.is_over_time())
+            }
+            Err(error) => Err(error.diagnostic().into()),
+        }
+    }
+
+    async fn once(&mut self) -> Result<Option<Result<Exit, Failure>>, TransportError> {
+        let Some(view) = self.look.view(self.found).await? else {
+            return Ok(Some(Err(gone(self.found.kind, &self.found.job.namespace, &self.found.job.name).into())));
+        };
+        view.news(self.last.as_ref()).iter().for_each(|line| self.say(line));
+        let new = match view.speaker().cloned() {
+            Some(pod) => self.read_log(&pod).await?,
+            None => 0,
+        };
+        if let Some(stall) = self.progress.look(self.began.elapsed().as_secs(), view.kind, view.phase, new) {
+            self.stuck = true;
+            stall.lines.iter().for_each(|line| self.say(line));
+        } else if new > 0 {
+            self.stuck = false;
+        }
+        let exit = match view.phase {
+            Phase::Succeeded => Some(Exit::Done),
+            Phase::Failed => Some(Exit::Failed),
+            Phase::Running if view.kind.stays() => Some(Exit::Done),
+            _ => None,
+        };
+        self.last = Some(view);
+        Ok(exit.map(Ok))
+    }
+
+    /// The new lines of a pod's log, and how many they are.
+    async fn read_log(&mut self, pod: &JobPod) -> Result<usize, TransportError> {
+        let is_new = self.speaker.as_ref().is_none_or(|(name, _)| *name != pod.name);
+        if is_new {
+            self.speaker = Some((pod.name.clone(), Tail::default()));
+        }
+        let Some((_, tail)) = &mut self.speaker else { return Ok(0) };
+        let since = tail.since();
+        let lines = if since.is_some() { 10_000 } else { self.patience.lines };
+        // A log that cannot be had now may be had the next time; that nothing comes is told as a stall.
+        let Ok(text) = self.look.log(pod, lines, since.as_deref()).await? else { return Ok(0) };
+        let new = tail.take(&text);
+        let shown: Vec<String> = new.iter().map(|line| format!("  | {}", clean_line(line))).collect();
+        shown.iter().for_each(|line| self.say(line));
+        Ok(new.len())
+    }
+
+    fn is_over_time(&self) -> Option<Exit> {
+        let limit_s = self.patience.limit_s?;
+        (self.began.elapsed().as_secs() >= limit_s).then_some(Exit::Incomplete)
+    }
+
+    fn end(&self, exit: Exit) -> Exit {
+        let watched_s = self.began.elapsed().as_secs();
+        match (&self.last, self.patience.json) {
+            (Some(view), true) => out::print(&document::text(&JobDocument::of(view, self.stuck, watched_s))),
+            (_, true) => {}
+            (_, false) if exit == Exit::Incomplete => {
+                self.say(&format!("the time is over: it was watched for {}, and goes on by itself", duration(watched_s)));
+            }
+            (Some(view), false) => self.say(&format!("{} after {} of watching", view.phase.word(), duration(watched_s))),
+            (None, false) => {}
+        }
+        exit
+    }
+
+    /// Somebody asked to stop.
+    fn left(&self, place: &str) -> Exit {
+        let name = one_line(&self.found.job.name, 63);
+        out::note(&format!(
+            "the job is left as it is, and goes on by itself\n  watch it again: railwright job watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
+        ));
+        Exit::Interrupted
+    }
+}
+
+/// It was deleted while it was watched.
+pub fn gone(kind: JobKind, namespace: &str, name: &str) -> Diagnostic {
+    Diagnostic::error("RW1246", format!("{} {namespace}/{name} is gone: somebody deleted it, or its time to live was over", kind.word()))
+        .state("its pods go with it; what they wrote on volumes stays")
+        .next("submit it again, where that was not meant")
+}

@@ -1,0 +1,67 @@
+//! What the nodes of a cluster have left of extended resources, as `KubernetesRead::Room` tells it: what each gives, and what pods on it
+//! ask for. Nobody but the scheduler says so otherwise, and it says only that it is not enough.
+
+use super::pod::{amount, asks};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// By node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// The nodes.
+    pub nodes: BTreeMap<String, NodeRoom>,
+}
+
+/// Of one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRoom {
+    /// Its kubelet says that it is well.
+    pub ready: bool,
+    /// Pods are put on it.
+    pub schedulable: bool,
+    /// What it gives, by resource.
+    pub gives: BTreeMap<String, u64>,
+    /// What its pods ask for, by resource.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub used: BTreeMap<String, u64>,
+}
+
+impl Room {
+    /// Of all nodes and all pods, as the API server has them.
+    pub fn add_node(&mut self, node: &Value) {
+        let name = node.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+        let entry = self.nodes.entry(name.to_owned()).or_default();
+        entry.ready = conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True");
+        entry.schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
+        entry.gives = gives.filter(|(name, _)| name.contains('/')).map(|(name, value)| (name.clone(), amount(value))).collect();
+    }
+
+    /// Counts what a pod asks of its node; nothing where it is on none, or through.
+    pub fn used_by(pod: &Value) -> Option<(String, BTreeMap<String, u64>)> {
+        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let is_through = matches!(text("/status/phase"), "Succeeded" | "Failed");
+        let asks = asks(pod);
+        let node = Some(text("/spec/nodeName")).filter(|node| !node.is_empty() && !is_through && !asks.is_empty())?;
+        Some((node.to_owned(), asks))
+    }
+
+    /// The same of a node that was told.
+    pub fn uses(&mut self, node: &str, asks: BTreeMap<String, u64>) {
+        let Some(entry) = self.nodes.get_mut(node) else { return };
+        for (name, value) in asks {
+            let used = entry.used.entry(name).or_default();
+            *used = used.saturating_add(value);
+        }
+    }
+}
+
+impl NodeRoom {
+    /// What is left of a resource; nothing where it gives none of it.
+    pub fn free(&self, resource: &str) -> Option<u64> {
+        let gives = *self.gives.get(resource)?;
+        Some(gives.saturating_sub(self.used.get(resource).copied().unwrap_or_default()))
+    }
+}

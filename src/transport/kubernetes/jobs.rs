@@ -1,0 +1,161 @@
+//! What is asked of a cluster about jobs: the objects that operators turn into pods, those pods and their logs, and what nodes have left.
+
+use super::answer::{self, exit};
+use super::fault::Trouble;
+use super::kinds::{self, Resource};
+use super::lists::pages;
+use super::nodes;
+use super::server::{Call, Server};
+use crate::resource::kubernetes_job::{JobNow, JobPod, Room};
+use crate::resource::kubernetes_object::request::{ABSENT, NOT_SAID, ObjectName};
+use crate::resource::{Answer, AnswerStatus};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// What is taken of one look at a log: a launcher prints a few MiB in a run, and looks follow each other.
+const LOG_LIMIT_BYTES: usize = 16 << 20;
+
+/// The log that is asked for.
+pub struct Log<'a> {
+    pub namespace: &'a str,
+    pub pod: &'a str,
+    pub container: &'a str,
+    pub lines: u32,
+    pub since: Option<&'a str>,
+}
+
+fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
+    let namespaced = namespace.is_some();
+    let namespace = namespace.map(str::to_owned);
+    let object = ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
+    (object, Resource { plural: "pods".to_owned(), namespaced })
+}
+
+/// The objects of a kind.
+pub async fn listed(server: &Server, object: &ObjectName, resource: &Resource) -> Result<Answer, Trouble> {
+    Ok(match pages(server, object, resource, "", |object| Some(JobNow::of(object))).await? {
+        Err(answer) => answer,
+        Ok(jobs) => exit(0, json!(jobs).to_string()),
+    })
+}
+
+/// The pods with these labels.
+pub async fn pods(server: &Server, namespace: &str, selector: &str) -> Result<Answer, Trouble> {
+    let (object, resource) = pod(Some(namespace), "");
+    let labels = format!("&labelSelector={}", kinds::query_value(selector));
+    Ok(match pages(server, &object, &resource, &labels, |pod| Some(JobPod::of(pod))).await? {
+        Err(answer) => answer,
+        Ok(pods) => exit(0, json!(pods).to_string()),
+    })
+}
+
+/// What nodes give, and what the pods on them ask for.
+pub async fn room(server: &Server) -> Result<Answer, Trouble> {
+    let (object, resource) = nodes::node("");
+    let nodes = match pages(server, &object, &resource, "", |node| Some(node.clone())).await? {
+        Err(answer) => return Ok(answer),
+        Ok(nodes) => nodes,
+    };
+    let mut room = Room::default();
+    nodes.iter().for_each(|node| room.add_node(node));
+    let (object, resource) = pod(None, "");
+    let used: Vec<(String, BTreeMap<String, u64>)> = match pages(server, &object, &resource, "", Room::used_by).await? {
+        Err(answer) => return Ok(answer),
+        Ok(used) => used,
+    };
+    used.into_iter().for_each(|(node, asks)| room.uses(&node, asks));
+    Ok(exit(0, json!(room).to_string()))
+}
+
+/// The last lines of a log. A container that has not begun has none yet, which the kubelet says in words.
+pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
+    let (object, resource) = pod(Some(asked.namespace), asked.pod);
+    let path = match kinds::path(&object, &resource) {
+        Ok(path) => path,
+        Err(reason) => return Ok(exit(NOT_SAID, reason)),
+    };
+    let since = asked.since.map(|since| format!("&sinceTime={}", kinds::query_value(since))).unwrap_or_default();
+    let query = format!("container={}&tailLines={}&timestamps=true{since}", kinds::query_value(asked.container), asked.lines);
+    let call = Call { limit: LOG_LIMIT_BYTES, ..Call::get(format!("{path}/log?{query}")) };
+    let reply = server.ask(&call).await?;
+    if let Some(verb) = answer::lacking(&reply) {
+        return Ok(answer::denied(&object, &verb, "pods/log"));
+    }
+    let text = || String::from_utf8_lossy(&reply.body).into_owned();
+    Ok(match reply.status {
+        200 if reply.cut => Answer { status: AnswerStatus::TooLong, out: text() },
+        200 => exit(0, text()),
+        404 => exit(ABSENT, ""),
+        _ => exit(NOT_SAID, reply.message()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, TAKEN};
+    use crate::resource::{Action, AnswerStatus, Read};
+    use crate::transport::kubernetes::tests::{link, says};
+    use crate::transport::{HostLink as _, Performed};
+    use http::Method;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn room_is_what_nodes_give_and_pods_that_are_not_through_ask_for() {
+        let node = json!({ "metadata": { "name": "gpu-1" }, "status": { "conditions": [{ "type": "Ready", "status": "True" }],
+            "allocatable": { "aliyun/erdma": "200", "cpu": "64" } } });
+        let pod = |phase: &str, node: &str, asks: u64| {
+            let resources = json!({ "limits": { "aliyun/erdma": asks.to_string() } });
+            json!({ "spec": { "nodeName": node, "containers": [{ "name": "c", "resources": resources }] }, "status": { "phase": phase } })
+        };
+        let pods = [pod("Running", "gpu-1", 150), pod("Pending", "gpu-1", 40), pod("Succeeded", "gpu-1", 9), pod("Pending", "", 7)];
+        let (link, asked) = link(move |_, path, _| {
+            let items = if path.starts_with("/api/v1/nodes") { json!([node]) } else { json!(pods) };
+            (200, Vec::new(), json!({ "items": items }).to_string())
+        });
+        let read = Read::Kubernetes(KubernetesRead::Room);
+        let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+        insta::assert_snapshot!(answers.output(&read).unwrap().1, @r#"{"nodes":{"gpu-1":{"gives":{"aliyun/erdma":200},"ready":true,"schedulable":true,"used":{"aliyun/erdma":190}}}}"#);
+        assert_eq!(asked.lines(), ["GET /api/v1/nodes?limit=500", "GET /api/v1/pods?limit=500"]);
+    }
+
+    #[tokio::test]
+    async fn a_log_is_asked_with_its_times_and_a_role_that_lacks_it_is_told() {
+        let read = |pod: &str, since: Option<&str>| {
+            let (namespace, container) = ("ml".to_owned(), "launcher".to_owned());
+            Read::Kubernetes(KubernetesRead::Log { namespace, pod: pod.to_owned(), container, lines: 20, since: since.map(str::to_owned) })
+        };
+        let (well, asked) = link(|_, _, _| (200, Vec::new(), "2026-01-01T00:00:00Z hello\n".to_owned()));
+        let one = read("nccl-launcher-x", Some("2026-01-01T00:00:00Z"));
+        let answers = well.read(std::slice::from_ref(&one)).await.unwrap();
+        assert_eq!(answers.output(&one), Ok((0, "2026-01-01T00:00:00Z hello\n")));
+        let path = "GET /api/v1/namespaces/ml/pods/nccl-launcher-x/log?container=launcher&tailLines=20&timestamps=true&sinceTime=2026-01-01T00%3A00%3A00Z";
+        assert_eq!(asked.lines(), [path]);
+        let (refusing, _) = link(|_, _, _| says(403, r#"pods "x" is forbidden: User "u" cannot get resource "pods/log" in API group """#));
+        let answers = refusing.read(std::slice::from_ref(&one)).await.unwrap();
+        let answer = answers.get(&one).unwrap();
+        assert_eq!((answer.status.clone(), answer.out.contains("pods/log")), (AnswerStatus::Denied, true));
+        let (escaping, asked) = link(|_, _, _| says(200, ""));
+        escaping.read(&[read("../../secrets/x", None)]).await.unwrap();
+        assert!(asked.lines().is_empty(), "no name leads elsewhere");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_made_once_and_one_that_is_there_is_left_alone() {
+        let object = ObjectName {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: Some("ml".to_owned()),
+            name: "a".to_owned(),
+        };
+        let kinds = json!({ "resources": [{ "name": "deployments", "kind": "Deployment", "namespaced": true }] }).to_string();
+        let done = |status: u16| {
+            let kinds = kinds.clone();
+            link(move |method, _, _| if *method == Method::GET { (200, Vec::new(), kinds.clone()) } else { says(status, "already exists") })
+        };
+        let action = Action::CreateObject { object, manifest: json!({ "kind": "Deployment" }) };
+        let (made, asked) = done(201);
+        assert!(matches!(made.perform(&action, "t").await, Ok(Performed::Ended { code: 0, .. })));
+        assert_eq!(asked.lines()[1], "POST /apis/apps/v1/namespaces/ml/deployments?fieldManager=railwright&fieldValidation=Strict");
+        assert!(matches!(done(409).0.perform(&action, "t").await, Ok(Performed::Ended { code: TAKEN, .. })));
+    }
+}

@@ -1,0 +1,162 @@
+//! Takes a job away: its object, whose pods go with it, and all that was submitted with it.
+
+use super::look::Found;
+use crate::base::text::one_line;
+use crate::resource::kubernetes_job::JobNow;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
+use crate::resource::{Action, Read};
+use crate::system::clock::{self, Deadline};
+use crate::transport::{Performed, Reader, TransportError, Writer};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long an object may take to go: pods have 30 s to end by themselves (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
+const GOES_WITHIN: Duration = Duration::from_secs(90);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Kinds of objects that are submitted beside a job (a TensorBoard, the Service of a master).
+const BESIDE: [(&str, &str); 4] = [("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod")];
+
+/// What came of taking an object away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gone {
+    /// It is gone, and so is what it had.
+    Gone,
+    /// It was not there any more.
+    WasGone,
+    /// It was told to end, and is still there after so many seconds.
+    StillEnds(u64),
+}
+
+/// All objects of a job: those that bear its name as their label, and it.
+pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Found]) -> Result<Vec<ObjectName>, TransportError> {
+    let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
+        api_version: (*api_version).to_owned(),
+        kind: (*kind).to_owned(),
+        namespace: namespace.to_owned(),
+    };
+    let reads: Vec<Read> = BESIDE.iter().map(|one| Read::Kubernetes(read(one))).collect();
+    let answers = reader.read(&reads).await?;
+    let mut objects: Vec<ObjectName> = main.iter().map(Found::object).collect();
+    let mut seen: BTreeSet<ObjectName> = objects.iter().cloned().collect();
+    for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
+        // Somebody who may not list Services has made none of them through us.
+        let Ok((0, out)) = answers.output(read) else { continue };
+        let found: Vec<JobNow> = serde_json::from_str(out).unwrap_or_default();
+        for one in found.into_iter().filter(|one| one.job.as_deref() == Some(name)) {
+            let object = ObjectName {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: Some(namespace.to_owned()),
+                name: one.name,
+            };
+            if seen.insert(object.clone()) {
+                objects.push(object);
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// Takes an object away and waits until it is gone; the volumes in which it left something are named.
+pub async fn delete(writer: &Writer, object: &ObjectName) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+    let live = match of(writer, object).await? {
+        Ok(Some(live)) => live,
+        Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let stays = volumes(&live);
+    Ok(remove(writer, object, Some(&live)).await?.map(|gone| (gone, stays)))
+}
+
+/// The same of an object that may have been looked at.
+pub(super) async fn remove(writer: &Writer, object: &ObjectName, live: Option<&Value>) -> Result<Result<Gone, String>, TransportError> {
+    let looked = match live {
+        Some(live) => Ok(Some(live.clone())),
+        None => of(writer, object).await?,
+    };
+    let live = match looked {
+        Ok(Some(live)) => live,
+        Ok(None) => return Ok(Ok(Gone::WasGone)),
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let action = Action::DeleteObject { object: object.clone(), uid: uid.clone(), anew: false };
+    match writer.perform(&action, "job").await? {
+        Performed::Ended { code: 0, .. } => {}
+        Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
+        Performed::Unknown { reason } => return Ok(Err(one_line(&reason, 300))),
+    }
+    let deadline = Deadline::after(GOES_WITHIN);
+    loop {
+        let now = of(writer, object).await?;
+        let is_there = matches!(&now, Ok(Some(now)) if now.pointer("/metadata/uid").and_then(Value::as_str) == Some(&uid));
+        if !is_there && now.is_ok() {
+            return Ok(Ok(Gone::Gone));
+        }
+        if deadline.left().is_zero() {
+            return Ok(Ok(Gone::StillEnds(GOES_WITHIN.as_secs())));
+        }
+        clock::pause(LOOK).await;
+    }
+}
+
+/// The object as it is; nothing where it is not there.
+async fn of(writer: &Writer, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
+    let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
+    let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
+    Ok(match answers.output(&read) {
+        Ok((0, out)) => serde_json::from_str(out).map(Some).map_err(|_| "the answer makes no sense".to_owned()),
+        Ok((ABSENT, _)) => Ok(None),
+        Ok((_, why)) => Err(one_line(why, 300)),
+        Err(reason) => Err(reason),
+    })
+}
+
+/// Volumes that outlive the pods of an object: claims, and folders of nodes.
+fn volumes(object: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    collect(object, &mut found, 0);
+    found
+}
+
+fn collect(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
+    // A manifest is not deeper; a hostile one is not followed.
+    if depth > 32 {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let text = |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
+            found.extend(text("persistentVolumeClaim", "claimName").map(|claim| format!("PersistentVolumeClaim {claim}")));
+            found.extend(text("hostPath", "path").map(|path| format!("{path} on the nodes")));
+            fields.values().for_each(|field| collect(field, found, depth + 1));
+        }
+        Value::Array(all) => all.iter().for_each(|one| collect(one, found, depth + 1)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn volumes_that_stay_are_named() {
+        let volumes_of = |volumes: Value| {
+            volumes_in(&json!({ "spec": { "replicas": { "Master": { "template": { "spec": { "volumes": volumes } } } } } }))
+        };
+        let all = volumes_of(
+            json!([{ "persistentVolumeClaim": { "claimName": "logs" } }, { "hostPath": { "path": "/data" } }, { "emptyDir": {} }]),
+        );
+        assert_eq!(all, ["/data on the nodes", "PersistentVolumeClaim logs"]);
+    }
+
+    fn volumes_in(object: &Value) -> Vec<String> {
+        volumes(object).into_iter().collect()
+    }
+}

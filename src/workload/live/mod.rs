@@ -1,0 +1,21 @@
+//! Jobs as they stand in a cluster. `kind` is which objects do jobs and what they say of themselves, `look` asks the cluster, `keeps` says
+//! why a pod does not run, `view` is a job at one moment and what changed since the one before, `log` the lines that came since, `progress` whether
+//! they go on, `submit` makes objects and `delete` takes them away again.
+
+mod delete;
+mod keeps;
+mod kind;
+mod log;
+mod look;
+mod progress;
+mod submit;
+mod view;
+
+pub use delete::{Gone, delete, objects_of};
+pub use keeps::keeps;
+pub use kind::{JOB_LABEL, JobKind, Phase};
+pub use log::Tail;
+pub use look::{Found, Look, Looked};
+pub use progress::{Progress, STALLED_S, Stall};
+pub use submit::{Submission, Submitted, read, submit};
+pub use view::{Kept, View};
