@@ -18,6 +18,7 @@ pub mod port;
 pub mod qos;
 pub mod sonic;
 mod system;
+mod unreadable;
 
 pub use judge::running;
 pub use system::System;
@@ -82,6 +83,8 @@ impl std::fmt::Display for Watchdog {
     }
 }
 
+#[cfg(test)]
+mod nonsense_tests;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]

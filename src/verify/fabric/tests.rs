@@ -64,6 +64,12 @@ fn each_thing_that_is_bent_is_told() {
             ("leaf1", "switch_counters:second", "PFC_3_RX_PKTS 2", "PFC_3_RX_PKTS 1"),
             "Unknown leaf: a counter was set back between the readings on 3",
         ),
+        (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"-1\""), "Unknown leaf: mtu makes no sense: `-1` on 3"),
+        (("leaf1", RUNNING, "\"pfc_enable\":\"3\"", "\"pfc_enable\":\"3,x\""), "Unknown leaf: pfc_enable makes no sense: `3,x` on 3"),
+        (
+            ("leaf1", "switch_counters:second", "uptime 5005", "uptime NaN"),
+            "Unknown leaf: its uptime makes no sense, and it may have been started anew between the readings: `NaN.00` on 3",
+        ),
         (("gpu01", "link_counters:second", "uptime 1005", "uptime 12"), "Unknown host: it was started anew between the readings on 2"),
     ] {
         let told = bent(&[bend]);
