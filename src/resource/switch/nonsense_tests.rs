@@ -79,7 +79,7 @@ fn eos(bends: &[&str]) -> String {
         let bent = bends.iter().find_map(|bend| bend.split_once(" => ").filter(|(from, _)| *from == line.trim()));
         out.push_str(&format!("{}\n", bent.map_or_else(|| line.to_owned(), |(from, to)| line.replace(from, to))));
     }
-    out
+    out + "end\n"
 }
 
 fn bent((system, place, value): &Bend) -> String {

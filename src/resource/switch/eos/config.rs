@@ -10,6 +10,12 @@ const RUNNING: &str = "! railwright running";
 /// The same of the saved one, which may leave out ports that have nothing of their own.
 const SAVED: &str = "! railwright saved";
 
+/// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told from the beginning of one.
+const END: &str = "end";
+
+/// Why a configuration without it is not judged.
+const CUT_OFF: &str = "the configuration is cut off before its `end`, and is not judged by its beginning (RW0849)";
+
 /// Sections stand in sections of sections, and no deeper.
 const DEEPEST: usize = 3;
 
@@ -43,6 +49,9 @@ impl Config {
             Some(RUNNING) => true,
             Some(SAVED) => false,
             _ => return Err("the configuration makes no sense".to_owned()),
+        };
+        let Some(text) = text.trim_end().strip_suffix(END).filter(|text| text.ends_with('\n')) else {
+            return Err(CUT_OFF.to_owned());
         };
         let mut config = Config { names_ports, sections: BTreeMap::new() };
         let mut open: Vec<(usize, String)> = Vec::new();
@@ -118,7 +127,7 @@ mod tests {
     fn sections_maps_and_ports() {
         let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\nqos map traffic-class 3 to tx-queue 1\n!\n\
                     qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface Ethernet1/1\n\
-                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\n";
+                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.lines(&["qos profile P"]).collect::<Vec<_>>(), ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]);
         assert_eq!(config.lines(&["qos profile P", "uc-tx-queue 3"]).collect::<Vec<_>>(), ["priority strict"]);
@@ -126,7 +135,22 @@ mod tests {
         let class = |dscp| config.mapped(CLASSES, dscp).map(|(_, class)| class);
         assert_eq!((class(9), class(26), class(11)), (Some(Fact::Is(4)), Some(Fact::Is(4)), None));
         assert_eq!(config.mapped(QUEUES, 3).map(|(_, queue)| queue), Some(Fact::Is(1)));
-        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved").unwrap().has_port("Ethernet2"));
+        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved\nend").unwrap().has_port("Ethernet2"));
         assert!(Config::parse("% Invalid input").is_err() && Config::parse("").is_err());
+    }
+
+    #[test]
+    fn the_beginning_of_a_configuration_is_none() {
+        let whole = "! railwright running\ninterface Ethernet1/1\n   mtu 9214\n   qos trust dscp\nend\n";
+        assert!(Config::parse(whole).is_ok());
+        for at in 0..whole.len() - "\n".len() {
+            assert!(Config::parse(&whole[..at]).is_err(), "{}", &whole[..at]);
+        }
+        // The word as a part of another command, or in a section, is not the end.
+        for text in
+            ["! railwright running\ninterface Ethernet1/1\n   end\n", "! railwright running\nlegend\n", "! railwright running end\n"]
+        {
+            assert!(Config::parse(text).is_err(), "{text}");
+        }
     }
 }

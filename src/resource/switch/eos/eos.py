@@ -1,7 +1,8 @@
 """What railwright does with the text of EOS's configuration on the switch itself, so that users and keys in it never leave it. For the
 Python 2 of older releases too.
 
-read WORD      a configuration on standard input: prints what is judged, below a line with the word
+read WORD      a configuration on standard input: prints what is judged, between a line with the word and `end`, which is not there where
+               the configuration was cut off
 sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
 diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
 ports KEYS   a configuration on standard input: prints what of ports may come to be changed
@@ -48,11 +49,15 @@ def judged(text):
 
 def read(word):
     text = sys.stdin.read()
-    if "end" not in [command for path, command in lines(text) if not path]:
+    commands, is_whole = judged(text), text.rstrip().splitlines()[-1:] == ["end"]
+    refused = [line for line in text.splitlines() if line.lstrip().startswith("%")]
+    if not commands and not is_whole and (refused or not text.strip()):
         sys.exit(65)
     print("! railwright " + word)
-    for path, command in judged(text):
+    for path, command in commands:
         print("   " * len(path) + command)
+    if is_whole:
+        print("end")
 
 
 def sessions():
