@@ -69,6 +69,12 @@ impl Switch {
         Self::start_of(&EOS, story, None)
     }
 
+    /// A switch as a model of a system is delivered: `sonic`, `cumulus` or `eos`.
+    pub fn start_as(story: &str, system: &str, model: &str) -> Option<Switch> {
+        let parts = [&SONIC, &CUMULUS, &EOS].into_iter().find(|parts| parts.name == system).unwrap();
+        Self::start_of(parts, story, Some(model))
+    }
+
     fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {
         let boots = tempfile::tempdir().unwrap();
         std::fs::write(boots.path().join("model"), model.unwrap_or_default()).unwrap();
