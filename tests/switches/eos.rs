@@ -127,6 +127,17 @@ fn a_configuration_that_is_cut_off_is_not_judged() {
     assert!(fabric.run(&["plan", "inv"]).contains("mtu (running)          1500 -> 9214"));
 }
 
+/// A port that has no link any more after a change is no proof of it: the guard takes it back.
+#[test]
+fn a_port_that_does_not_come_up_again_is_taken_back() {
+    let Some(fabric) = start("dark", "120s") else { return };
+    let before = fabric.runs();
+    fabric.switch.fault("unplugged-Ethernet2-1", "");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: Ethernet2/1"), "{said}");
+    fabric.comes_to(&before);
+}
+
 /// What EOS refuses changes nothing, its own words are told, and no session of ours is left.
 #[test]
 fn a_change_that_is_refused_changes_nothing() {

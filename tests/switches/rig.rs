@@ -25,7 +25,7 @@ struct Parts {
 }
 
 const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
-const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "cumulus-boot"] };
+const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "ip", "cumulus-boot"] };
 const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "eos-boot"] };
 
 /// Where the commands are.

@@ -5,6 +5,7 @@ read WORD      a configuration on standard input: prints what is judged, between
                the configuration was cut off
 sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
 diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
+up PORTS...    `show interfaces description | json` on standard input: prints those of these ports that have a link
 ports KEYS   a configuration on standard input: prints what of ports may come to be changed
 back NOW KEPT KEYS   the commands that make KEPT out of NOW
 """
@@ -78,6 +79,13 @@ def diffs(words):
             print(("ours: " if begins(command, words) else "not ours: ") + command)
 
 
+def up(ports):
+    said = json.load(sys.stdin)["interfaceDescriptions"]
+    for port in ports:
+        if said.get(port, {}).get("lineProtocolStatus") == "up":
+            print(port)
+
+
 def of(command, keys):
     """The words that name a setting, and what takes it away; one of many (`priority 3 no-drop`) has its number."""
     for words, opposite, without in keys:
@@ -122,6 +130,8 @@ elif sys.argv[1] == "sessions":
     sessions()
 elif sys.argv[1] == "diffs":
     diffs(sys.argv[2])
+elif sys.argv[1] == "up":
+    up(sys.argv[2:])
 elif sys.argv[1] == "ports":
     ports(sys.argv[2])
 else:
