@@ -162,6 +162,22 @@ fn a_picture_is_written_whole_and_over_nothing() {
     assert!(nowhere.contains("RW1010") && nowhere.ends_with("--- exit 1 ---\n"), "{nowhere}");
 }
 
+/// Two leaves that are joined are drawn beside each other, and a spine above them, whichever end the file names first.
+#[test]
+fn switches_are_drawn_where_they_stand() {
+    let place = Place::new();
+    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: 'leaf[1-2]', role: leaf }, { name: spine1, role: spine }]\ncabling: cabling.csv\n";
+    let table = "host,nic,switch,port\nn1,lo,leaf1,E0\nspine1,E1,leaf1,E1\nleaf2,E1,spine1,E2\nleaf2,E8,leaf1,E8\n";
+    place.write("inv/cluster.yaml", spec).write("inv/cabling.csv", table);
+    let said = place.run(&["verify", "fabric", "inv", "--for", "0", "--svg", "fabric.svg"]);
+    assert!(said.contains("verify fabric inv   1 host, 2 leaves, 1 spine, 4 links\n"), "{said}");
+    assert!(said.contains("\n spine1\n  |\n  +-- leaf[1-2]   2 links ") && said.contains("\n leaf2 -- leaf1   1 link "), "{said}");
+    let drawn = fs::read_to_string(place.path().join("fabric.svg")).unwrap();
+    let boxes = |name: &str| drawn.matches(&format!("<title>{name}</title>")).count();
+    assert_eq!((boxes("spine1"), boxes("leaf2"), boxes("n1")), (1, 1, 1), "{drawn}");
+}
+
 /// Where a result has no place nobody is asked; where its place goes away meanwhile it is kept in another one, and shown.
 #[test]
 fn a_result_has_its_place_before_anybody_is_asked_and_is_never_lost() {
