@@ -1,7 +1,7 @@
 //! `railwright discover cabling`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables, pipeline};
+use super::{Exit, Failure, cables, output};
 use crate::base::text::{clean_line, counted, one_line};
 use crate::base::{Diagnostic, nodeset};
 use crate::report;
@@ -47,6 +47,7 @@ enum What {
 /// Discovers.
 pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let What::Cabling { inventory, output, force, host, read_as } = &arguments.what;
+    output::can_be_written(output)?;
     if let Some(file) = output.as_deref().filter(|file| !force && files::exists(file)) {
         return Err(Failure::refused(vec![is_there(file)]));
     }
@@ -65,7 +66,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let table = write::table(&found.cables);
     match output {
         Some(file) => {
-            files::write_atomic(file, table.as_bytes(), 0o644).map_err(|error| pipeline::file_problem(file, &error))?;
+            output::write(file, &table, 0o644)?;
             report::out::note(&format!("{} written to {}", counted(found.cables.len(), "cable"), file.display()));
         }
         None => report::out::print(&table),

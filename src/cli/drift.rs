@@ -2,12 +2,11 @@
 
 use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
-use super::{Exit, Failure, look, watch};
+use super::{Exit, Failure, look, output, watch};
 use crate::base::text::one_line;
 use crate::drift::DriftReport;
 use crate::report::{self, drift as told};
 use crate::system::clock::Stopwatch;
-use crate::system::files;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,6 +66,7 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
     if let Some(seconds) = arguments.watch {
         return watch::run(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
     }
+    output::can_be_written(&arguments.output)?;
     let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
@@ -103,7 +103,7 @@ fn recorded(prepared: &Prepared, arguments: &Drift) -> String {
 /// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.
 fn write(file: &Path, text: &str, format: Format, summary: &str) -> Result<(), Failure> {
     let mode = if format == Format::Prometheus { 0o644 } else { 0o600 };
-    files::write_atomic(file, text.as_bytes(), mode).map_err(|error| pipeline::file_problem(file, &error))?;
+    output::write(file, text, mode)?;
     report::out::note(&format!("{summary} Written to {}", file.display()));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::inventory::Inventory;
 use super::pipeline;
 use super::question;
-use super::{Exit, Failure, recording};
+use super::{Exit, Failure, output, recording};
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, nodeset};
 use crate::plan::UnknownFinding;
@@ -28,6 +28,7 @@ pub struct Facts {
 
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
+    output::can_be_written(&arguments.output)?;
     let prepared = pipeline::prepare_to_record(&arguments.inventory)?.read_as(arguments.read_as.clone()).with_hardware();
     let observation = question::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();

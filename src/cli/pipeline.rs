@@ -4,7 +4,7 @@
 use super::inventory::{self, Inventory};
 use super::question::{Observed, observe};
 use super::subject::{self, Known};
-use super::{Failure, recording, secrets, wishes};
+use super::{Failure, output, recording, secrets, wishes};
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
 use crate::module::context::{self, KEY_IS_ABSENT};
@@ -341,7 +341,7 @@ pub fn read_plan(file: &Path) -> Result<Plan, Failure> {
 
 /// Writes a plan file, for its owner alone.
 pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), Failure> {
-    Ok(files::write_atomic(file, &plan::file::bytes(plan), 0o600).map_err(|error| file_problem(file, &error))?)
+    output::write(file, &String::from_utf8_lossy(&plan::file::bytes(plan)), 0o600)
 }
 
 /// A file of this machine that cannot be read or written.

@@ -2,7 +2,7 @@
 
 use super::inventory::Inventory;
 use super::pipeline::{self, Source};
-use super::{Exit, Failure, rollout};
+use super::{Exit, Failure, output, rollout};
 use crate::plan::Selection;
 use crate::report;
 use std::path::PathBuf;
@@ -39,6 +39,7 @@ pub struct Plan {
 
 /// Makes and shows a plan.
 pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
+    output::can_be_written(&arguments.output)?;
     let source = match &arguments.observations {
         Some(file) => Source::Recorded(file.clone()),
         None => Source::Live,
@@ -47,19 +48,18 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     prepared.lawful()?;
     let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
     let (plan, _) = pipeline::plan(&prepared, selection).await?;
-    if let Some(file) = &arguments.output {
-        pipeline::write_plan(file, &plan)?;
-    }
+    let written = arguments.output.as_ref().map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
     if arguments.json {
         report::out::print(&String::from_utf8_lossy(&crate::plan::file::bytes(&plan)));
     } else {
         let next = report::plan::Next {
-            file: arguments.output.as_ref().map(|file| file.display().to_string()),
+            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| file.display().to_string()),
             inventory: arguments.inventory.display().to_string(),
             time: rollout::time(&prepared, &plan)?,
         };
         report::out::print(&report::plan::screen(&plan, &next));
     }
+    written?;
     pipeline::tell_left_open(&prepared)?;
     let changes = plan.nodes.iter().any(crate::plan::Node::is_to_be_agreed);
     let incomplete = !plan.unknown.is_empty() || plan.nodes.iter().any(|n| n.held.is_some());

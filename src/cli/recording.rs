@@ -1,6 +1,6 @@
 //! Observation files: what `facts` writes and `plan --observations` reads.
 
-use super::{Failure, pipeline};
+use super::{Failure, output, pipeline};
 use crate::base::Diagnostic;
 use crate::resource::Observation;
 use crate::resource::observation::FORMAT_VERSION;
@@ -30,5 +30,5 @@ pub fn read(file: &Path) -> Result<Observation, Failure> {
 pub fn write(file: &Path, observation: &Observation) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(observation).expect("our own types have string keys and serialise without fail");
     text.push('\n');
-    Ok(files::write_atomic(file, text.as_bytes(), 0o600).map_err(|error| pipeline::file_problem(file, &error))?)
+    output::write(file, &text, 0o600)
 }

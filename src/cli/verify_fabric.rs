@@ -1,7 +1,7 @@
 //! `railwright verify fabric`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables, pipeline, recording};
+use super::{Exit, Failure, cables, output, recording};
 use crate::base::{Diagnostic, Target};
 use crate::observe::{self, HostRequest};
 use crate::report::fabric::{self, Subject, document::FabricDocument, svg};
@@ -66,6 +66,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 
 /// Looks.
 pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
+    output::can_be_written([&arguments.svg, &arguments.record].into_iter().flatten())?;
     let written = [&arguments.svg, &arguments.record].into_iter().flatten();
     if let Some(file) = written.into_iter().find(|file| !arguments.force && files::exists(file)) {
         return Err(Failure::refused(vec![is_there(file)]));
@@ -91,25 +92,31 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
         Some(file) => recording::read(file)?,
         None => read(&inventory, &hosts, &links, arguments.seconds).await,
     };
-    if let Some(file) = &arguments.record {
-        recording::write(file, &observation)?;
-        report::out::note(&format!("what was read is in {}", file.display()));
-    }
-    let wanted = Wanted::of(loaded, arguments.seconds > 0);
-    let report = judge(&links, &devices(&inventory, &observation), &wanted);
+    tell(arguments, &inventory, &links, &observation)
+}
+
+/// Judges what was read and shows it, whatever file cannot be written.
+fn tell(arguments: &VerifyFabric, inventory: &Inventory, links: &[Link], observation: &Observation) -> Result<Exit, Failure> {
+    let wanted = Wanted::of(&inventory.loaded, arguments.seconds > 0);
+    let report = judge(links, &devices(inventory, observation), &wanted);
     let file = arguments.observations.as_ref().map(|file| file.display().to_string());
-    let recorded = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
-    let subject = Subject { inventory: &inventory.path, recorded, wanted: &wanted, report: &report };
-    if let Some(file) = &arguments.svg {
-        let drawn = svg::document(&subject);
-        files::write_atomic(file, drawn.as_bytes(), 0o644).map_err(|error| pipeline::file_problem(file, &error))?;
-        report::out::note(&format!("the fabric is drawn in {}", file.display()));
-    }
+    let from = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
+    let subject = Subject { inventory: &inventory.path, recorded: from, wanted: &wanted, report: &report };
+    let noted = |file: &Path, written: Result<(), Failure>, what: &str| {
+        written.inspect(|()| report::out::note(&format!("{what} {}", file.display())))
+    };
+    let recorded = arguments.record.as_ref().map(|file| noted(file, recording::write(file, observation), "what was read is in"));
+    let drawn =
+        arguments.svg.as_ref().map(|file| noted(file, output::write(file, &svg::document(&subject), 0o644), "the fabric is drawn in"));
     let text = match arguments.json {
         true => document::text(&FabricDocument::of(&subject)),
         false => fabric::screen(&subject),
     };
     report::out::print(&text);
+    match (recorded.unwrap_or(Ok(())), drawn.unwrap_or(Ok(()))) {
+        (Err(one), Err(other)) => return Err(other.after(one.diagnostics, &one.sources)),
+        (one, other) => one.and(other)?,
+    }
     Ok(match report.verdict() {
         Verdict::Failed => Exit::Failed,
         Verdict::Unknown => Exit::Incomplete,

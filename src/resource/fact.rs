@@ -1,6 +1,8 @@
 //! Something that was asked for, with the three ways in which there can be no value: none of them is zero.
 
+use super::Reading;
 use serde::Serialize;
+use serde_json::Value;
 
 /// What is known of something.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
@@ -34,6 +36,38 @@ impl<T> Fact<T> {
             Fact::Absent => Fact::Absent,
             Fact::NotApplicable(why) => Fact::NotApplicable(why),
             Fact::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+
+    /// What follows from the value, which may be no value either.
+    pub fn and_then<U>(self, of: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self.map(of) {
+            Fact::Is(fact) => fact,
+            Fact::Absent => Fact::Absent,
+            Fact::NotApplicable(why) => Fact::NotApplicable(why),
+            Fact::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+
+    /// The same, and this where it is known not to be there.
+    pub fn or(self, default: T) -> Fact<T> {
+        if let Fact::Absent = self { Fact::Is(default) } else { self }
+    }
+}
+
+impl<T> From<Option<T>> for Fact<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Fact::Absent, Fact::Is)
+    }
+}
+
+impl<T: Into<Value>> From<Fact<T>> for Reading {
+    fn from(fact: Fact<T>) -> Self {
+        match fact {
+            Fact::Is(value) => Reading::is(value),
+            Fact::Absent => Reading::Absent,
+            Fact::NotApplicable(why) => Reading::NotApplicable(why),
+            Fact::Unknown(why) => Reading::Unknown(why),
         }
     }
 }

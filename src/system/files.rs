@@ -22,10 +22,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
-    let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-    let _ = fs::remove_file(&temporary);
+    let (folder, temporary) = beside(path)?;
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         file.write_all(bytes)?;
@@ -36,6 +33,27 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);
     })
+}
+
+/// Whether [`write_atomic`] could write there now: a file beside it comes and goes. What is no file is not opened, which could block.
+pub fn can_write(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        Ok(found) if !found.is_file() => return Ok(()),
+        _ => {}
+    }
+    let (_, temporary) = beside(path)?;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    fs::remove_file(&temporary)
+}
+
+/// The folder of a file, and the one beside it that is renamed to it.
+fn beside(path: &Path) -> io::Result<(&Path, std::path::PathBuf)> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+    let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let _ = fs::remove_file(&temporary);
+    Ok((folder, temporary))
 }
 
 /// Writes a file that must not be there yet; false when it is. It appears with its whole content or not at all.

@@ -69,8 +69,8 @@ struct Fabric {
 }
 
 const TABLE: &str = "host,nic,switch,port
-gpu[01-02],ens0f0np0,leaf1,Ethernet[0-4/4]
-gpu[01-02],ens1f0np0,leaf2,Ethernet[0-4/4]
+gpu[01-02],ens0f0np0,leaf1,swp[0-4/4]
+gpu[01-02],ens1f0np0,leaf2,swp[0-4/4]
 ";
 
 impl Fabric {
@@ -85,7 +85,7 @@ impl Fabric {
         let leaves: Vec<Device> = ["leaf1", "leaf2"].map(Device::start).into();
         for (rail, leaf) in leaves.iter().enumerate() {
             for (place, host) in hosts.iter().enumerate() {
-                let (nic, port) = (format!("ens{rail}f0np0"), format!("Ethernet{}", place * 4));
+                let (nic, port) = (format!("ens{rail}f0np0"), format!("swp{}", place * 4));
                 let (of_host, of_leaf) = (host.pid.to_string(), leaf.pid.to_string());
                 must("ip", &["link", "add", &nic, "netns", &of_host, "type", "veth", "peer", "name", &port, "netns", &of_leaf]);
                 host.sh(&format!("ip link set {nic} up"));
@@ -95,8 +95,8 @@ impl Fabric {
         let with_switches = reached == Reached::Switches;
         if with_switches {
             let [one, other] = [leaves[0].pid.to_string(), leaves[1].pid.to_string()];
-            must("ip", &["link", "add", "Ethernet60", "netns", &one, "type", "veth", "peer", "name", "Ethernet60", "netns", &other]);
-            leaves.iter().for_each(|leaf| drop(leaf.sh("ip link set Ethernet60 up")));
+            must("ip", &["link", "add", "swp60", "netns", &one, "type", "veth", "peer", "name", "swp60", "netns", &other]);
+            leaves.iter().for_each(|leaf| drop(leaf.sh("ip link set swp60 up")));
         }
         hosts.iter().chain(&leaves).for_each(Device::speak);
         let place = Place::new();
@@ -131,7 +131,7 @@ impl Fabric {
         std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         place.write("inv/cluster.yaml", spec).write("inv/known_hosts", known).write("inv/cabling.csv", TABLE);
         if with_switches {
-            place.write("inv/cabling.csv", format!("{TABLE}leaf1,Ethernet60,leaf2,Ethernet60\n"));
+            place.write("inv/cabling.csv", format!("{TABLE}leaf1,swp60,leaf2,swp60\n"));
         }
         Some(Fabric { hosts, leaves, place, _servers: servers })
     }
@@ -177,8 +177,8 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     insta::assert_snapshot!(fabric.place.run(&["discover", "cabling", "inv"]), @r#"
     $ railwright discover cabling inv
     host,nic,switch,port
-    gpu[01-02],ens0f0np0,leaf1,"Ethernet[0,4]"
-    gpu[01-02],ens1f0np0,leaf2,"Ethernet[0,4]"
+    gpu[01-02],ens0f0np0,leaf1,"swp[0,4]"
+    gpu[01-02],ens1f0np0,leaf2,"swp[0,4]"
     --- exit 0 ---
     "#);
     let refused = fabric.place.run(&["discover", "cabling", "inv", "-o", "inv/cabling.csv"]);
@@ -201,7 +201,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu01 ens0f0np0 and ens1f0np0 are swapped   RW0830
-           found   ens0f0np0 in leaf2 Ethernet0, ens1f0np0 in leaf1 Ethernet0
+           found   ens0f0np0 in leaf2 swp0, ens1f0np0 in leaf1 swp0
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
            next    at the host: move the plug in ens0f0np0 to ens1f0np0, and the one in ens1f0np0 to
@@ -214,7 +214,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     assert!(only.contains("2 cables: 2 right.\n2 other cables were not looked at") && only.ends_with("--- exit 0 ---\n"), "{only}");
 
     // gpu02: one plug is pulled, and then its lldpd ends
-    fabric.leaves[0].sh("ip link set Ethernet4 down");
+    fabric.leaves[0].sh("ip link set swp4 down");
     fabric.until(1, |said| switch_on(said, "ens0f0np0").is_none());
     let json = fabric.place.command(&["verify", "cabling", "inv", "--json"]).output().unwrap();
     assert_eq!(json.status.code(), Some(1));
@@ -242,7 +242,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     let written = fabric.place.run(&["discover", "cabling", "inv", "-o", "new.csv"]);
     assert!(written.contains("gpu02: lldpd does not answer") && written.ends_with("--- exit 3 ---\n"), "{written}");
     let table = std::fs::read_to_string(fabric.place.path().join("new.csv")).unwrap();
-    assert_eq!(table, "host,nic,switch,port\ngpu01,ens0f0np0,leaf2,Ethernet0\ngpu01,ens1f0np0,leaf1,Ethernet0\n");
+    assert_eq!(table, "host,nic,switch,port\ngpu01,ens0f0np0,leaf2,swp0\ngpu01,ens1f0np0,leaf1,swp0\n");
 }
 
 /// A host that nobody reaches, and the cable between the switches, are heard at the switches.
@@ -252,7 +252,7 @@ fn switches_tell_of_their_side() {
     (0..2).for_each(|host| fabric.until(host, is_right));
     let of_leaves = || fabric.leaves.iter().map(Device::hears).collect::<String>();
     let began = Instant::now();
-    while of_leaves().matches("\"Ethernet60\"").count() < 4 || of_leaves().matches("gpu02").count() < 2 {
+    while of_leaves().matches("\"swp60\"").count() < 4 || of_leaves().matches("gpu02").count() < 2 {
         assert!(began.elapsed() < Duration::from_secs(30), "{}", of_leaves());
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -268,9 +268,9 @@ fn switches_tell_of_their_side() {
     insta::assert_snapshot!(fabric.place.run(&["discover", "cabling", "inv"]), @r#"
     $ railwright discover cabling inv
     host,nic,switch,port
-    leaf1,Ethernet60,leaf2,Ethernet60
-    gpu[01-02],ens0f0np0,leaf1,"Ethernet[0,4]"
-    gpu[01-02],ens1f0np0,leaf2,"Ethernet[0,4]"
+    gpu[01-02],ens0f0np0,leaf1,"swp[0,4]"
+    gpu[01-02],ens1f0np0,leaf2,"swp[0,4]"
+    leaf1,swp60,leaf2,swp60
     --- stderr ---
     left out, because they have no SSH: gpu02
     --- exit 0 ---
@@ -300,27 +300,25 @@ fn switches_tell_of_their_side() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu02 ens0f0np0 is in a wrong port   RW0831
-           found   leaf2 Ethernet4, where gpu02 ens1f0np0 belongs
-           wanted  leaf1 Ethernet4 (inv/cabling.csv:2)
+           found   leaf2 swp4, where gpu02 ens1f0np0 belongs
+           wanted  leaf1 swp4 (inv/cabling.csv:2)
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
-           next    move the plug in leaf2 Ethernet4 to leaf1 Ethernet4
+           next    move the plug in leaf2 swp4 to leaf1 swp4
 
     UNKNOWN: not proven -----------------------------------------------------------------------------
      ? gpu01 ens0f0np0   RW0835
            found   it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
-           next    look who is on leaf1 Ethernet0 at the switch; railwright explain RW0835 tells the
-                   causes
-     ? leaf1 Ethernet60   RW0835
+           next    look who is on leaf1 swp0 at the switch; railwright explain RW0835 tells the causes
+     ? leaf1 swp60   RW0835
            found   it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
-           next    look who is on leaf2 Ethernet60 at the switch; railwright explain RW0835 tells the
-                   causes
+           next    look who is on leaf2 swp60 at the switch; railwright explain RW0835 tells the causes
      ? gpu02 ens1f0np0   RW0835
-           found   not in leaf2 Ethernet4, where gpu02 ens0f0np0 is; whatever it is in tells nothing
+           found   not in leaf2 swp4, where gpu02 ens0f0np0 is; whatever it is in tells nothing
            next    mend the other cable, and follow this one by hand
      ? leaf1   RW0836
            found   its LLDP does not answer: unable to connect to socket /run/lldpd.socket: No such file
@@ -370,13 +368,13 @@ fn without_a_file_nothing_is_asked() {
     --- exit 1 ---
     "#);
     place.write("inv/cluster.yaml", "cluster: c\nfabric: { kind: rocev2 }\nnodes: [{ name: 'n[1-2]', nics: { model: soft-roce, netdev: rail0 } }]\nswitches: [{ name: leaf1 }]\ncabling: cabling.csv\n");
-    place.write("inv/cabling.csv", "# rack 1\nhost,nic,switch,port\nn[1-2],rail0,leaf1,Ethernet[0-1]\nn1,rial0,laef1,Ethernet0\n");
+    place.write("inv/cabling.csv", "# rack 1\nhost,nic,switch,port\nn[1-2],rail0,leaf1,swp[0-1]\nn1,rial0,laef1,swp0\n");
     insta::assert_snapshot!(place.run(&["validate", "inv"]), @r#"
     $ railwright validate inv
     error RW0153: n1 has no NIC `rial0`; did you mean `rail0`?
        ╭─[inv/cabling.csv:4:4]
-     3 │ n[1-2],rail0,leaf1,Ethernet[0-1]
-     4 │ n1,rial0,laef1,Ethernet0
+     3 │ n[1-2],rail0,leaf1,swp[0-1]
+     4 │ n1,rial0,laef1,swp0
        ·    ──┬──
        ·      ╰── no rail of it
        ╰────
@@ -385,8 +383,8 @@ fn without_a_file_nothing_is_asked() {
 
     error RW0154: there is no switch `laef1`; did you mean `leaf1`?
        ╭─[inv/cabling.csv:4:10]
-     3 │ n[1-2],rail0,leaf1,Ethernet[0-1]
-     4 │ n1,rial0,laef1,Ethernet0
+     3 │ n[1-2],rail0,leaf1,swp[0-1]
+     4 │ n1,rial0,laef1,swp0
        ·          ──┬──
        ·            ╰── not in the spec
        ╰────

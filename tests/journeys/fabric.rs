@@ -5,6 +5,7 @@ use crate::support::Place;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 const SPEC: &str = "cluster: c
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
@@ -159,6 +160,59 @@ fn a_picture_is_written_whole_and_over_nothing() {
     assert_eq!(fs::read_to_string(&file).unwrap(), drawn);
     let nowhere = place.run(&[&RECORDED[..], &["--svg", "none/fabric.svg"]].concat());
     assert!(nowhere.contains("RW1010") && nowhere.ends_with("--- exit 1 ---\n"), "{nowhere}");
+}
+
+/// Two leaves that are joined are drawn beside each other, and a spine above them, whichever end the file names first.
+#[test]
+fn switches_are_drawn_where_they_stand() {
+    let place = Place::new();
+    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: 'leaf[1-2]', role: leaf }, { name: spine1, role: spine }]\ncabling: cabling.csv\n";
+    let table = "host,nic,switch,port\nn1,lo,leaf1,E0\nspine1,E1,leaf1,E1\nleaf2,E1,spine1,E2\nleaf2,E8,leaf1,E8\n";
+    place.write("inv/cluster.yaml", spec).write("inv/cabling.csv", table);
+    let said = place.run(&["verify", "fabric", "inv", "--for", "0", "--svg", "fabric.svg"]);
+    assert!(said.contains("verify fabric inv   1 host, 2 leaves, 1 spine, 4 links\n"), "{said}");
+    assert!(said.contains("\n spine1\n  |\n  +-- leaf[1-2]   2 links ") && said.contains("\n leaf2 -- leaf1   1 link "), "{said}");
+    let drawn = fs::read_to_string(place.path().join("fabric.svg")).unwrap();
+    let boxes = |name: &str| drawn.matches(&format!("<title>{name}</title>")).count();
+    assert_eq!((boxes("spine1"), boxes("leaf2"), boxes("n1")), (1, 1, 1), "{drawn}");
+}
+
+/// Where a result has no place nobody is asked; where its place goes away meanwhile it is kept in another one, and shown.
+#[test]
+fn a_result_has_its_place_before_anybody_is_asked_and_is_never_lost() {
+    let place = Place::new();
+    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { address: local }\nnodes: [{ name: n1, nics: { model: soft-roce, netdev: lo } }]\n\
+                switches: [{ name: leaf1 }]\ncabling: cabling.csv\n";
+    place.write("inv/cluster.yaml", spec).write("inv/cabling.csv", "host,nic,switch,port\nn1,lo,leaf1,Ethernet0\n");
+    place.write("out/other", "");
+    for words in [
+        &["verify", "fabric", "inv", "--for", "1s", "--svg"][..],
+        &["verify", "fabric", "inv", "--for", "1s", "--record"],
+        &["discover", "cabling", "inv", "-o"],
+        &["facts", "inv", "-o"],
+        &["plan", "inv", "-o"],
+        &["drift", "inv", "-o"],
+    ] {
+        let nowhere = place.run(&[words, &["none/x"]].concat());
+        assert!(nowhere.contains("error RW1010: none/x: No such file or directory"), "{nowhere}");
+        assert!(nowhere.contains("nobody was asked, and nothing was written") && !nowhere.contains("counters are looked at"), "{nowhere}");
+        let folder = place.run(&[words, &["out"]].concat());
+        assert!(folder.contains("error RW1010: out is a folder") && folder.contains("name a file in it: out/NAME"), "{folder}");
+    }
+    assert_eq!(fs::read_dir(place.path().join("out")).unwrap().count(), 1, "nothing is left of the look");
+
+    let words = ["verify", "fabric", "inv", "--for", "3s", "--svg", "out/fabric.svg", "--record", "out/seen.json"];
+    let looks = place.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).env("TMPDIR", place.path()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    fs::remove_dir_all(place.path().join("out")).unwrap();
+    let said = looks.wait_with_output().unwrap();
+    let (shown, told) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(shown.starts_with("verify fabric ") && said.status.code() == Some(1), "{shown}{told}");
+    for (name, begins) in [("fabric.svg", "<?xml"), ("seen.json", "{\n")] {
+        let kept = told.split([' ', '\n']).find(|word| word.starts_with('/') && word.ends_with(name)).unwrap_or_else(|| panic!("{told}"));
+        assert!(fs::read_to_string(kept).unwrap().starts_with(begins), "{kept}");
+    }
 }
 
 /// What `facts` recorded has no counters; what is not in the file is not known.

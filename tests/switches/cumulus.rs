@@ -184,6 +184,17 @@ fn an_apply_that_fails_half_way_is_taken_back() {
     assert_eq!(fabric.startup(), before);
 }
 
+/// A port that has no link any more after a change is no proof of it: the guard takes it back.
+#[test]
+fn a_port_that_does_not_come_up_again_is_taken_back() {
+    let Some(fabric) = start("dark", "120s") else { return };
+    let before = fabric.applied();
+    fabric.switch.fault("unplugged-swp3", "");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: swp3"), "{said}");
+    assert_eq!((fabric.applied(), fabric.startup()), (before.clone(), before));
+}
+
 /// railwright dies in the middle and nobody goes on: the switch takes everything back by itself, and what others applied since stays.
 #[test]
 fn a_switch_that_is_left_alone_comes_back_by_itself() {

@@ -110,6 +110,34 @@ fn what_is_not_saved_is_told_and_saved() {
     fabric.has_no_changes();
 }
 
+/// The beginning of a configuration says nothing of what comes after it: nothing is judged by it, and nothing changed.
+#[test]
+fn a_configuration_that_is_cut_off_is_not_judged() {
+    let Some(fabric) = start("cut-off", "60s") else { return };
+    let before = fabric.runs();
+    for lines in ["6", "14", "20"] {
+        fabric.switch.fault("cut-off", lines);
+        let plan = fabric.run(&["plan", "inv"]);
+        let is_told = plan.contains("the configuration is cut off before its `end`") && plan.contains("(RW0849)");
+        assert!(is_told && !plan.contains(" ~ switch/leaf1") && plan.ends_with("--- exit 3 ---\n"), "{plan}");
+        let applied = fabric.run(&["apply", "inv", "--yes"]);
+        assert!(!applied.contains("--- exit 0 ---") && fabric.runs() == before, "{applied}");
+    }
+    fabric.switch.mend("cut-off");
+    assert!(fabric.run(&["plan", "inv"]).contains("mtu (running)          1500 -> 9214"));
+}
+
+/// A port that has no link any more after a change is no proof of it: the guard takes it back.
+#[test]
+fn a_port_that_does_not_come_up_again_is_taken_back() {
+    let Some(fabric) = start("dark", "120s") else { return };
+    let before = fabric.runs();
+    fabric.switch.fault("unplugged-Ethernet2-1", "");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: Ethernet2/1"), "{said}");
+    fabric.comes_to(&before);
+}
+
 /// What EOS refuses changes nothing, its own words are told, and no session of ours is left.
 #[test]
 fn a_change_that_is_refused_changes_nothing() {

@@ -29,6 +29,8 @@ mod server;
 #[allow(dead_code, reason = "the journeys use the rest of it")]
 mod support;
 
+mod unreadable;
+
 macro_rules! stories {
     ($($name:ident)*) => { $(#[test] fn $name() { journeys::$name(); })* };
 }

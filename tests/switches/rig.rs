@@ -25,7 +25,7 @@ struct Parts {
 }
 
 const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
-const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "cumulus-boot"] };
+const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "ip", "cumulus-boot"] };
 const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "eos-boot"] };
 
 /// Where the commands are.
@@ -67,6 +67,12 @@ impl Switch {
     /// A switch with EOS (`tests/stand-ins/eos/delivered`).
     pub fn start_eos(story: &str) -> Option<Switch> {
         Self::start_of(&EOS, story, None)
+    }
+
+    /// A switch as a model of a system is delivered: `sonic`, `cumulus` or `eos`.
+    pub fn start_as(story: &str, system: &str, model: &str) -> Option<Switch> {
+        let parts = [&SONIC, &CUMULUS, &EOS].into_iter().find(|parts| parts.name == system).unwrap();
+        Self::start_of(parts, story, Some(model))
     }
 
     fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {

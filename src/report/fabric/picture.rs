@@ -74,8 +74,10 @@ pub struct Block {
 /// The whole fabric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// Between switches.
+    /// Between leaves and spines.
     pub uplinks: Vec<Row>,
+    /// Between switches that stand alike: two leaves, or two spines.
+    pub peers: Vec<Row>,
     /// Between hosts and leaves.
     pub blocks: Vec<Block>,
 }
@@ -112,9 +114,11 @@ impl Picture {
         let first = |names: &BTreeSet<String>| names.iter().min_by(|a, b| natural_order(a, b)).cloned().unwrap_or_default();
         blocks.sort_by(|one, other| natural_order(&first(&one.leaves), &first(&other.leaves)));
         // What ends on the same spines stands together.
-        let mut uplinks = rows(links, &of_switches, wanted);
+        let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) =
+            of_switches.into_iter().partition(|place| links[*place].link.from.tier == links[*place].link.to.tier);
+        let mut uplinks = rows(links, &of_uplinks, wanted);
         uplinks.sort_by_cached_key(|row| row.side(links, false).0);
-        Picture { uplinks, blocks }
+        Picture { uplinks, peers: rows(links, &of_peers, wanted), blocks }
     }
 }
 

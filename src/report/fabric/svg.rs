@@ -37,7 +37,7 @@ pub fn document(subject: &Subject) -> String {
 
 fn drawn(out: &mut Out, subject: &Subject, picture: &Picture) -> io::Result<()> {
     let height_of = |block: &Block| 2 * BOX + block.rows.len() * ROW;
-    let top = 60 + picture.uplinks.len() * (BOX + ROW);
+    let top = 60 + picture.uplinks.len() * (BOX + ROW) + picture.peers.len() * (2 * BOX + ROW + GAP);
     let lines: Vec<usize> = picture.blocks.chunks(ACROSS).map(|line| line.iter().map(height_of).max().unwrap_or(0)).collect();
     let height = top + lines.iter().map(|height| height + GAP).sum::<usize>() + 40;
     out.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -51,6 +51,9 @@ fn drawn(out: &mut Out, subject: &Subject, picture: &Picture) -> io::Result<()> 
         written(out, [GAP, 48], 12, &summary(subject))?;
         for (place, row) in picture.uplinks.iter().enumerate() {
             uplink(out, subject, row, 60 + place * (BOX + ROW))?;
+        }
+        for (place, row) in picture.peers.iter().enumerate() {
+            peers(out, subject, row, 60 + picture.uplinks.len() * (BOX + ROW) + place * (2 * BOX + ROW + GAP))?;
         }
         let mut y = top;
         for (line, height) in picture.blocks.chunks(ACROSS).zip(&lines) {
@@ -81,6 +84,14 @@ fn uplink(out: &mut Out, subject: &Subject, row: &Row, y: usize) -> io::Result<(
     let (leaves, spines) = (row.side(links, true).0, row.side(links, false).0);
     device(out, [GAP, y, WIDTH - 2 * GAP], &spines)?;
     bundle(out, subject, row, [WIDTH / 2 - 200, y + BOX], &format!("{leaves}   {}", counted(row.links.len(), "link")))
+}
+
+/// Two switches that stand alike: a box for each, and the links between them.
+fn peers(out: &mut Out, subject: &Subject, row: &Row, y: usize) -> io::Result<()> {
+    let links = &subject.report.links;
+    device(out, [GAP, y, WIDTH - 2 * GAP], &row.side(links, true).0)?;
+    bundle(out, subject, row, [WIDTH / 2 - 200, y + BOX], &counted(row.links.len(), "link"))?;
+    device(out, [GAP, y + BOX + ROW, WIDTH - 2 * GAP], &row.side(links, false).0)
 }
 
 fn pod(out: &mut Out, subject: &Subject, block: &Block, [x, y, wide]: [usize; 3]) -> io::Result<()> {

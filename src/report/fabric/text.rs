@@ -63,7 +63,13 @@ fn drawn(subject: &Subject) -> String {
         out.push_str(&format!("{}  |\n", cells("  |     ", row, subject)));
     }
     let blocks: Vec<String> = picture.blocks.iter().map(|block| drawn_block(block, subject)).collect();
-    out + &blocks.join("\n")
+    out.push_str(&blocks.join("\n"));
+    let apart = if out.is_empty() || picture.peers.is_empty() { "" } else { "\n" };
+    let peer = |row: &Row| {
+        let names = format!("{} -- {}   {}", row.side(links, true).0, row.side(links, false).0, counted(row.links.len(), "link"));
+        headed(" ", &names, &row.state()) + &cells("        ", row, subject)
+    };
+    out + apart + &picture.peers.iter().map(peer).collect::<Vec<_>>().join("\n")
 }
 
 fn drawn_block(block: &Block, subject: &Subject) -> String {

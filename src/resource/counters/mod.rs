@@ -76,6 +76,8 @@ struct Port {
 struct Reading {
     /// Seconds since it was started.
     uptime_s: Option<f64>,
+    /// What it says instead, where that is no time.
+    odd_uptime: Option<String>,
     ports: BTreeMap<String, Port>,
 }
 
@@ -112,6 +114,9 @@ pub fn movement(answers: &Answers, rows: &[Row], read: impl Fn(Sample) -> Read) 
         (code, _) => Err(format!("the read of its counters ended with status {code}")),
     };
     let (first, second) = (reading(Sample::First)?, reading(Sample::Second)?);
+    if let Some(odd) = first.odd_uptime.as_ref().or(second.odd_uptime.as_ref()) {
+        return Err(format!("its uptime makes no sense, and it may have been started anew between the readings: `{odd}`"));
+    }
     let seconds = first.uptime_s.zip(second.uptime_s).map(|(first, second)| second - first);
     if seconds.is_some_and(|seconds| seconds < 0.0) {
         return Err("it was started anew between the readings".to_owned());
@@ -183,6 +188,7 @@ fn parse(text: &str) -> Reading {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if word == "uptime" && name.is_none() {
             reading.uptime_s = rest.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+            reading.odd_uptime = (reading.uptime_s.is_none() && !rest.trim().is_empty()).then(|| one_line(rest, 40));
         } else if word == "port" {
             name = (reading.ports.len() < PORTS_MAX).then(|| rest.to_owned());
             if let Some(name) = &name {

@@ -59,6 +59,15 @@ fn a_target_that_was_started_anew_tells_nothing() {
 }
 
 #[test]
+fn a_time_that_makes_no_sense_is_no_time() {
+    for odd in ["NaN", "inf", "-inf", "-3", "1e999", "soon", "\u{1b}[2J"] {
+        let why = between(&format!("uptime {odd}\nport e0\n"), "uptime 3.1\nport e0\n", &names::of_host()).unwrap_err();
+        assert!(why.starts_with("its uptime makes no sense") && why.ends_with('`') && !why.contains('\u{1b}'), "{why}");
+    }
+    assert_eq!(between("uptime \nport e0\n", "port e0\n", &names::of_host()).unwrap().seconds, None, "nobody said it");
+}
+
+#[test]
 fn queues_that_a_watchdog_holds_down_are_told() {
     let text = "uptime 1\nport Ethernet0\nPFC_WD_STATUS/3 stormed\nPFC_WD_STATUS/4 operational\nPFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/3 7\nSAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 N/A\n";
     let port = &parse(text).ports["Ethernet0"];

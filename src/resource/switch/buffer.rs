@@ -6,7 +6,7 @@ use super::body::{common, port, reads, system, system_of};
 use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Wish};
 use serde_json::Value;
 
 /// The kind.
@@ -53,7 +53,7 @@ impl Kind for SwitchBuffer {
         let number = |field: &str| wish.body.get(field).and_then(Value::as_u64).unwrap_or_default();
         let (cable_m, priority) = (number("cable_m"), number("priority"));
         let mut judge = Judge::new(wish, &said);
-        judge.attribute("cable_m", cable_m, |port| port.cable_m().map_or(Reading::Absent, Reading::is));
+        judge.attribute("cable_m", cable_m, |port| port.cable_m().into());
         let mut assessment = judge.finish(&Wanted::Cable { metres: cable_m });
         if system(wish).makes_buffers() {
             said.note_made_buffer(&mut assessment, port(wish), priority, cable_m);

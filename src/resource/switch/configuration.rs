@@ -3,7 +3,7 @@
 use super::body::Qos;
 use super::edit::SwitchEdit;
 use super::{Thresholds, Watchdog};
-use crate::resource::Reading;
+use crate::resource::{Fact, Reading};
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -77,43 +77,48 @@ pub fn unlike_as_a_whole<T: Configuration + PartialEq>(one: &T, other: &dyn Conf
     (other as &dyn Any).downcast_ref::<T>().filter(|other| *other == one).map(|_| BTreeSet::new())
 }
 
-/// What a port's settings come to.
+/// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever the default is.
 pub trait Port {
     /// Bytes of an IP packet.
-    fn mtu(&self) -> u64;
+    fn mtu(&self) -> Fact<u64>;
 
-    /// True when it is to be up.
-    fn is_up(&self) -> bool;
+    /// Whether it is to be up.
+    fn up(&self) -> Fact<bool>;
 
-    /// The priority that packets of a DSCP get; none where the port looks at no DSCP.
-    fn priority(&self, dscp: u64) -> Option<u64>;
+    /// True where it may carry traffic: what nobody knows is not taken for idle.
+    fn is_up(&self) -> bool {
+        self.up() != Fact::Is(false)
+    }
+
+    /// The priority that packets of a DSCP get; absent where the port looks at no DSCP.
+    fn priority(&self, dscp: u64) -> Fact<u64>;
 
     /// The queue that packets of a priority leave by.
-    fn queue(&self, priority: u64) -> Option<u64>;
+    fn queue(&self, priority: u64) -> Fact<u64>;
 
     /// The queue that a pause frame of a priority stops.
-    fn paused_queue(&self, priority: u64) -> Option<u64>;
+    fn paused_queue(&self, priority: u64) -> Fact<u64>;
 
     /// The priority group that packets of a priority are held in when they come.
-    fn group(&self, priority: u64) -> Option<u64>;
+    fn group(&self, priority: u64) -> Fact<u64>;
 
     /// The priorities with PFC.
-    fn pfc(&self) -> BTreeSet<u64>;
+    fn pfc(&self) -> Fact<BTreeSet<u64>>;
 
     /// The priorities that the watchdog looks at, with what it does.
-    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)>;
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)>;
 
-    /// Where packets of a queue are marked; none where they are not.
-    fn marking(&self, queue: u64) -> Option<Thresholds>;
+    /// Where packets of a queue are marked; absent where they are not.
+    fn marking(&self, queue: u64) -> Fact<Thresholds>;
 
-    /// True when a queue goes before all others.
-    fn is_strict(&self, queue: u64) -> bool;
+    /// Whether a queue goes before all others.
+    fn is_strict(&self, queue: u64) -> Fact<bool>;
 
-    /// Metres; none where it says none.
-    fn cable_m(&self) -> Option<u64>;
+    /// Metres; absent where it says none.
+    fn cable_m(&self) -> Fact<u64>;
 
     /// Whether buffers that paused packets need are set aside, where that is a setting of the switch.
-    fn has_lossless_pool(&self) -> bool;
+    fn has_lossless_pool(&self) -> Fact<bool>;
 
     /// Whether the switch made the buffer of a paused priority, where it makes that by itself a moment later, and why it never will.
     fn made_buffer(&self, priority: u64, cable_m: u64) -> (Reading, Option<String>);

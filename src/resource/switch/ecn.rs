@@ -7,7 +7,7 @@ use super::body::{common, port, reads, thresholds};
 use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Wish};
 use serde_json::Value;
 
 /// The kind.
@@ -58,7 +58,7 @@ impl Kind for SwitchEcn {
         let queue = priority(wish);
         let mut judge = Judge::new(wish, &said);
         let mut attribute = |name: &str, value: u64, of: fn(Thresholds) -> u64| {
-            let found = |port: &dyn Port| port.marking(queue).map_or(Reading::Absent, |found| Reading::is(of(found)));
+            let found = |port: &dyn Port| port.marking(queue).map(of).into();
             judge.attribute(name, value, found);
         };
         attribute("min_bytes", wanted.min_bytes, |found| found.min_bytes);

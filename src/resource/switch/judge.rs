@@ -61,7 +61,10 @@ impl Said {
     /// Both configurations.
     pub fn of(wish: &Wish, answers: &Answers) -> Self {
         let system = system(wish);
-        Said { running: running(system, answers), saved: saved(system, answers) }
+        let running = running(system, answers);
+        // Where nobody knows what runs nothing can be done about what is saved, which is made from it.
+        let saved = running.as_ref().map_err(Clone::clone).and_then(|_| saved(system, answers));
+        Said { running, saved }
     }
 
     /// What runs, where it could be read.

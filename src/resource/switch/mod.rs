@@ -14,10 +14,12 @@ pub mod ecn;
 pub mod edit;
 pub mod eos;
 mod judge;
+mod links;
 pub mod port;
 pub mod qos;
 pub mod sonic;
 mod system;
+mod unreadable;
 
 pub use judge::{running, unlike};
 pub use system::System;
@@ -82,6 +84,8 @@ impl std::fmt::Display for Watchdog {
     }
 }
 
+#[cfg(test)]
+mod nonsense_tests;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]

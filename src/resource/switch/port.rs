@@ -5,7 +5,7 @@ use super::body::{common, mtu, port, reads};
 use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Wish};
 use serde_json::Value;
 
 /// The kind.
@@ -47,10 +47,10 @@ impl Kind for SwitchPort {
         let (mtu, up) = (wish.body.get("mtu").and_then(Value::as_u64), wish.body.get("up").and_then(Value::as_bool));
         let mut judge = Judge::new(wish, &said);
         if let Some(mtu) = mtu {
-            judge.attribute("mtu", mtu, |port| Reading::is(port.mtu()));
+            judge.attribute("mtu", mtu, |port| port.mtu().into());
         }
         if let Some(up) = up {
-            judge.attribute("up", up, |port| Reading::is(port.is_up()));
+            judge.attribute("up", up, |port| port.up().into());
         }
         judge.finish(&Wanted::Port { mtu, up })
     }

@@ -6,7 +6,7 @@ use super::body::{Qos, common, port, reads, system};
 use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
 use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Reading, Wish};
+use crate::resource::{Answers, Assessment, BodyError, Fact, Kind, Read, Wish};
 use serde_json::Value;
 
 /// The kind.
@@ -67,25 +67,27 @@ impl Kind for SwitchQos {
         let dscps: Vec<(u64, u64)> =
             wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
         judge.attribute("dscp", pairs(dscps.iter().map(|(dscp, priority)| (*dscp, Some(*priority)))), |port| {
-            Reading::is(pairs(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))))
+            all_known(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))).into()
         });
         let priorities = || wanted.classes.iter().map(|class| (class.priority, class.pfc));
         judge.attribute("queue", pairs(priorities().map(|(priority, _)| (priority, Some(priority)))), |port| {
-            Reading::is(pairs(priorities().map(|(priority, pfc)| (priority, ways(port, priority, pfc)))))
+            all_known(priorities().map(|(priority, pfc)| (priority, ways(port, priority, pfc)))).into()
         });
-        judge.attribute("pfc", list(wanted.pfc()), |port| Reading::is(list(port.pfc())));
+        judge.attribute("pfc", list(wanted.pfc()), |port| port.pfc().map(list).into());
         let strict = || wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority);
         if strict().next().is_some() {
-            judge.attribute("strict", list(strict()), |port| Reading::is(list(strict().filter(|queue| port.is_strict(*queue)))));
+            judge.attribute("strict", list(strict()), |port| all_strict(port, strict()).map(list).into());
         }
         if let Some(watchdog) = &wanted.watchdog {
             let words = |on: Vec<u64>, watchdog: &super::Watchdog| format!("{}: {watchdog}", list(on));
             judge.attribute("watchdog", words(wanted.pfc().into_iter().collect(), watchdog), |port| {
-                port.watchdog().map_or(Reading::Absent, |(on, found)| Reading::is(words(on.into_iter().collect(), &found)))
+                port.watchdog().map(|(on, found)| words(on.into_iter().collect(), &found)).into()
             });
         }
         if system(wish).has_pools() {
-            judge.attribute("lossless_pool", "there", |port| if port.has_lossless_pool() { Reading::is("there") } else { Reading::Absent });
+            judge.attribute("lossless_pool", "there", |port| {
+                port.has_lossless_pool().and_then(|is_there| is_there.then_some("there").into()).into()
+            });
         }
         judge.finish(&Wanted::Qos(wanted))
     }
@@ -105,10 +107,34 @@ impl Kind for SwitchQos {
 
 /// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group that it is held in. A pause that
 /// lands on another queue than the packets is the mismatch that no check of the switch finds.
-fn ways(port: &dyn Port, priority: u64, pfc: bool) -> Option<u64> {
-    let queue = port.queue(priority)?;
-    let agree = !pfc || (port.paused_queue(priority) == Some(queue) && port.group(priority) == Some(queue));
-    agree.then_some(queue)
+fn ways(port: &dyn Port, priority: u64, pfc: bool) -> Fact<u64> {
+    port.queue(priority).and_then(|queue| {
+        let others = if pfc { vec![port.paused_queue(priority), port.group(priority)] } else { Vec::new() };
+        let unknown = others.iter().find_map(Fact::why_unknown).map(str::to_owned);
+        let agree = others.iter().all(|other| *other == Fact::Is(queue));
+        unknown.map_or_else(|| agree.then_some(queue).into(), Fact::Unknown)
+    })
+}
+
+/// The queues that go first, of these.
+fn all_strict(port: &dyn Port, queues: impl Iterator<Item = u64>) -> Fact<Vec<u64>> {
+    queues.fold(Fact::Is(Vec::new()), |all, queue| {
+        all.and_then(|mut all| {
+            port.is_strict(queue).map(|is_strict| {
+                all.extend(is_strict.then_some(queue));
+                all
+            })
+        })
+    })
+}
+
+/// `26: 3, 48: 6` where all of it is known; one that nobody knows leaves it unknown.
+fn all_known(all: impl Iterator<Item = (u64, Fact<u64>)>) -> Fact<String> {
+    let all: Vec<(u64, Fact<u64>)> = all.collect();
+    match all.iter().find_map(|(_, to)| to.why_unknown()) {
+        Some(why) => Fact::Unknown(why.to_owned()),
+        None => Fact::Is(pairs(all.iter().map(|(from, to)| (*from, to.value().copied())))),
+    }
 }
 
 /// `26: 3, 48: 6`.

@@ -8,7 +8,9 @@ use crate::base::text::one_line;
 use crate::base::{Diagnostic, Label};
 use crate::spec::hosts::Host;
 use crate::spec::load::Loaded;
+use crate::spec::model::SwitchOs;
 use crate::spec::source::Source;
+use crate::spec::switches::SwitchNode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -18,12 +20,17 @@ struct Check<'a> {
     loaded: &'a Loaded,
     source: &'a Source,
     switches: BTreeSet<&'a str>,
+    /// The systems of those that are reached.
+    systems: HashMap<&'a str, SwitchOs>,
     errors: &'a mut Errors,
 }
 
 /// The cables of these lines; what names nobody, or names a port twice, is an error.
 pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut Errors) -> Vec<Cable> {
-    let mut check = Check { loaded, source, switches: loaded.switches.iter().map(|switch| switch.name.as_str()).collect(), errors };
+    let system = |switch: &SwitchNode| switch.ssh.as_ref().and(loaded.spec.switches.get(switch.group)?.os);
+    let systems = loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(switch)?))).collect();
+    let switches = loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
+    let mut check = Check { loaded, source, switches, systems, errors };
     for line in &lines {
         if check.errors.is_full() {
             break;
@@ -36,7 +43,7 @@ pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut E
 
 impl Check<'_> {
     fn line(&mut self, line: &Line) {
-        let [at_host, at_nic, at_switch, _] = &line.spans;
+        let [at_host, at_nic, at_switch, at_port] = &line.spans;
         let is_known = |name: &String| self.loaded.host(name).is_some() || self.switches.contains(name.as_str());
         let unknown = distinct(line.cables.iter().map(|cable| &cable.from.device).filter(|name| !is_known(name)));
         if !unknown.is_empty() {
@@ -56,6 +63,38 @@ impl Check<'_> {
             self.errors.add(self.at(error, at_switch, "not in the spec"));
         }
         self.nics(line, at_nic);
+        self.itself(line, at_switch);
+        for (is_from, span) in [(true, at_nic), (false, at_port)] {
+            self.ports(line, is_from, span);
+        }
+    }
+
+    /// A cable has two ends.
+    fn itself(&mut self, line: &Line, at: &Range<usize>) {
+        let looped = distinct(line.cables.iter().filter(|cable| cable.from.device == cable.to.device).map(|cable| &cable.to.device));
+        if !looped.is_empty() {
+            let error = Diagnostic::error("RW0173", format!("{} is plugged into itself", shown(&fold(&looped))))
+                .effect("a link of a switch to itself joins nothing, and carries in a circle what is flooded")
+                .next("correct one of the two ends, or take the cable out");
+            self.errors.add(self.at(error, at, "the same switch at both ends"));
+        }
+    }
+
+    /// Ports of switches that are reached, which are planned for by their names. One that nobody reaches may be called by an alias.
+    fn ports(&mut self, line: &Line, is_from: bool, at: &Range<usize>) {
+        let ends = line.cables.iter().map(|cable| if is_from { &cable.from } else { &cable.to });
+        let wrong: Vec<(&End, SwitchOs)> = ends
+            .filter_map(|end| Some((end, *self.systems.get(end.device.as_str())?)))
+            .filter(|(end, os)| !os.has_port_named(&end.port))
+            .collect();
+        let Some((first, os)) = wrong.first() else { return };
+        let ports: Vec<&str> = wrong.iter().filter(|(_, other)| other == os).map(|(end, _)| end.port.as_str()).collect();
+        let (form, _) = os.ports();
+        let what = format!("{} has no port that is called {}: {} calls them {form}", first.device, shown(&fold(&ports)), os.name());
+        let error = Diagnostic::error("RW0172", what)
+            .effect("nothing can be read or set on a port by a name that the switch does not have")
+            .next(format!("name it as the switch does; `{}` on it lists them", os.lists_ports()));
+        self.errors.add(self.at(error, at, &format!("no name of {}", os.name())));
     }
 
     /// NICs that their hosts do not have: one error a line, for as many hosts as it is so.

@@ -196,3 +196,66 @@ proptest! {
         }
     }
 }
+
+/// A switch that is reached is planned for by the names of its ports; one that nobody reaches may be called by an alias.
+#[test]
+fn ports_are_called_as_their_switches_call_them() {
+    let mistakes = |os: &str, lines: &str| {
+        let spec = format!(
+            "cluster: c\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root }}\nnodes: [{{ name: 'gpu[01-04]', nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
+             switches:\n  - {{ name: 'leaf[1-2]', {os} }}\n  - {{ name: other, os: sonic }}\ncabling: cabling.csv\n"
+        );
+        let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
+        let table = SourceFile { name: "cabling.csv".to_owned(), text: format!("host,nic,switch,port\n{lines}\n") };
+        let Err(problems) = read(loaded, table) else { return Vec::new() };
+        let of = |diagnostic: &crate::base::Diagnostic| {
+            let label = diagnostic.labels.first().unwrap();
+            let under = problems.sources.get(&label.file).unwrap().text()[label.span.clone()].to_owned();
+            format!("{} {under}: {}", diagnostic.code, diagnostic.message)
+        };
+        problems.diagnostics.iter().filter(|found| found.severity == Severity::Error).map(of).collect()
+    };
+    let none: [&str; 0] = [];
+    let (sonic, cumulus, eos) = ("os: sonic, ssh: {}", "os: cumulus, ssh: {}", "os: eos, ssh: {}");
+    assert_eq!(mistakes(sonic, "gpu[01-04],ens1,leaf1,Ethernet[0-12/4]"), none);
+    assert_eq!(mistakes(cumulus, "gpu[01-04],ens1,leaf1,swp1s[0-3]"), none);
+    assert_eq!(mistakes(eos, "gpu[01-02],ens1,leaf1,Ethernet[1-2]/1\ngpu03,ens1,leaf1,Ethernet3/1/1\ngpu04,ens1,leaf1,Ethernet4"), none);
+    assert_eq!(mistakes("os: sonic", "gpu[01-04],ens1,leaf1,Eth1/[1-4]"), none, "nobody reaches it");
+    assert_eq!(mistakes("ssh: { read_only: true }, os: sonic", "leaf1,Ethernet0,other,etp1"), none, "nobody reaches the other one");
+    for (os, lines, wanted) in [
+        (
+            sonic,
+            "gpu[01-04],ens1,leaf1,swp[1-4]",
+            "RW0172 swp[1-4]: leaf1 has no port that is called swp[1-4]: SONiC calls them `Ethernet0`, `Ethernet4`",
+        ),
+        (
+            sonic,
+            "leaf1,Ethernet1/1,leaf2,Ethernet0",
+            "RW0172 Ethernet1/1: leaf1 has no port that is called Ethernet1/1: SONiC calls them `Ethernet0`, `Ethernet4`",
+        ),
+        (
+            cumulus,
+            "gpu01,ens1,leaf2,Ethernet0",
+            "RW0172 Ethernet0: leaf2 has no port that is called Ethernet0: Cumulus Linux calls them `swp1`, or `swp1s0` where it is divided",
+        ),
+        (
+            cumulus,
+            "gpu01,ens1,leaf2,swp",
+            "RW0172 swp: leaf2 has no port that is called swp: Cumulus Linux calls them `swp1`, or `swp1s0` where it is divided",
+        ),
+        (
+            eos,
+            "gpu01,ens1,leaf2,Et1/1",
+            "RW0172 Et1/1: leaf2 has no port that is called Et1/1: EOS calls them `Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`",
+        ),
+        (
+            eos,
+            "gpu01,ens1,leaf2,Ethernet1/1/1/1",
+            "RW0172 Ethernet1/1/1/1: leaf2 has no port that is called Ethernet1/1/1/1: EOS calls them `Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`",
+        ),
+        (sonic, "leaf1,Ethernet0,leaf1,Ethernet4", "RW0173 leaf1: leaf1 is plugged into itself"),
+        ("os: sonic", "leaf[1-2],Ethernet0,leaf[1-2],Ethernet4", "RW0173 leaf[1-2]: leaf[1-2] is plugged into itself"),
+    ] {
+        assert_eq!(mistakes(os, lines), [wanted], "{os} {lines}");
+    }
+}

@@ -32,6 +32,48 @@ impl SwitchOs {
             SwitchOs::Eos => "eos",
         }
     }
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SwitchOs::Sonic => "SONiC",
+            SwitchOs::Cumulus => "Cumulus Linux",
+            SwitchOs::Eos => "EOS",
+        }
+    }
+
+    /// Whether a port of the front panel can have this name: `Ethernet0` (sonic-net/sonic-buildimage, port_config.ini of every device), `swp1` and
+    /// `swp1s0` of a port that is divided (CumulusNetworks/docs, content/cumulus-linux-512, Switch Port Attributes), `Ethernet1`, `Ethernet1/1` of a
+    /// port with lanes, `Ethernet3/1/1` of a line card (the EOS manual, Ethernet Ports).
+    pub fn has_port_named(self, port: &str) -> bool {
+        let is_number = |text: &str| !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let after = |word: &str| port.strip_prefix(word);
+        match self {
+            SwitchOs::Sonic => after("Ethernet").is_some_and(is_number),
+            SwitchOs::Cumulus => after("swp").is_some_and(|rest| {
+                let (port, lane) = rest.split_once('s').unwrap_or((rest, "0"));
+                is_number(port) && is_number(lane)
+            }),
+            SwitchOs::Eos => after("Ethernet").is_some_and(|rest| rest.split('/').all(is_number) && rest.split('/').count() <= 3),
+        }
+    }
+
+    /// How it names its ports, and a node-set of them.
+    pub fn ports(self) -> (&'static str, &'static str) {
+        match self {
+            SwitchOs::Sonic => ("`Ethernet0`, `Ethernet4`", "Ethernet[0-60/4]"),
+            SwitchOs::Cumulus => ("`swp1`, or `swp1s0` where it is divided", "swp[1-32]"),
+            SwitchOs::Eos => ("`Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`", "Ethernet[1-32]/1"),
+        }
+    }
+
+    /// The command that lists them.
+    pub fn lists_ports(self) -> &'static str {
+        match self {
+            SwitchOs::Sonic | SwitchOs::Eos => "show interfaces status",
+            SwitchOs::Cumulus => "nv show interface",
+        }
+    }
 }
 
 /// Where a switch stands in the fabric.

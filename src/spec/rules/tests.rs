@@ -38,6 +38,30 @@ fn fabric() {
 }
 
 #[test]
+fn ports_of_switches() {
+    let ports = |os: &str, ports: &str| format!("switches: [{{ name: leaf1, os: {os}, ports: '{ports}' }}]");
+    for (os, set) in
+        [("sonic", "Ethernet[0-60/4]"), ("cumulus", "swp[1-4],swp5s[0-3]"), ("eos", "Ethernet[1-32]/1,Ethernet33,Ethernet3/[1-2]/1")]
+    {
+        check(&ports(os, set), &[]);
+    }
+    for (os, set) in [
+        ("sonic", "Eth1/[1-2]"),
+        ("sonic", "Ethernet[1-2]/1"),
+        ("sonic", "PortChannel1"),
+        ("cumulus", "Ethernet[0-60/4]"),
+        ("cumulus", "swp1s0s1"),
+        ("eos", "swp1"),
+        ("eos", "Ethernet1/1/1/1"),
+        ("eos", "Management1"),
+    ] {
+        check(&ports(os, set), &[("RW0172", &format!("'{set}'"))]);
+    }
+    check(&ports("eos", "Ethernet[1-"), &[("RW0171", "'Ethernet[1-'")]);
+    check("switches: [{ name: leaf1, ports: 'Eth1/[1-2]' }]", &[]);
+}
+
+#[test]
 fn names() {
     check("nodes: [{ name: 'n[1-2],n[5-4]' }]", &[("RW0110", "5-4")]);
     check("nodes: [{ name: \"n[1-\" }]", &[("RW0110", "[1-")]);

@@ -1,10 +1,11 @@
 //! What one end of a link says of itself, decoded of what its device answered.
 
+use super::Wanted;
 use super::topology::EndPoint;
 use crate::base::text::one_line;
 use crate::resource::counters::{self, Moved, Movement, names};
 use crate::resource::link::state::link_state;
-use crate::resource::switch::configuration::Configuration;
+use crate::resource::switch::configuration::{Configuration, Port};
 use crate::resource::switch::{System, Thresholds, running};
 use crate::resource::{Answers, Fact, Read, link_qos};
 use serde::Serialize;
@@ -173,12 +174,12 @@ impl<'d> Said<'d> {
     }
 
     /// What one of its ends is.
-    pub fn end(&self, end: &EndPoint, lossless: Option<u8>) -> EndFacts {
+    pub fn end(&self, end: &EndPoint, wanted: &Wanted) -> EndFacts {
         match self {
             Said::Host(answers, counters) => EndFacts { counted: counted(counters, &end.port), ..host_end(answers, &end.port) },
             Said::Switch(Err(why), _) => EndFacts::silent(why),
             Said::Switch(Ok(configuration), counters) => {
-                switch_end(configuration.as_ref().as_ref(), &end.port, lossless, counted(counters, &end.port))
+                switch_end(configuration.as_ref().as_ref(), &end.port, wanted, counted(counters, &end.port))
             }
             Said::Silent(why) => EndFacts::silent(why),
         }
@@ -223,22 +224,36 @@ fn host_end(answers: &Answers, netdev: &str) -> EndFacts {
     }
 }
 
-fn switch_end(configuration: &dyn Configuration, name: &str, lossless: Option<u8>, counted: Fact<Counted>) -> EndFacts {
+fn small(priority: u64) -> Option<u8> {
+    u8::try_from(priority).ok().filter(|priority| *priority < 8)
+}
+
+/// The priorities of the DSCPs of the spec, or of all where it names none. One that nobody knows leaves them unknown.
+fn priorities(port: &dyn Port, wanted: &Wanted) -> Fact<BTreeMap<u8, u8>> {
+    let dscps = (0..64u8).filter(|dscp| wanted.dscp.is_empty() || wanted.dscp.contains_key(dscp));
+    dscps.fold(Fact::Is(BTreeMap::new()), |all, dscp| {
+        all.and_then(|mut all| match port.priority(dscp.into()) {
+            Fact::Unknown(why) => Fact::Unknown(why),
+            found => {
+                all.extend(found.value().and_then(|priority| Some((dscp, small(*priority)?))));
+                Fact::Is(all)
+            }
+        })
+    })
+}
+
+fn switch_end(configuration: &dyn Configuration, name: &str, wanted: &Wanted, counted: Fact<Counted>) -> EndFacts {
     let Some(port) = configuration.port(name) else { return EndFacts::absent() };
-    let small = |priority: u64| u8::try_from(priority).ok().filter(|priority| *priority < 8);
     let marking = |Thresholds { min_bytes, max_bytes, probability_percent }| Marking { min_bytes, max_bytes, probability_percent };
     EndFacts {
         silent: None,
-        up: Fact::Is(port.is_up()),
-        mtu: Fact::Is(port.mtu()),
-        dscp: Fact::Is((0..64u8).filter_map(|dscp| Some((dscp, small(port.priority(dscp.into())?)?))).collect()),
-        pfc: Fact::Is(port.pfc().into_iter().filter_map(small).collect()),
-        marking: match lossless {
+        up: port.up(),
+        mtu: port.mtu(),
+        dscp: priorities(port.as_ref(), wanted),
+        pfc: port.pfc().map(|pfc| pfc.into_iter().filter_map(small).collect()),
+        marking: match wanted.lossless {
             None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
-            Some(priority) => match port.queue(priority.into()).and_then(|queue| port.marking(queue)) {
-                Some(thresholds) => Fact::Is(marking(thresholds)),
-                None => Fact::Absent,
-            },
+            Some(priority) => port.queue(priority.into()).and_then(|queue| port.marking(queue)).map(marking),
         },
         counted,
     }

@@ -157,7 +157,7 @@ impl Report {
 pub fn judge(links: &[Link], devices: &Devices, wanted: &Wanted) -> Report {
     let said: BTreeMap<&str, Said> = devices.iter().map(|(name, device)| (name.as_str(), Said::of(device, wanted.counts))).collect();
     let facts = |end: &EndPoint| match said.get(end.device.as_str()) {
-        Some(said) => said.end(end, wanted.lossless).watched(&wanted.dscp),
+        Some(said) => said.end(end, wanted).watched(&wanted.dscp),
         None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
     };
     let report = |link: &Link| {

@@ -5,6 +5,7 @@ use super::sample_for_tests::{Fabric, Size};
 use super::{Device, EndFacts, Kind, Seen, Tier, Wanted, troubles};
 use crate::resource::Fact;
 use crate::resource::counters::names::Meter;
+use crate::spec::{self, SourceFile};
 use crate::verify::Verdict;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,12 +65,42 @@ fn each_thing_that_is_bent_is_told() {
             ("leaf1", "switch_counters:second", "PFC_3_RX_PKTS 2", "PFC_3_RX_PKTS 1"),
             "Unknown leaf: a counter was set back between the readings on 3",
         ),
+        (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"-1\""), "Unknown leaf: mtu makes no sense: `-1` on 3"),
+        (("leaf1", RUNNING, "\"pfc_enable\":\"3\"", "\"pfc_enable\":\"3,x\""), "Unknown leaf: pfc_enable makes no sense: `3,x` on 3"),
+        (
+            ("leaf1", "switch_counters:second", "uptime 5005", "uptime NaN"),
+            "Unknown leaf: its uptime makes no sense, and it may have been started anew between the readings: `NaN.00` on 3",
+        ),
         (("gpu01", "link_counters:second", "uptime 1005", "uptime 12"), "Unknown host: it was started anew between the readings on 2"),
     ] {
         let told = bent(&[bend]);
         let is_that = told.iter().any(|told| told == wanted);
         assert!(is_that, "{bend:?}\n{told:#?}");
     }
+}
+
+/// Where a switch stands is what the spec says; without a word of it a switch with hosts is a leaf. A spine is above, whoever the file names first.
+#[test]
+fn switches_stand_where_the_spec_says() {
+    let tiers = |roles: [&str; 3], lines: &str| {
+        let [one, other, third] = roles;
+        let spec = format!(
+            "cluster: c\nfabric: {{ kind: rocev2 }}\nnodes: [{{ name: n1, nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
+             switches: [{{ name: a{one} }}, {{ name: b{other} }}, {{ name: c{third} }}]\ncabling: cabling.csv\n"
+        );
+        let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
+        let table = SourceFile { name: "cabling.csv".to_owned(), text: format!("host,nic,switch,port\n{lines}") };
+        let loaded = spec::cabling::read(loaded, table).unwrap();
+        let word = |end: &super::EndPoint| format!("{} {}", end.tier.word(), end.device);
+        super::links(&loaded, None).iter().map(|link| format!("{} - {}", word(&link.from), word(&link.to))).collect::<Vec<_>>()
+    };
+    let lines = "n1,ens1,a,E0\nc,E0,a,E1\nb,E0,c,E1\na,E2,b,E2\n";
+    assert_eq!(
+        tiers([", role: leaf", ", role: leaf", ", role: spine"], lines),
+        ["host n1 - leaf a", "leaf a - spine c", "leaf b - spine c", "leaf a - leaf b"]
+    );
+    assert_eq!(tiers(["", "", ""], lines), ["host n1 - leaf a", "leaf a - spine c", "spine b - spine c", "leaf a - spine b"]);
+    assert_eq!(tiers([", role: spine", "", ""], "n1,ens1,a,E0\n"), ["host n1 - spine a"]);
 }
 
 #[test]

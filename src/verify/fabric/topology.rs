@@ -1,6 +1,7 @@
 //! The links of the cabling file, with what stands at their ends.
 
-use crate::spec::Loaded;
+use crate::spec::model::SwitchRole;
+use crate::spec::{Loaded, SwitchNode};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Tier {
     /// It sends and takes the traffic.
     Host,
-    /// A switch with hosts on it.
+    /// A switch that the spec calls a leaf; where it says nothing, one with hosts on it.
     Leaf,
-    /// A switch with switches alone on it.
+    /// A switch that the spec calls a spine; where it says nothing, one with switches alone on it.
     Spine,
 }
 
@@ -41,12 +42,17 @@ pub struct EndPoint {
 /// A cable, with what it is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 pub struct Link {
-    /// The NIC, or the end that the cabling file names first.
+    /// The NIC, or the leaf; of two switches that stand alike the end that the cabling file names first.
     pub from: EndPoint,
     /// The port of the switch.
     pub to: EndPoint,
     /// The rail, from 0; nothing between switches.
     pub rail: Option<u32>,
+}
+
+/// Where the spec says that it stands.
+fn role(loaded: &Loaded, switch: &SwitchNode) -> Option<SwitchRole> {
+    loaded.spec.switches.get(switch.group)?.role
 }
 
 /// All links of these hosts, and those between switches; all where no hosts are named.
@@ -61,19 +67,22 @@ pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
     let is_host = |device: &str| hosts.contains(device);
     let leaves: BTreeSet<&str> =
         cabling.cables.iter().filter(|cable| is_host(&cable.from.device)).map(|cable| cable.to.device.as_str()).collect();
+    let roles: BTreeMap<&str, SwitchRole> =
+        loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), role(loaded, switch)?))).collect();
     let point = |end: &crate::spec::cabling::End| EndPoint {
         device: end.device.clone(),
         port: end.port.clone(),
-        tier: match (is_host(&end.device), leaves.contains(end.device.as_str())) {
-            (true, _) => Tier::Host,
-            (false, true) => Tier::Leaf,
-            (false, false) => Tier::Spine,
+        tier: match (is_host(&end.device), roles.get(end.device.as_str()), leaves.contains(end.device.as_str())) {
+            (true, ..) => Tier::Host,
+            (false, Some(SwitchRole::Leaf), _) | (false, None, true) => Tier::Leaf,
+            (false, Some(SwitchRole::Spine), _) | (false, None, false) => Tier::Spine,
         },
     };
-    let link = |cable: &crate::spec::cabling::Cable| Link {
-        from: point(&cable.from),
-        to: point(&cable.to),
-        rail: rails.get(&(cable.from.device.as_str(), cable.from.port.as_str())).copied(),
+    let link = |cable: &crate::spec::cabling::Cable| {
+        let (from, to) = (point(&cable.from), point(&cable.to));
+        let rail = rails.get(&(cable.from.device.as_str(), cable.from.port.as_str())).copied();
+        // A spine stands above, whichever end the file names first.
+        if from.tier > to.tier { Link { from: to, to: from, rail } } else { Link { from, to, rail } }
     };
     let is_asked = |cable: &&crate::spec::cabling::Cable| {
         only.is_none_or(|only| !is_host(&cable.from.device) || only.contains(cable.from.device.as_str()))

@@ -35,6 +35,15 @@ class Place:
         with open(f"{self.home}/{name}") as file:
             return json.load(file)
 
+    def model(self):
+        """The switch as it is delivered: of the file `model`, or the one that all tests have that name none."""
+        try:
+            with open(f"{self.home}/model") as file:
+                name = file.read().strip()
+        except FileNotFoundError:
+            name = ""
+        return self.data(f"delivered/{name or 'model'}.json")
+
     def fault(self, name):
         """The text of a fault, or None where nobody wants it."""
         try:

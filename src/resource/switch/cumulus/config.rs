@@ -1,6 +1,11 @@
 //! The tree of NVUE, as `nvue.py` prints what of it is judged: `{"ports": [...], "set": {...}}`.
 
+use crate::resource::Fact;
+use crate::resource::switch::unreadable::{PRIORITIES, number as digits, unreadable};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// One revision.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,8 +39,8 @@ impl Nvue {
     }
 
     /// A number that is set at a place.
-    pub fn number(&self, path: &[&str]) -> Option<u64> {
-        number(self.at(path)?)
+    pub fn number(&self, path: &[&str], bounds: RangeInclusive<u64>) -> Fact<u64> {
+        number(path.join(" "), self.at(path), bounds)
     }
 
     /// True where the switch has the port, as far as it said.
@@ -50,8 +55,16 @@ impl Nvue {
 }
 
 /// Numbers are numbers, and texts where a release has them so.
-pub fn number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+pub fn number(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<u64>) -> Fact<u64> {
+    match value {
+        Some(Value::String(text)) => digits(what, Some(text.trim()), bounds),
+        value => digits(what, value.map(Value::to_string).as_deref(), bounds),
+    }
+}
+
+/// What a word or an entry at a place makes no sense of is said as JSON.
+pub fn odd<T>(what: impl Display, value: &Value) -> Fact<T> {
+    unreadable(what, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// True for the words by which releases switch something off: `off` up to 5.8, `disable`, `disabled` (CumulusNetworks/docs:
@@ -60,7 +73,26 @@ pub fn is_off(value: Option<&Value>) -> bool {
     matches!(value.and_then(Value::as_str), Some("off" | "disable" | "disabled")) || value.and_then(Value::as_bool) == Some(false)
 }
 
-/// The numbers that are keys of a collection.
-pub fn keys(value: Option<&Value>) -> impl Iterator<Item = u64> {
-    value.and_then(Value::as_object).into_iter().flatten().filter_map(|(key, _)| key.parse().ok())
+/// Whether something is on, by the words of all releases; what nobody says is on once its place is there.
+pub fn is_on(what: impl Display, value: Option<&Value>) -> Fact<bool> {
+    match value {
+        None | Some(Value::Bool(true)) => Fact::Is(true),
+        value if is_off(value) => Fact::Is(false),
+        Some(Value::String(word)) if ["on", "enable", "enabled"].contains(&word.as_str()) => Fact::Is(true),
+        Some(other) => odd(what, other),
+    }
+}
+
+/// The priorities that are keys of a collection, where all of them are.
+pub fn priorities(what: impl Display, value: Option<&Value>) -> Fact<BTreeSet<u64>> {
+    let all = match value {
+        None => return Fact::Is(BTreeSet::new()),
+        Some(Value::Object(all)) => all,
+        Some(other) => return odd(what, other),
+    };
+    let number = |key: &str| digits("", Some(key), PRIORITIES).value().copied();
+    match all.keys().find(|key| number(key).is_none()) {
+        Some(key) => unreadable(what, key),
+        None => Fact::Is(all.keys().filter_map(|key| number(key)).collect()),
+    }
 }

@@ -33,7 +33,7 @@ impl Configuration for Nvue {
             Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up),
             Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
             Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
-            Wanted::Cable { metres } => intent::cable(self, port, *metres),
+            Wanted::Cable { metres } => intent::cable(self, port, *metres)?,
         };
         Ok(ours(edits))
     }

@@ -2,8 +2,8 @@
 
 use super::OURS;
 use super::config::{Nvue, number};
-use crate::resource::Disruption;
 use crate::resource::switch::edit::Disturbance;
+use crate::resource::{Disruption, Fact};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl Leaf {
 
     fn is(&self, value: &Value) -> bool {
         match self {
-            Leaf::Number(n) => number(value) == Some(*n),
+            Leaf::Number(n) => number("", Some(value), 0..=u64::MAX) == Fact::Is(*n),
             Leaf::Word(word) => value.as_str() == Some(word),
             Leaf::Entry {} => value.is_object(),
         }

@@ -1,13 +1,15 @@
 //! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a wish cannot be had.
 
-use super::config::{Nvue, keys};
+use super::config::Nvue;
 use super::edit::{Edit, Edits, Leaf};
 use super::port_view::PortView;
 use super::profile::{Family, Roce};
 use super::{OURS, POLLING_MS, ROBUSTNESS};
 use crate::base::text::one_line;
+use crate::resource::Fact;
 use crate::resource::switch::body::Qos;
 use crate::resource::switch::configuration::Port as _;
+use crate::resource::switch::unreadable::ANY;
 use crate::resource::switch::{Thresholds, Watchdog};
 use serde_json::{Map, Value, json};
 
@@ -40,7 +42,7 @@ fn bind(edits: &mut Edits, port: &str, family: Family, profile: &str) {
 pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
     let mut edits = Edits::of(nvue);
     let Some(view) = PortView::of(nvue, port) else { return Vec::new() };
-    if let Some(mtu) = mtu.filter(|mtu| view.mtu() != *mtu) {
+    if let Some(mtu) = mtu.filter(|mtu| view.mtu() != Fact::Is(*mtu)) {
         edits.set(&["interface", port, "link", "mtu"], Leaf::Number(mtu));
     }
     if let Some(up) = up {
@@ -60,8 +62,9 @@ pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<
 /// What nobody can change for one port: the macro's other modes set classes that are others'.
 fn check(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
     match nvue.roce() {
-        Roce::Other(mode) => Err(format!(
-            "`qos roce mode {mode}` rules the classes of all ports of this switch: unset it (`nv unset qos roce mode`), or take the port out of the spec"
+        Roce::Other(words) => Err(format!(
+            "`qos roce {words}` rules the classes of all ports of this switch: unset it (`nv unset qos roce {}`), or take the port out of the spec",
+            words.split(' ').next().unwrap_or_default()
         )),
         Roce::Lossy if wants_pfc => {
             Err("`qos roce mode lossy` pauses nothing, on all ports of this switch: `nv set qos roce mode lossless` \
@@ -73,22 +76,23 @@ fn check(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
 }
 
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
-pub fn cable(nvue: &Nvue, port: &str, metres: u64) -> Vec<Edit> {
+pub fn cable(nvue: &Nvue, port: &str, metres: u64) -> Result<Vec<Edit>, String> {
     let mut edits = Edits::of(nvue);
-    if PortView::of(nvue, port).is_some_and(|view| view.cable_m() != Some(metres)) {
+    check(nvue, false)?;
+    if PortView::of(nvue, port).is_some_and(|view| view.cable_m() != Fact::Is(metres)) {
         let profile = own(port);
         edits.copy(&["qos", "pfc", &profile], &nvue.effective(port, Family::Pfc), &["cable-length"]);
         edits.set(&["qos", "pfc", &profile, "cable-length"], Leaf::Number(metres));
         bind(&mut edits, port, Family::Pfc, &profile);
     }
-    edits.finish()
+    Ok(edits.finish())
 }
 
 /// Marking of a queue.
 pub fn marking(nvue: &Nvue, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
     let mut edits = Edits::of(nvue);
     check(nvue, false)?;
-    if PortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Some(wanted)) {
+    if PortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Fact::Is(wanted)) {
         let (profile, queue) = (own(port), queue.to_string());
         let path = ["qos", Family::Marking.word(), &profile];
         let mut others = nvue.effective(port, Family::Marking);
@@ -119,27 +123,36 @@ pub fn qos(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
     let Some(view) = PortView::of(nvue, port) else { return Ok(Vec::new()) };
     check(nvue, !wanted.pfc().is_empty())?;
     for class in &wanted.classes {
-        if let Some(queue) = view.queue(class.priority).filter(|queue| *queue != class.priority) {
-            return Err(format!(
-                "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one for all ports of the switch): take a priority that \
-                 has the queue of its number, or change the map for all ports",
-                class.priority
-            ));
+        match view.queue(class.priority) {
+            Fact::Is(queue) if queue != class.priority => {
+                return Err(format!(
+                    "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one for all ports of the switch): take a priority \
+                     that has the queue of its number, or change the map for all ports",
+                    class.priority
+                ));
+            }
+            Fact::Unknown(why) => {
+                return Err(format!(
+                    "by which queue packets of priority {} leave is not known, on all ports of the switch: {why}",
+                    class.priority
+                ));
+            }
+            _ => {}
         }
     }
     let mut edits = Edits::of(nvue);
-    classify(nvue, &mut edits, port, wanted);
-    if view.pfc() != wanted.pfc() {
+    classify(nvue, &mut edits, port, wanted)?;
+    if view.pfc() != Fact::Is(wanted.pfc()) {
         pause(nvue, &mut edits, port, wanted)?;
     }
-    if !wanted.pfc().is_empty() && !view.has_lossless_pool() {
+    if !wanted.pfc().is_empty() && view.has_lossless_pool() != Fact::Is(true) {
         divide(nvue, &mut edits)?;
     }
     if let Some(watchdog) = &wanted.watchdog {
         watch(nvue, &mut edits, port, watchdog)?;
     }
     let strict: Vec<u64> = wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority).collect();
-    if strict.iter().any(|queue| !view.is_strict(*queue)) {
+    if strict.iter().any(|queue| view.is_strict(*queue) != Fact::Is(true)) {
         schedule(nvue, &mut edits, port, &strict);
     }
     Ok(edits.finish())
@@ -147,10 +160,10 @@ pub fn qos(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
 
 /// Which priority packets have. A profile that says something of one DSCP says it of all 64, because nothing says what it does with the
 /// others; the VLAN tag counts for packets without a DSCP where it counted before.
-fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) {
+fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(), String> {
     let dscps = || wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)));
-    if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Some(priority)) {
-        return;
+    if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Fact::Is(priority)) {
+        return Ok(());
     }
     let profile = shared(nvue, port, Family::Mapping);
     let path = ["qos", "mapping", &profile];
@@ -158,9 +171,12 @@ fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) {
     let own = nvue.at(&path).and_then(Value::as_object);
     let trust = |profile: &Map<String, Value>| profile.get("trust").and_then(Value::as_str).map(str::to_owned);
     if own.is_none() {
-        let all: Map<String, Value> = (0..64)
-            .map(|dscp: u64| (dscp.to_string(), json!({ "switch-priority": nvue.priority(port, dscp).unwrap_or(dscp / 8) })))
-            .collect();
+        let is_wished = |dscp: u64| dscps().any(|(wished, _)| wished == dscp);
+        let entry = |dscp: u64| match nvue.priority(port, dscp) {
+            Fact::Unknown(why) if !is_wished(dscp) => Err(format!("the map that {port} has cannot be copied: {why}")),
+            found => Ok((dscp.to_string(), json!({ "switch-priority": found.value().copied().unwrap_or(dscp / 8) }))),
+        };
+        let all: Map<String, Value> = (0..64).map(entry).collect::<Result<_, _>>()?;
         let mut copy = now.clone();
         copy.insert("dscp".to_owned(), Value::Object(all));
         edits.copy(&path, &copy, &["trust"]);
@@ -171,6 +187,7 @@ fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) {
         edits.set(&[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(), Leaf::Number(priority));
     }
     bind(edits, port, Family::Mapping, &profile);
+    Ok(())
 }
 
 /// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
@@ -186,9 +203,13 @@ fn pause(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(),
     let now = nvue.effective(port, Family::Pfc);
     edits.copy(&path, &now, &["switch-priority", "tx", "rx"]);
     let owned = nvue.at(&path).and_then(Value::as_object);
-    let of = |profile: Option<&Map<String, Value>>| keys(profile.and_then(|profile| profile.get("switch-priority"))).collect::<Vec<_>>();
-    for priority in [of(Some(&now)), of(owned)].concat().into_iter().filter(|priority| !wanted.pfc().contains(priority)) {
-        edits.never(&[&path[..], &["switch-priority", &priority.to_string()]].concat());
+    let of = |profile: Option<&Map<String, Value>>| -> Vec<String> {
+        let all = profile.and_then(|profile| profile.get("switch-priority")?.as_object());
+        all.into_iter().flat_map(Map::keys).cloned().collect()
+    };
+    let is_wanted = |priority: &String| priority.parse().is_ok_and(|priority| wanted.pfc().contains(&priority));
+    for priority in [of(Some(&now)), of(owned)].concat().into_iter().filter(|priority| !is_wanted(priority)) {
+        edits.never(&[&path[..], &["switch-priority", &priority]].concat());
     }
     for way in ["tx", "rx"] {
         edits.never(&[&path[..], &[way]].concat());
@@ -233,7 +254,7 @@ fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Res
              {detection} ms; leave `restoration_ms` out, or let it go into `detection_ms`"
         ));
     }
-    let is_on = PortView::of(nvue, port).is_some_and(|view| view.watchdog().is_some());
+    let is_on = PortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
     let path = ["interface", port, "qos", "pfc-watchdog"];
     if !is_on {
         edits.unset(&[&path[..], &["state"]].concat());
@@ -241,7 +262,7 @@ fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Res
     }
     for (name, default, value) in [("polling-interval", POLLING_MS, polling), ("robustness", ROBUSTNESS, detection / polling)] {
         let path = ["qos", "pfc-watchdog", name];
-        if nvue.number(&path).unwrap_or(default) != value {
+        if nvue.number(&path, ANY).or(default) != Fact::Is(value) {
             edits.set(&path, Leaf::Number(value));
         }
     }

@@ -1,11 +1,12 @@
 //! One port of Cumulus Linux in the fabric's words: what its profiles come to.
 
-use super::config::{Nvue, is_off, keys, number};
+use super::config::{Nvue, is_on, number, odd, priorities};
 use super::profile::{Family, Roce};
 use super::{POLLING_MS, ROBUSTNESS};
-use crate::resource::Reading;
 use crate::resource::switch::configuration::Port;
+use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT};
 use crate::resource::switch::{Thresholds, Watchdog};
+use crate::resource::{Fact, Reading};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -34,98 +35,116 @@ impl<'a> PortView<'a> {
         self.nvue.at(&[&["interface", self.port], path].concat())
     }
 
-    fn effective(&self, family: Family) -> Map<String, Value> {
-        self.nvue.effective(self.port, family)
+    fn known(&self, family: Family) -> Fact<Map<String, Value>> {
+        self.nvue.known(self.port, family)
+    }
+
+    /// What its profile says of a queue.
+    fn of_queue(&self, family: Family, queue: u64) -> Fact<Value> {
+        self.known(family).and_then(|profile| match profile.get("traffic-class").map(|all| (all, all.get(queue.to_string()))) {
+            None | Some((Value::Object(_), None)) => Fact::Absent,
+            Some((_, Some(class @ Value::Object(_)))) => Fact::Is(class.clone()),
+            Some((other, _)) => odd(format_args!("{} of queue {queue}", family.word()), other),
+        })
     }
 }
 
 impl Port for PortView<'_> {
-    fn mtu(&self) -> u64 {
-        self.own(&["link", "mtu"]).and_then(number).unwrap_or(MTU)
+    fn mtu(&self) -> Fact<u64> {
+        number("link mtu", self.own(&["link", "mtu"]), MTUS).or(MTU)
     }
 
     /// Only what is said counts: a port that NVUE knows nothing of is left down.
-    fn is_up(&self) -> bool {
-        let state = self.own(&["link", "state"]);
-        let is = |word: &str| state.is_some_and(|state| state.as_str() == Some(word) || state.get(word).is_some());
-        is("up") && !is("down")
+    fn up(&self) -> Fact<bool> {
+        let Some(state) = self.own(&["link", "state"]) else { return Fact::Is(false) };
+        let is = |word: &str| state.as_str() == Some(word) || state.get(word).is_some();
+        let is_empty = state.as_object().is_some_and(Map::is_empty);
+        if is("up") || is("down") || is_empty { Fact::Is(is("up") && !is("down")) } else { odd("link state", state) }
     }
 
-    fn priority(&self, dscp: u64) -> Option<u64> {
+    fn priority(&self, dscp: u64) -> Fact<u64> {
         self.nvue.priority(self.port, dscp)
     }
 
-    /// One map for all ports of the switch: "NVUE only supports the default-global profile" (the manual, Egress Queues).
-    fn queue(&self, priority: u64) -> Option<u64> {
-        let said =
-            self.nvue.number(&["qos", "egress-queue-mapping", "default-global", "switch-priority", &priority.to_string(), "traffic-class"]);
-        said.or(match self.nvue.roce() {
-            Roce::Lossless | Roce::Lossy if ![3, 6].contains(&priority) => Some(0),
-            _ => Some(priority),
-        })
+    fn queue(&self, priority: u64) -> Fact<u64> {
+        self.nvue.queue(priority)
     }
 
     /// A pause frame names a priority, which has one queue.
-    fn paused_queue(&self, priority: u64) -> Option<u64> {
+    fn paused_queue(&self, priority: u64) -> Fact<u64> {
         self.queue(priority)
     }
 
     /// The switch holds paused packets apart by itself; nothing says where.
-    fn group(&self, priority: u64) -> Option<u64> {
+    fn group(&self, priority: u64) -> Fact<u64> {
         self.queue(priority)
     }
 
     /// Pause frames have to be both sent and heard.
-    fn pfc(&self) -> BTreeSet<u64> {
-        let profile = self.effective(Family::Pfc);
-        let one_way = is_off(profile.get("tx")) || is_off(profile.get("rx"));
-        keys(profile.get("switch-priority")).filter(|_| !one_way).collect()
+    fn pfc(&self) -> Fact<BTreeSet<u64>> {
+        self.known(Family::Pfc).and_then(|profile| {
+            let ways = is_on("pfc tx", profile.get("tx")).and_then(|tx| is_on("pfc rx", profile.get("rx")).map(|rx| tx && rx));
+            let all = priorities("pfc switch-priority", profile.get("switch-priority"));
+            ways.and_then(|both| if both { all } else { Fact::Is(BTreeSet::new()) })
+        })
     }
 
     /// It looks at all that pause, wants so many looks, drops, and comes back after one look without a pause (the manual, PFC Watchdog).
-    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)> {
-        let own = self.own(&["qos", "pfc-watchdog"])?;
-        let number = |name: &str, default| self.nvue.number(&["qos", "pfc-watchdog", name]).unwrap_or(default);
-        let polling = number("polling-interval", POLLING_MS);
-        let watchdog = Watchdog {
-            detection_ms: polling.saturating_mul(number("robustness", ROBUSTNESS)),
-            restoration_ms: polling,
-            action: "drop".to_owned(),
-        };
-        (!is_off(own.get("state"))).then(|| (self.pfc(), watchdog))
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)> {
+        let Some(own) = self.own(&["qos", "pfc-watchdog"]) else { return Fact::Absent };
+        let of_all = |name: &str, default| self.nvue.number(&["qos", "pfc-watchdog", name], ANY).or(default);
+        is_on("pfc-watchdog state", own.get("state")).and_then(|is_on| if is_on { self.pfc() } else { Fact::Absent }).and_then(|pfc| {
+            of_all("polling-interval", POLLING_MS).and_then(|polling| {
+                of_all("robustness", ROBUSTNESS).map(|robustness| {
+                    let detection_ms = polling.saturating_mul(robustness);
+                    (pfc, Watchdog { detection_ms, restoration_ms: polling, action: "drop".to_owned() })
+                })
+            })
+        })
     }
 
     /// A queue that a profile names is marked unless it says otherwise (the manual, ECN: the examples say thresholds alone).
-    fn marking(&self, queue: u64) -> Option<Thresholds> {
-        let profile = self.effective(Family::Marking);
-        let class = profile.get("traffic-class")?.get(queue.to_string())?;
-        let thresholds = Thresholds {
-            min_bytes: number(class.get("min-threshold")?)?,
-            max_bytes: number(class.get("max-threshold")?)?,
-            probability_percent: class.get("probability").map_or(Some(PROBABILITY), number)?,
-        };
-        (!is_off(class.get("ecn"))).then_some(thresholds)
+    fn marking(&self, queue: u64) -> Fact<Thresholds> {
+        self.of_queue(Family::Marking, queue).and_then(|class| {
+            let of = |name: &str, bounds| number(format_args!("{name} of queue {queue}"), class.get(name), bounds);
+            match is_on(format_args!("ecn of queue {queue}"), class.get("ecn")) {
+                Fact::Is(true) => of("min-threshold", ANY).and_then(|min_bytes| {
+                    of("max-threshold", ANY).and_then(|max_bytes| {
+                        let probability = of("probability", PERCENT).or(PROBABILITY);
+                        probability.map(|probability_percent| Thresholds { min_bytes, max_bytes, probability_percent })
+                    })
+                }),
+                Fact::Unknown(why) => Fact::Unknown(why),
+                _ => Fact::Absent,
+            }
+        })
     }
 
-    fn is_strict(&self, queue: u64) -> bool {
-        let profile = self.effective(Family::Scheduler);
-        let class = profile.get("traffic-class").and_then(|all| all.get(queue.to_string()));
-        class.and_then(|class| class.get("mode")?.as_str()) == Some("strict")
+    fn is_strict(&self, queue: u64) -> Fact<bool> {
+        let mode = self.of_queue(Family::Scheduler, queue).and_then(|class| class.get("mode").cloned().into());
+        let is_strict = mode.and_then(|mode: Value| match mode.as_str() {
+            Some("strict") => Fact::Is(true),
+            Some("dwrr") => Fact::Is(false),
+            _ => odd(format_args!("mode of queue {queue}"), &mode),
+        });
+        is_strict.or(false)
     }
 
-    fn cable_m(&self) -> Option<u64> {
-        let profile = self.effective(Family::Pfc);
-        let is_there = !profile.is_empty() || self.nvue.bound(self.port, Family::Pfc).is_some();
-        profile.get("cable-length").map_or_else(|| is_there.then_some(CABLE_M), number)
+    fn cable_m(&self) -> Fact<u64> {
+        self.known(Family::Pfc).and_then(|profile| {
+            let is_there = !profile.is_empty() || self.nvue.bound(self.port, Family::Pfc).is_some();
+            let said = number("cable-length", profile.get("cable-length"), ANY);
+            if is_there { said.or(CABLE_M) } else { said }
+        })
     }
 
     /// A lossless pool, of which a switch has one: `roce-lossless` with RoCE, which brings it along, else `default-lossless` (the manual,
     /// Traffic Pools).
-    fn has_lossless_pool(&self) -> bool {
-        let percent = |pool: &str| self.nvue.number(&["qos", "traffic-pool", pool, "memory-percent"]);
+    fn has_lossless_pool(&self) -> Fact<bool> {
+        let percent = |pool: &str| self.nvue.number(&["qos", "traffic-pool", pool, "memory-percent"], PERCENT);
         match self.nvue.roce() {
-            Roce::Lossless => percent("roce-lossless") != Some(0),
-            _ => percent("default-lossless").is_some_and(|percent| percent > 0),
+            Roce::Lossless => percent("roce-lossless").map(|percent| percent != 0).or(true),
+            _ => percent("default-lossless").map(|percent| percent > 0).or(false),
         }
     }
 

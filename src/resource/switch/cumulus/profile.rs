@@ -1,6 +1,9 @@
 //! Profiles of a port: the one that it is bound to, or `default-global` on top of what the switch has from the start or by `qos roce`.
 
-use super::config::{Nvue, is_off, number};
+use super::config::{Nvue, is_on, number, odd};
+use crate::base::text::one_line;
+use crate::resource::Fact;
+use crate::resource::switch::unreadable::{ANY, PRIORITIES};
 use serde_json::{Map, Value, json};
 
 /// The profile of all ports that are bound to none.
@@ -40,7 +43,7 @@ pub enum Roce {
     Lossless,
     /// Without PFC.
     Lossy,
-    /// A mode whose classes are others.
+    /// Set to something whose classes are others, or are not known: the words below `qos roce`.
     Other(String),
 }
 
@@ -49,13 +52,18 @@ impl Nvue {
     /// Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE.md); `enable` became `state` with 5.15 (nvue-reference, QoS.md).
     pub fn roce(&self) -> Roce {
         let Some(roce) = self.at(&["qos", "roce"]) else { return Roce::Off };
-        if is_off(roce.get("enable")) || is_off(roce.get("state")) {
-            return Roce::Off;
+        let other = |word: &str, said: &Value| Roce::Other(format!("{word} {}", one_line(&said.to_string().replace('"', ""), 40)));
+        for word in ["enable", "state"] {
+            match (is_on("", roce.get(word)), roce.get(word)) {
+                (Fact::Is(true), _) | (_, None) => {}
+                (Fact::Is(false), _) => return Roce::Off,
+                (_, Some(said)) => return other(word, said),
+            }
         }
-        match roce.get("mode").and_then(Value::as_str) {
-            None | Some("lossless" | "lossless-single-ipool") => Roce::Lossless,
-            Some("lossy") => Roce::Lossy,
-            Some(other) => Roce::Other(crate::base::text::one_line(other, 40)),
+        match (roce.get("mode"), roce.get("mode").and_then(Value::as_str)) {
+            (None, _) | (_, Some("lossless" | "lossless-single-ipool")) => Roce::Lossless,
+            (_, Some("lossy")) => Roce::Lossy,
+            (Some(said), _) => other("mode", said),
         }
     }
 
@@ -64,7 +72,18 @@ impl Nvue {
         self.text(&["interface", port, "qos", family.word(), "profile"]).filter(|name| *name != DEFAULT && !name.is_empty())
     }
 
-    /// What its profile comes to.
+    /// What its profile comes to, where that is known: not where the macro has set classes that are not known, nor where what the port is
+    /// bound to is no name.
+    pub fn known(&self, port: &str, family: Family) -> Fact<Map<String, Value>> {
+        let path = ["interface", port, "qos", family.word(), "profile"];
+        match (self.at(&path), self.bound(port, family), self.roce()) {
+            (Some(said), ..) if !said.is_string() => odd(format_args!("{} profile", family.word()), said),
+            (_, None, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
+            _ => Fact::Is(self.effective(port, family)),
+        }
+    }
+
+    /// The same, to be copied.
     pub fn effective(&self, port: &str, family: Family) -> Map<String, Value> {
         let of = |name: &str| self.at(&["qos", family.word(), name]).and_then(Value::as_object).cloned().unwrap_or_default();
         match self.bound(port, family) {
@@ -87,7 +106,7 @@ impl Nvue {
         let profile = match family {
             Family::Mapping => json!({ "trust": if with_roce { "both" } else { "l2" } }),
             Family::Pfc if roce == Roce::Lossless => {
-                let cable = self.number(&["qos", "roce", "cable-length"]).unwrap_or(100);
+                let cable = self.at(&["qos", "roce", "cable-length"]).cloned().unwrap_or_else(|| json!(100));
                 json!({ "switch-priority": { "3": {} }, "cable-length": cable })
             }
             Family::Pfc => json!({}),
@@ -102,19 +121,45 @@ impl Nvue {
         if let Value::Object(profile) = profile { profile } else { Map::new() }
     }
 
-    /// The priority of a DSCP in a profile; none where the profile looks at no DSCP, or where it says nothing of this one among others.
-    pub fn priority(&self, port: &str, dscp: u64) -> Option<u64> {
-        let profile = self.effective(port, Family::Mapping);
-        if !matches!(profile.get("trust").and_then(Value::as_str), Some("l3" | "both")) {
-            return None;
-        }
-        let said = profile.get("dscp").and_then(Value::as_object).filter(|all| !all.is_empty());
-        let own = said.and_then(|all| number(all.get(&dscp.to_string())?.get("switch-priority")?));
+    /// The priority of a DSCP in a profile; absent where the profile looks at no DSCP, or where it says nothing of this one among others.
+    pub fn priority(&self, port: &str, dscp: u64) -> Fact<u64> {
+        self.known(port, Family::Mapping).and_then(|profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
+            Some((_, Some("l3" | "both"))) => self.by_dscp(port, &profile, dscp),
+            None | Some((_, Some("l2" | "port"))) => Fact::Absent,
+            Some((other, _)) => odd("trust", other),
+        })
+    }
+
+    fn by_dscp(&self, port: &str, profile: &Map<String, Value>, dscp: u64) -> Fact<u64> {
+        let all = match profile.get("dscp") {
+            Some(Value::Object(all)) => Some(all).filter(|all| !all.is_empty()),
+            None => None,
+            Some(other) => return odd("dscp", other),
+        };
+        let own = match all.and_then(|all| all.get(&dscp.to_string())) {
+            Some(entry @ Value::Object(_)) => number(format_args!("dscp {dscp} switch-priority"), entry.get("switch-priority"), PRIORITIES),
+            Some(other) => return odd(format_args!("dscp {dscp}"), other),
+            None => Fact::Absent,
+        };
         // A profile that names no DSCP has the map from the start, and so has `default-global` for those that it does not name (the manual,
         // Trust DSCP); what another one does with those is not said.
-        let from_the_start = said.is_none() || self.bound(port, Family::Mapping).is_none();
-        own.or_else(|| from_the_start.then_some(dscp / 8))
+        let from_the_start = all.is_none() || self.bound(port, Family::Mapping).is_none();
+        if from_the_start { own.or(dscp / 8) } else { own }
     }
+
+    /// The queue of a priority. One map for all ports of the switch: "NVUE only supports the default-global profile" (the manual, Egress Queues).
+    pub fn queue(&self, priority: u64) -> Fact<u64> {
+        let path = ["qos", "egress-queue-mapping", "default-global", "switch-priority", &priority.to_string(), "traffic-class"];
+        match (self.number(&path, ANY), self.roce()) {
+            (Fact::Absent, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
+            (Fact::Absent, Roce::Lossless | Roce::Lossy) if ![3, 6].contains(&priority) => Fact::Is(0),
+            (said, _) => said.or(priority),
+        }
+    }
+}
+
+fn words_of_roce(words: &str) -> String {
+    format!("`qos roce {words}` rules the classes of all ports, and is not known")
 }
 
 fn merge(into: &mut Map<String, Value>, other: Map<String, Value>) {

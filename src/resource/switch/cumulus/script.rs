@@ -3,8 +3,9 @@
 use super::edit::{Edit, documents, told};
 use crate::base::quote::sh;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::SwitchRead;
+use crate::resource::switch::{SwitchRead, links};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// What a boot begins with (CumulusNetworks/docs: content/nvue-reference/Config-Commands.md).
 pub const SAVED: &str = "/etc/nvue.d/startup.yaml";
@@ -37,7 +38,8 @@ const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; 
 /// `nv config patch` adds to it: one that holds anything of somebody else's is left alone, one of ours that an earlier try left is dropped.
 /// `nv config diff` ends with 1 where there is a difference (githedgehog/fabric: pkg/agent/cmls/cumulus.go), so that its words count.
 /// What is applied says `applied [rev_id: 5]` or `applied_and_saved [rev_id: 5]`, what is refused `Invalid config [rev_id: 5]`
-/// (CumulusNetworks/docs: content/knowledge-base, breakout syntax after an upgrade).
+/// (CumulusNetworks/docs: content/knowledge-base, breakout syntax after an upgrade). Ports are netdevs of the kernel, whose flags say whether there is a
+/// carrier (`LOWER_UP`: netdevice(7); so does the manual look at ports, Monitoring and Troubleshooting, `ip link`).
 pub fn edit_script(edits: &[Edit]) -> String {
     let places: Vec<&Vec<String>> = told(edits).into_iter().map(|edit| &edit.path).collect();
     let patch = |(n, document): (usize, serde_json::Value)| {
@@ -50,6 +52,7 @@ pub fn edit_script(edits: &[Edit]) -> String {
     let patches: String = documents(edits).into_iter().enumerate().map(patch).collect();
     format!(
         "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
+         up_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n{was}\
          umask 077; d=/run/railwright-nvue.$$; mkdir \"$d\" || exit 74; trap 'rm -rf \"$d\"' EXIT\n\
          drop() {{ nv config detach </dev/null >/dev/null 2>&1; say \"$@\"; }}\n\
          waits() {{ nv config diff -o json </dev/null >\"$d/diff\" 2>\"$d/said\"; s=$?; {ours} <\"$d/diff\" >\"$d/waits\" 2>/dev/null && [ \"$s\" -le 1 ] && [ -s \"$d/diff\" -o \"$s\" -eq 0 ] || say 1 \"nv config diff failed: $(last \"$(cat \"$d/said\" \"$d/diff\")\")\"; }}\n\
@@ -64,9 +67,23 @@ pub fn edit_script(edits: &[Edit]) -> String {
          *'Invalid config'*) drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\" ;;\n\
          *applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
          *) drop 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
-         esac\n",
+         esac\n{again}",
+        was = links::note(&ports_of(edits)),
+        again = links::wait(),
         ours = program(&format!("ours {}", sh(&json!(places).to_string()))),
     )
+}
+
+/// Ports whose own settings change, and that are to be up afterwards.
+fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
+    let told = told(edits);
+    let is_off = |edit: &&&Edit| match edit.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["interface", _, "link", "state", "down"] => edit.value.is_some(),
+        ["interface", _, "link", "state"] => edit.value.as_ref().is_some_and(|leaf| leaf.word() == "down"),
+        _ => false,
+    };
+    let off: BTreeSet<&str> = told.iter().filter(is_off).filter_map(|edit| edit.port()).collect();
+    told.iter().filter_map(|edit| edit.port()).filter(|port| !off.contains(port)).collect()
 }
 
 /// Saves the applied revision.

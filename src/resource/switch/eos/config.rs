@@ -1,5 +1,7 @@
 //! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where they stand in a section.
 
+use crate::resource::Fact;
+use crate::resource::switch::unreadable;
 use std::collections::BTreeMap;
 
 /// What stands in the first line of what was asked of the configuration that runs, which names every port.
@@ -8,8 +10,29 @@ const RUNNING: &str = "! railwright running";
 /// The same of the saved one, which may leave out ports that have nothing of their own.
 const SAVED: &str = "! railwright saved";
 
+/// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told from the beginning of one.
+const END: &str = "end";
+
+/// Why a configuration without it is not judged.
+const CUT_OFF: &str = "the configuration is cut off before its `end`, and is not judged by its beginning (RW0849)";
+
 /// Sections stand in sections of sections, and no deeper.
 const DEEPEST: usize = 3;
+
+/// A map of the whole switch, by the words of its commands.
+#[derive(Clone, Copy)]
+pub struct Map {
+    from: &'static str,
+    to: &'static str,
+    /// The largest number that is mapped.
+    last: u64,
+}
+
+/// The classes of DSCPs.
+pub const CLASSES: Map = Map { from: "qos map dscp ", to: " to traffic-class ", last: 63 };
+
+/// The queues of classes.
+pub const QUEUES: Map = Map { from: "qos map traffic-class ", to: " to tx-queue ", last: 7 };
 
 /// One configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +49,9 @@ impl Config {
             Some(RUNNING) => true,
             Some(SAVED) => false,
             _ => return Err("the configuration makes no sense".to_owned()),
+        };
+        let Some(text) = text.trim_end().strip_suffix(END).filter(|text| text.ends_with('\n')) else {
+            return Err(CUT_OFF.to_owned());
         };
         let mut config = Config { names_ports, sections: BTreeMap::new() };
         let mut open: Vec<(usize, String)> = Vec::new();
@@ -63,18 +89,23 @@ impl Config {
         !self.names_ports || self.port_names().contains(&port)
     }
 
-    /// What a map of the whole switch says of a number: `qos map dscp 26 27 to traffic-class 3`. AVD writes numbers one by one, and
-    /// with ranges nothing is lost. What follows a target (`drop-precedence 1`) is no other class.
-    pub fn mapped(&self, from: &str, to: &str, number: u64) -> Option<(&str, u64)> {
-        let of = |line: &str| -> Option<u64> {
-            let (numbers, target) = line.strip_prefix(from)?.split_once(&format!(" to {to} "))?;
-            let is_in = numbers.split([' ', ',']).any(|one| match one.split_once('-') {
-                Some((first, last)) => {
-                    matches!((first.parse::<u64>(), last.parse::<u64>()), (Ok(first), Ok(last)) if (first..=last).contains(&number))
-                }
-                None => one.parse() == Ok(number),
-            });
-            if is_in { target.split(' ').next()?.parse().ok() } else { None }
+    /// What a map of the whole switch says of a number, with the command that says it: `qos map dscp 26 27 to traffic-class 3`. AVD writes
+    /// numbers one by one, and with ranges nothing is lost. What follows a target (`drop-precedence 1`) is no other class. A command that makes
+    /// no sense may be about any number.
+    pub fn mapped(&self, map: Map, number: u64) -> Option<(&str, Fact<u64>)> {
+        let of = |line: &str| -> Option<Fact<u64>> {
+            let (numbers, target) = line.strip_prefix(map.from)?.split_once(map.to)?;
+            let digits = |text: &str, last: u64| unreadable::number("", Some(text), 0..=last).value().copied();
+            let range = |one: &str| -> Option<(u64, u64)> {
+                let (first, last) = one.split_once('-').unwrap_or((one, one));
+                Some((digits(first, map.last)?, digits(last, map.last)?)).filter(|(first, last)| first <= last)
+            };
+            let all: Option<Vec<(u64, u64)>> = numbers.split([' ', ',']).filter(|one| !one.is_empty()).map(range).collect();
+            let target = target.split(' ').next().and_then(|target| digits(target, *unreadable::PRIORITIES.end()));
+            match all.filter(|all| !all.is_empty()).zip(target) {
+                None => Some(unreadable::unreadable("a map of the switch", line)),
+                Some((all, target)) => all.iter().any(|(first, last)| (*first..=*last).contains(&number)).then_some(Fact::Is(target)),
+            }
         };
         self.lines(&[]).filter_map(|line| Some((line, of(line)?))).last()
     }
@@ -96,15 +127,30 @@ mod tests {
     fn sections_maps_and_ports() {
         let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\nqos map traffic-class 3 to tx-queue 1\n!\n\
                     qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface Ethernet1/1\n\
-                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\n";
+                    interface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.lines(&["qos profile P"]).collect::<Vec<_>>(), ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]);
         assert_eq!(config.lines(&["qos profile P", "uc-tx-queue 3"]).collect::<Vec<_>>(), ["priority strict"]);
         assert_eq!((config.port_names(), config.queue_word()), (vec!["Ethernet1/1", "Ethernet1/2"], Some("uc-tx-queue")));
-        let class = |dscp| config.mapped("qos map dscp ", "traffic-class", dscp).map(|(_, class)| class);
-        assert_eq!((class(9), class(26), class(11)), (Some(4), Some(4), None));
-        assert_eq!(config.mapped("qos map traffic-class ", "tx-queue", 3).map(|(_, queue)| queue), Some(1));
-        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved").unwrap().has_port("Ethernet2"));
+        let class = |dscp| config.mapped(CLASSES, dscp).map(|(_, class)| class);
+        assert_eq!((class(9), class(26), class(11)), (Some(Fact::Is(4)), Some(Fact::Is(4)), None));
+        assert_eq!(config.mapped(QUEUES, 3).map(|(_, queue)| queue), Some(Fact::Is(1)));
+        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved\nend").unwrap().has_port("Ethernet2"));
         assert!(Config::parse("% Invalid input").is_err() && Config::parse("").is_err());
+    }
+
+    #[test]
+    fn the_beginning_of_a_configuration_is_none() {
+        let whole = "! railwright running\ninterface Ethernet1/1\n   mtu 9214\n   qos trust dscp\nend\n";
+        assert!(Config::parse(whole).is_ok());
+        for at in 0..whole.len() - "\n".len() {
+            assert!(Config::parse(&whole[..at]).is_err(), "{}", &whole[..at]);
+        }
+        // The word as a part of another command, or in a section, is not the end.
+        for text in
+            ["! railwright running\ninterface Ethernet1/1\n   end\n", "! railwright running\nlegend\n", "! railwright running end\n"]
+        {
+            assert!(Config::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A configuration of EOS as one among those of other systems: which edits a wish comes to, and what is put back.
 
-use super::config::Config;
+use super::config::{CLASSES, Config};
 use super::edit::Edit;
 use super::intent;
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
@@ -125,7 +125,7 @@ impl Configuration for Config {
         let mut before: Map<String, Value> = places.into_iter().map(at).collect();
         if let Wanted::Qos(wanted) = wanted {
             let dscps = wanted.classes.iter().flat_map(|class| &class.dscp);
-            let said = |dscp: u64| self.mapped("qos map dscp ", "traffic-class", dscp).map_or(Value::Null, |(line, _)| Value::from(line));
+            let said = |dscp: u64| self.mapped(CLASSES, dscp).map_or(Value::Null, |(line, _)| Value::from(line));
             before.insert(SHARED.to_owned(), dscps.map(|dscp| (dscp.to_string(), said(*dscp))).collect::<Map<_, _>>().into());
         }
         Value::Object(before)
@@ -161,7 +161,7 @@ impl Configuration for Config {
     fn stays(&self, before: &Value) -> Vec<String> {
         let shared = before.get(SHARED).and_then(Value::as_object).into_iter().flatten();
         let stays = shared.filter_map(|(dscp, was)| {
-            let (is, _) = self.mapped("qos map dscp ", "traffic-class", dscp.parse().ok()?)?;
+            let (is, _) = self.mapped(CLASSES, dscp.parse().ok()?)?;
             (was.as_str() != Some(is)).then(|| format!("{is} stays: other ports may need it (`no qos map dscp {dscp}`)"))
         });
         stays.collect()

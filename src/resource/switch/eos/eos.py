@@ -1,9 +1,11 @@
 """What railwright does with the text of EOS's configuration on the switch itself, so that users and keys in it never leave it. For the
 Python 2 of older releases too.
 
-read WORD      a configuration on standard input: prints what is judged, below a line with the word
+read WORD      a configuration on standard input: prints what is judged, between a line with the word and `end`, which is not there where
+               the configuration was cut off
 sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
 diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
+up PORTS...    `show interfaces description | json` on standard input: prints those of these ports that have a link
 ports KEYS   a configuration on standard input: prints what of ports may come to be changed
 back NOW KEPT KEYS   the commands that make KEPT out of NOW
 """
@@ -48,11 +50,15 @@ def judged(text):
 
 def read(word):
     text = sys.stdin.read()
-    if "end" not in [command for path, command in lines(text) if not path]:
+    commands, is_whole = judged(text), text.rstrip().splitlines()[-1:] == ["end"]
+    refused = [line for line in text.splitlines() if line.lstrip().startswith("%")]
+    if not commands and not is_whole and (refused or not text.strip()):
         sys.exit(65)
     print("! railwright " + word)
-    for path, command in judged(text):
+    for path, command in commands:
         print("   " * len(path) + command)
+    if is_whole:
+        print("end")
 
 
 def sessions():
@@ -71,6 +77,13 @@ def diffs(words):
         command = line[1:].strip()
         if line[:1] in "+-" and line[:3] not in ("+++", "---") and command and not command.startswith("!"):
             print(("ours: " if begins(command, words) else "not ours: ") + command)
+
+
+def up(ports):
+    said = json.load(sys.stdin)["interfaceDescriptions"]
+    for port in ports:
+        if said.get(port, {}).get("lineProtocolStatus") == "up":
+            print(port)
 
 
 def of(command, keys):
@@ -117,6 +130,8 @@ elif sys.argv[1] == "sessions":
     sessions()
 elif sys.argv[1] == "diffs":
     diffs(sys.argv[2])
+elif sys.argv[1] == "up":
+    up(sys.argv[2:])
 elif sys.argv[1] == "ports":
     ports(sys.argv[2])
 else:

@@ -1,10 +1,11 @@
 //! What EOS has to be told for a wish: commands against the configuration that runs. The errors say why a wish cannot be had.
 
-use super::config::Config;
+use super::config::{CLASSES, Config};
 use super::edit::{ANY_QUEUE, Edit};
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
 use super::port_view::{PortView, class_of, paused};
 use crate::base::text::one_line;
+use crate::resource::Fact;
 use crate::resource::switch::body::Qos;
 use crate::resource::switch::configuration::Port as _;
 use crate::resource::switch::{Thresholds, Watchdog};
@@ -73,17 +74,23 @@ pub fn queue_section(config: &Config, word: Option<&str>, queue: u64) -> String 
 /// MTU and whether the port is up.
 pub fn port(config: &Config, port: &str, mtu: Option<u64>, up: Option<bool>) -> Result<Vec<Edit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
-    if let Some(mtu) = mtu.filter(|mtu| teller.view.mtu() != *mtu) {
+    if let Some(mtu) = mtu.filter(|mtu| teller.view.mtu() != Fact::Is(*mtu)) {
         for word in ["l2 mtu", "l2 mru"] {
-            if let Some(frame) = teller.view.own(word).and_then(|said| said.parse::<u64>().ok()).filter(|frame| *frame < mtu) {
-                return Err(format!(
-                    "`{word} {frame}` of {port} lets no packet of {mtu} bytes through: raise it, or take it away (`no {word}`)"
-                ));
+            match teller.view.frame(word) {
+                Fact::Is(frame) if frame < mtu => {
+                    return Err(format!(
+                        "`{word} {frame}` of {port} lets no packet of {mtu} bytes through: raise it, or take it away (`no {word}`)"
+                    ));
+                }
+                Fact::Unknown(why) => {
+                    return Err(format!("{why}: nobody knows what {port} lets through; set it anew, or take it away (`no {word}`)"));
+                }
+                _ => {}
             }
         }
         teller.tell(MTU, &format!("mtu {mtu}"))?;
     }
-    if let Some(up) = up.filter(|up| teller.view.is_up() != *up) {
+    if let Some(up) = up.filter(|up| teller.view.up() != Fact::Is(*up)) {
         teller.tell(SHUTDOWN, if up { "no shutdown" } else { "shutdown" })?;
     }
     Ok(teller.edits)
@@ -92,7 +99,7 @@ pub fn port(config: &Config, port: &str, mtu: Option<u64>, up: Option<bool>) -> 
 /// Marking of a queue.
 pub fn marking(config: &Config, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
-    if teller.view.marking(queue) != Some(wanted) {
+    if teller.view.marking(queue) != Fact::Is(wanted) {
         let line = format!(
             "random-detect ecn minimum-threshold {} bytes maximum-threshold {} bytes max-mark-probability {}",
             wanted.min_bytes, wanted.max_bytes, wanted.probability_percent
@@ -106,12 +113,16 @@ pub fn marking(config: &Config, port: &str, queue: u64, wanted: Thresholds) -> R
 pub fn qos(config: &Config, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
     for class in &wanted.classes {
-        if let Some(queue) = teller.view.queue(class.priority).filter(|queue| *queue != class.priority) {
-            return Err(format!(
-                "packets of class {} leave by queue {queue} (qos map traffic-class, one for all ports of the switch): take a priority that has \
-                 the queue of its number, or change the map for all ports",
-                class.priority
-            ));
+        match teller.view.queue(class.priority) {
+            Fact::Is(queue) if queue != class.priority => {
+                return Err(format!(
+                    "packets of class {} leave by queue {queue} (qos map traffic-class, one for all ports of the switch): take a priority that \
+                     has the queue of its number, or change the map for all ports",
+                    class.priority
+                ));
+            }
+            Fact::Unknown(why) => return Err(format!("by which queue packets of class {} leave is not known: {why}", class.priority)),
+            _ => {}
         }
     }
     classify(&mut teller, wanted)?;
@@ -128,7 +139,7 @@ pub fn qos(config: &Config, port: &str, wanted: &Qos) -> Result<Vec<Edit>, Strin
 /// Which class packets have. The map is one for the whole switch: it is told what nobody said yet, and nothing else.
 fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     let dscps: Vec<(u64, u64)> = wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
-    if dscps.iter().all(|(dscp, priority)| teller.view.priority(*dscp) == Some(*priority)) {
+    if dscps.iter().all(|(dscp, priority)| teller.view.priority(*dscp) == Fact::Is(*priority)) {
         return Ok(());
     }
     if let Some(by) = teller.view.classified_by() {
@@ -137,16 +148,21 @@ fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
             "`{by}` decides which class packets of {port} have, and is not looked into: give them their class there, or take it off the port"
         ));
     }
-    if teller.view.priority(0).is_none() {
+    if teller.view.trusts_dscp() != Fact::Is(true) {
         teller.tell(TRUST, "qos trust dscp")?;
     }
-    for (dscp, priority) in dscps.into_iter().filter(|(dscp, priority)| class_of(teller.config, *dscp) != *priority) {
+    for (dscp, priority) in dscps.into_iter().filter(|(dscp, priority)| class_of(teller.config, *dscp) != Fact::Is(*priority)) {
         let line = format!("qos map dscp {dscp} to traffic-class {priority}");
-        if let Some((said, class)) = teller.config.mapped("qos map dscp ", "traffic-class", dscp) {
-            return Err(format!(
-                "DSCP {dscp} has class {class} on all ports of this switch (`{}`): `{line}` changes it for all of them",
+        let of_all = |said: &str, words: &str| {
+            Err(format!(
+                "DSCP {dscp} has {words} on all ports of this switch (`{}`): `{line}` changes it for all of them",
                 one_line(said, 60)
-            ));
+            ))
+        };
+        match teller.config.mapped(CLASSES, dscp) {
+            Some((said, Fact::Is(class))) => return of_all(said, &format!("class {class}")),
+            Some((said, _)) => return of_all(said, "a class that nobody knows"),
+            None => {}
         }
         teller.edits.push(Edit { section: Vec::new(), line, key: "qos map dscp".to_owned() });
     }
@@ -156,11 +172,14 @@ fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
 /// Which priorities pause, and no others.
 fn pause(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     let pfc = wanted.pfc();
-    if teller.view.pfc() == pfc {
+    if teller.view.pfc() == Fact::Is(pfc.clone()) {
         return Ok(());
     }
     if teller.config.lines(&[]).any(|line| line == "priority-flow-control all off") {
         return Err("PFC is off on all ports of this switch (`priority-flow-control all off`): take that away first".to_owned());
+    }
+    if let Some(line) = teller.view.odd_pfc() {
+        return Err(format!("`{}` of {} makes no sense, and may pause anything: take it away first", one_line(line, 60), teller.port));
     }
     let profile = teller.view.profile();
     let of_profile: Vec<&str> =
@@ -192,7 +211,10 @@ pub fn without_pfc(priority: u64) -> String {
 /// A queue that goes before those below it.
 fn go_first(teller: &mut Teller, queue: u64) -> Result<(), String> {
     match teller.view.in_turn(queue) {
-        None => Ok(()),
+        None => match teller.view.is_strict(queue) {
+            Fact::Unknown(why) => Err(format!("{why}: say it anew, or take it away (`default priority`)")),
+            _ => Ok(()),
+        },
         Some(other) if other == queue => teller.tell_queue(queue, PRIORITY, PRIORITY.words),
         Some(other) => Err(format!(
             "queue {other} of {} is served in turn (`no priority`), and takes the queues below it along, {queue} too: let it be strict \
@@ -211,7 +233,7 @@ fn watch(teller: &mut Teller, watchdog: &Watchdog, wanted: &Qos) -> Result<(), S
             watchdog.action
         ));
     }
-    if teller.view.watchdog().map(|(_, found)| found).as_ref() != Some(watchdog) {
+    if teller.view.watchdog().map(|(_, found)| found) != Fact::Is(watchdog.clone()) {
         teller.tell(WATCHDOG, WATCHDOG.words)?;
         teller.tell(WATCHDOG_ACTION, &format!("{} drop", WATCHDOG_ACTION.words))?;
         let (timeout, recovery) = (seconds(watchdog.detection_ms), seconds(watchdog.restoration_ms));

@@ -1,10 +1,12 @@
 //! One port of EOS in the fabric's words: what its commands and those of its QoS profile come to.
 
-use super::config::Config;
+use super::config::{CLASSES, Config, QUEUES};
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
-use crate::resource::Reading;
+use crate::base::text::one_line;
 use crate::resource::switch::configuration::Port;
+use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT, PRIORITIES, number, unreadable};
 use crate::resource::switch::{Thresholds, Watchdog};
+use crate::resource::{Fact, Reading};
 use std::collections::BTreeSet;
 
 /// A port of a configuration.
@@ -89,6 +91,36 @@ impl<'a> PortView<'a> {
         own.or_else(|| self.config.lines(&[&self.profile()?]).find(begins).map(str::to_owned))
     }
 
+    /// How large frames may be by one of the commands that say it; `l2 mtu`, `l2 mru`.
+    pub fn frame(&self, words: &str) -> Fact<u64> {
+        number(words, self.own(words), MTUS)
+    }
+
+    /// A switched port trusts the tag, a routed one the DSCP (the guide, section 2).
+    pub fn trusts_dscp(&self) -> Fact<bool> {
+        match self.line(TRUST) {
+            Some("qos trust dscp") => Fact::Is(true),
+            Some("qos trust cos" | "no qos trust") => Fact::Is(false),
+            Some(other) => unreadable("what the port trusts", other),
+            None => Fact::Is(self.own("no switchport").is_some()),
+        }
+    }
+
+    /// A command of PFC, its own or its profile's, that makes no sense.
+    pub fn odd_pfc(&self) -> Option<&'a str> {
+        let profile = self.profile();
+        let all = self.config.lines(&[&self.section]).chain(profile.iter().flat_map(|profile| self.config.lines(&[profile])));
+        all.filter(|line| !is_known(line)).last()
+    }
+
+    /// A command of this queue, or of one above it, that says no sensible thing of what goes first.
+    fn odd_priority(&self, queue: u64) -> Option<&'a str> {
+        let sections = [Some(self.section.clone()), self.profile()];
+        let of_queue = |section: &String, queue: u64| QUEUE_WORDS.map(|word| self.config.lines(&[section, &format!("{word} {queue}")]));
+        let all = sections.iter().flatten().flat_map(|section| (queue..8).flat_map(move |queue| of_queue(section, queue)));
+        all.flatten().filter(|line| line.starts_with("priority ") && *line != PRIORITY.words).last()
+    }
+
     /// The queues at or above this one that were taken out of strict priority. A queue that is served in turn takes those below it along
     /// (the EOS manual, Quality of Service, `priority`).
     pub fn in_turn(&self, queue: u64) -> Option<u64> {
@@ -101,18 +133,32 @@ impl<'a> PortView<'a> {
 }
 
 /// The class of a DSCP where DSCP is trusted. The map from the start is in the guide, section 1: 0 to 7 and 8 to 15 have each other's class.
-pub fn class_of(config: &Config, dscp: u64) -> u64 {
+pub fn class_of(config: &Config, dscp: u64) -> Fact<u64> {
     let from_the_start = match dscp / 8 {
         0 => 1,
         1 => 0,
         class => class,
     };
-    config.mapped("qos map dscp ", "traffic-class", dscp).map_or(from_the_start, |(_, class)| class)
+    config.mapped(CLASSES, dscp).map_or(Fact::Is(from_the_start), |(_, class)| class)
 }
 
 /// The priority of `priority-flow-control priority 3 no-drop`.
 pub fn paused(line: &str) -> Option<u64> {
-    line.strip_prefix(NO_DROP.words)?.strip_suffix("no-drop")?.trim().parse().ok()
+    let priority = line.strip_prefix(NO_DROP.words)?.strip_suffix("no-drop")?.trim();
+    number("", Some(priority), PRIORITIES).value().copied()
+}
+
+/// True for a command of PFC of a port whose words are known. What others do (`priority-flow-control mode on`) is not.
+fn is_known(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("priority-flow-control").filter(|rest| rest.is_empty() || rest.starts_with(' ')) else {
+        return true;
+    };
+    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+    match words.as_slice() {
+        ["on"] | ["pause", ..] => true,
+        ["priority", priority, _, ..] => number("", Some(priority), PRIORITIES).value().is_some(),
+        _ => false,
+    }
 }
 
 /// Milliseconds of a number of seconds with a point: `0.2`, `10.001`.
@@ -132,112 +178,120 @@ fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
 
 impl Port for PortView<'_> {
     /// `l2 mtu` and `l2 mru` are of frames: what they do not let through is not carried, whatever the port says of IP packets.
-    fn mtu(&self) -> u64 {
+    fn mtu(&self) -> Fact<u64> {
         let defaults = self.config.lines(&["interface defaults"]).filter_map(|line| line.strip_prefix("mtu ")).last();
-        let said = self.own(MTU.words).or(defaults).and_then(|mtu| mtu.parse().ok()).unwrap_or(MTU_BYTES);
-        let frames = ["l2 mtu", "l2 mru"].into_iter().filter_map(|word| self.own(word)?.parse().ok());
-        frames.fold(said, u64::min)
+        let said = number("mtu", self.own(MTU.words).or(defaults), MTUS).or(MTU_BYTES);
+        let smaller = |said: u64, word: &str| self.frame(word).map(|frame| frame.min(said)).or(said);
+        ["l2 mtu", "l2 mru"].into_iter().fold(said, |said, word| said.and_then(|said| smaller(said, word)))
     }
 
     /// A port is up where nobody shut it.
-    fn is_up(&self) -> bool {
-        let shut = |line: &str| line == "shutdown";
+    fn up(&self) -> Fact<bool> {
+        if let Some(odd) = self.own(SHUTDOWN.words).filter(|rest| !rest.is_empty()) {
+            return unreadable(SHUTDOWN.words, odd);
+        }
         let by_default = self.config.lines(&["interface defaults", "ethernet"]).filter(|line| SHUTDOWN.says(line)).last();
-        !self.own_line(SHUTDOWN).or(by_default).is_some_and(shut)
+        Fact::Is(self.own_line(SHUTDOWN).or(by_default) != Some(SHUTDOWN.words))
     }
 
-    /// A switched port trusts the tag, a routed one the DSCP (the guide, section 2).
-    fn priority(&self, dscp: u64) -> Option<u64> {
-        let trusts = match self.line(TRUST) {
-            Some(line) => line == "qos trust dscp",
-            None => self.own("no switchport").is_some(),
-        };
-        if !trusts || self.classified_by().is_some() {
-            return None;
+    fn priority(&self, dscp: u64) -> Fact<u64> {
+        if let Some(by) = self.classified_by() {
+            return Fact::Unknown(format!("`{}` decides the class of packets, and is not looked into", one_line(&by, 60)));
         }
-        Some(class_of(self.config, dscp))
+        self.trusts_dscp().and_then(|trusts| if trusts { class_of(self.config, dscp) } else { Fact::Absent })
     }
 
     /// One map for all ports of the switch, which gives each class the queue of its number from the start.
-    fn queue(&self, priority: u64) -> Option<u64> {
-        Some(self.config.mapped("qos map traffic-class ", "tx-queue", priority).map_or(priority, |(_, queue)| queue))
+    fn queue(&self, priority: u64) -> Fact<u64> {
+        self.config.mapped(QUEUES, priority).map_or(Fact::Is(priority), |(_, queue)| queue)
     }
 
     /// A pause frame names a priority, which has one queue.
-    fn paused_queue(&self, priority: u64) -> Option<u64> {
+    fn paused_queue(&self, priority: u64) -> Fact<u64> {
         self.queue(priority)
     }
 
-    fn group(&self, priority: u64) -> Option<u64> {
+    fn group(&self, priority: u64) -> Fact<u64> {
         self.queue(priority)
     }
 
-    fn pfc(&self) -> BTreeSet<u64> {
+    fn pfc(&self) -> Fact<BTreeSet<u64>> {
+        if let Some(odd) = self.odd_pfc() {
+            return unreadable("a command of PFC", odd);
+        }
         let all_off = self.config.lines(&[]).any(|line| line == "priority-flow-control all off");
         let is_on = self.line(PFC) == Some(PFC.words) && !all_off;
         let profile = self.profile();
         let of_profile = profile.iter().flat_map(|profile| self.config.lines(&[profile]).filter_map(paused));
-        self.own_priorities().map(|(priority, _)| priority).chain(of_profile).filter(|_| is_on).collect()
+        Fact::Is(self.own_priorities().map(|(priority, _)| priority).chain(of_profile).filter(|_| is_on).collect())
     }
 
     /// It looks at queues with PFC and guaranteed bandwidth. Times are in seconds (the guide, section 8); where no action is said, it takes
     /// the port down (AVD, documentation of `priority_flow_control`). A recovery that is forced lets go whatever the peer does.
-    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)> {
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)> {
         let of_all = |word: &str| self.global(&format!("{} default {word}", WATCHDOG.words));
         let is_on = match self.line(WATCHDOG) {
             Some(line) => line == WATCHDOG.words,
             None => of_all("timeout").is_some(),
         };
+        if !is_on {
+            return Fact::Absent;
+        }
         let timer = self.line(WATCHDOG_TIMER).unwrap_or_default();
-        let time = |word: &str| after(timer, word).or(of_all(word)).and_then(milliseconds);
+        let time = |word: &str| match after(timer, word).or(of_all(word)) {
+            None => Fact::Absent,
+            Some(said) => milliseconds(said).map_or_else(|| unreadable(format_args!("{word} of the watchdog"), said), Fact::Is),
+        };
         let action = self.line(WATCHDOG_ACTION).and_then(|line| line.strip_prefix(WATCHDOG_ACTION.words));
         let action = action.or_else(|| self.global(&format!("{} action", WATCHDOG.words))).map_or("errdisable", str::trim);
-        let forced = if timer.ends_with(" forced") { ", forced" } else { "" };
-        let watchdog = Watchdog {
-            detection_ms: time("timeout")?,
-            restoration_ms: time("recovery-time")?,
-            action: format!("{}{forced}", crate::base::text::one_line(action, 20)),
-        };
+        if !["drop", "no-drop", "errdisable"].contains(&action) {
+            return unreadable("action of the watchdog", action);
+        }
+        let action = format!("{action}{}", if timer.ends_with(" forced") { ", forced" } else { "" });
         let looks_at = |queue: &u64| self.of_queue(*queue, GUARANTEED).is_some();
-        is_on.then(|| (self.pfc().into_iter().filter(looks_at).collect(), watchdog))
+        time("timeout").and_then(|detection_ms| {
+            time("recovery-time").and_then(|restoration_ms| {
+                let of =
+                    |pfc: BTreeSet<u64>| (pfc.into_iter().filter(looks_at).collect(), Watchdog { detection_ms, restoration_ms, action });
+                self.pfc().map(of)
+            })
+        })
     }
 
     /// In bytes alone: how many a kilobyte has is not written anywhere, and segments are of the chip (AVD: the units).
-    fn marking(&self, queue: u64) -> Option<Thresholds> {
-        let line = self.of_queue(queue, ECN)?;
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        match words.as_slice() {
-            [
-                "random-detect",
-                "ecn",
-                "minimum-threshold",
-                min,
-                "bytes",
-                "maximum-threshold",
-                max,
-                "bytes",
-                "max-mark-probability",
-                percent,
-                ..,
-            ] => {
-                Some(Thresholds { min_bytes: min.parse().ok()?, max_bytes: max.parse().ok()?, probability_percent: percent.parse().ok()? })
-            }
-            _ => None,
+    fn marking(&self, queue: u64) -> Fact<Thresholds> {
+        let Some(line) = self.of_queue(queue, ECN) else { return Fact::Absent };
+        let words: Vec<&str> = line.split_ascii_whitespace().skip(2).collect();
+        let ["minimum-threshold", min, unit, "maximum-threshold", max, other, "max-mark-probability", percent, ..] = words.as_slice()
+        else {
+            return unreadable("marking", line);
+        };
+        if [*unit, *other] != ["bytes", "bytes"] {
+            return Fact::Unknown(format!("marking is not told in bytes: `{}`", one_line(line, 120)));
         }
+        let of = |text: &str, bounds| number("marking", Some(text), bounds);
+        of(min, ANY).and_then(|min_bytes| {
+            of(max, ANY).and_then(|max_bytes| {
+                of(percent, PERCENT).map(|probability_percent| Thresholds { min_bytes, max_bytes, probability_percent })
+            })
+        })
     }
 
     /// From the start every queue goes before those of lower numbers (the guide, section 2).
-    fn is_strict(&self, queue: u64) -> bool {
-        self.in_turn(queue).is_none()
+    fn is_strict(&self, queue: u64) -> Fact<bool> {
+        match self.odd_priority(queue) {
+            Some(odd) => unreadable(format_args!("what of queue {queue} goes first"), odd),
+            None => Fact::Is(self.in_turn(queue).is_none()),
+        }
     }
 
     /// There is no such setting.
-    fn cable_m(&self) -> Option<u64> {
-        None
+    fn cable_m(&self) -> Fact<u64> {
+        Fact::Absent
     }
 
-    fn has_lossless_pool(&self) -> bool {
-        true
+    fn has_lossless_pool(&self) -> Fact<bool> {
+        Fact::Is(true)
     }
 
     fn made_buffer(&self, _priority: u64, _cable_m: u64) -> (Reading, Option<String>) {

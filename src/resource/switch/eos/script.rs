@@ -3,11 +3,12 @@
 //! plugin of arista.eos), and its exit status says nothing.
 
 use super::edit::{ANY_QUEUE, Edit, chunks, shown};
-use super::key::OF_PORT;
+use super::key::{OF_PORT, SHUTDOWN};
 use crate::base::quote::sh;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::SwitchRead;
+use crate::resource::switch::{SwitchRead, links};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// What a reload begins with (the EOS manual, Booting the Switch: flash:startup-config, which Linux has below /mnt/flash).
 pub const SAVED: &str = "/mnt/flash/startup-config";
@@ -36,7 +37,8 @@ const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2
 
 /// Stages a session of our own, looks at what it differs in, and commits it. A session begins as a copy of what runs, and what is committed
 /// takes the place of all that runs, what came since included (https://www.arista.com/um-eos/eos-configure-session): where a session of
-/// somebody else waits, or the timer of one runs, nothing is done. One of ours that an earlier try left is dropped.
+/// somebody else waits, or the timer of one runs, nothing is done. One of ours that an earlier try left is dropped. Whether a port has a link is
+/// what `show interfaces description` says of its line protocol (aristanetworks/anta, anta/tests/interfaces.py, `VerifyInterfacesStatus`).
 pub fn edit_script(edits: &[Edit]) -> String {
     let texts = chunks(edits);
     let asks = texts.iter().any(|text| text.contains(ANY_QUEUE));
@@ -52,6 +54,7 @@ pub fn edit_script(edits: &[Edit]) -> String {
     format!(
         "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on this host'\n\
          n=railwright-$$; q=\n\
+         up_of() {{ cli 'show interfaces description | json' | {up} \"$@\" 2>/dev/null; }}\n{was}\
          abort() {{ cli \"configure session $1 abort\" >/dev/null; }}\n\
          drop() {{ abort \"$n\"; say \"$@\"; }}\n\
          stage() {{ t=$(printf %s \"$1\" | sed \"s/^\\[uc-\\]tx-queue /$q /\"); o=$(cli \"configure session $n\n$t\"); ! refused \"$o\" || drop 65 \"EOS does not take the change, and nothing was changed: $(last \"$o\")\"; }}\n\
@@ -67,10 +70,19 @@ pub fn edit_script(edits: &[Edit]) -> String {
          [ -z \"$o\" ] || drop 65 \"somebody else changes this switch at the same time, and nothing was changed: $o\"\n\
          o=$(cli \"configure session $n\ncommit\"); s=$?\n\
          ! refused \"$o\" || drop 1 \"commit of the configure session failed: $(last \"$o\")\"\n\
-         [ \"$s\" -ne 124 ] && [ \"$s\" -ne 137 ] || say 1 'commit of the configure session did not end'\n",
+         [ \"$s\" -ne 124 ] && [ \"$s\" -ne 137 ] || say 1 'commit of the configure session did not end'\n{again}",
+        up = program("up"),
+        was = links::note(&ports_of(edits)),
+        again = links::wait(),
         sessions = program("sessions"),
         diffs = program(&format!("diffs {}", sh(&json!(shown(edits)).to_string()))),
     )
+}
+
+/// Ports whose own settings change, and that are to be up afterwards.
+fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
+    let off: BTreeSet<&str> = edits.iter().filter(|edit| edit.line == SHUTDOWN.words).filter_map(Edit::port).collect();
+    edits.iter().filter_map(Edit::port).filter(|port| !off.contains(port)).collect()
 }
 
 /// Saves the configuration that runs.

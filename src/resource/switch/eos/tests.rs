@@ -85,7 +85,7 @@ fn text(model: &Model, word: &str) -> String {
     }
     let mut out = format!("! railwright {word}\n");
     below(model, &[], &mut out);
-    out
+    out + "end\n"
 }
 
 /// What the switch makes of a configuration by the commands of a session, one whose unicast queues are apart.

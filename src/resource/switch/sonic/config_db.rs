@@ -68,16 +68,18 @@ impl ConfigDb {
     }
 }
 
-/// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as `NULL`.
+/// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as `NULL`. What is neither is kept as it was
+/// printed: a field that makes no sense is not one that is absent.
 fn fields(row: Value) -> Option<Row> {
     let Value::Object(fields) = row else { return None };
     let text = |value: Value| match value {
-        Value::String(text) => Some(text),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Array(all) => Some(all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
-        _ => None,
+        Value::String(text) => text,
+        Value::Array(all) => {
+            all.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
     };
-    Some(fields.into_iter().filter(|(name, _)| name != "NULL").filter_map(|(name, value)| Some((name, text(value)?))).collect())
+    Some(fields.into_iter().filter(|(name, _)| name != "NULL").map(|(name, value)| (name, text(value))).collect())
 }
 
 #[cfg(test)]
@@ -87,13 +89,14 @@ mod tests {
     #[test]
     fn references_of_both_schemas_blanks_and_rows_without_fields() {
         let text = r#"{ "QUEUE": { "Ethernet0|3": { "scheduler": "[SCHEDULER|scheduler.1]", "wred_profile": "AZURE" } },
-            "BUFFER_POOL": { "p": { "size": " 166912" } }, "PORT": { "Ethernet4": { "NULL": "NULL" }, "Ethernet0": { "members": ["a", "b"] } },
+            "BUFFER_POOL": { "p": { "size": " 166912" } }, "PORT": { "Ethernet4": { "NULL": "NULL" }, "Ethernet0": { "members": ["a", "b"], "mtu": null } },
             "FLEX": {}, "bgpraw": "x" }"#;
         let db = ConfigDb::parse(text).unwrap();
         assert_eq!(db.reference("QUEUE", "Ethernet0|3", "scheduler"), Some("scheduler.1"));
         assert_eq!(db.reference("QUEUE", "Ethernet0|3", "wred_profile"), Some("AZURE"));
         assert_eq!(db.field("BUFFER_POOL", "p", "size"), Some("166912"));
         assert_eq!((db.port_names(), db.field("PORT", "Ethernet0", "members")), (vec!["Ethernet0", "Ethernet4"], Some("a,b")));
+        assert_eq!(db.field("PORT", "Ethernet0", "mtu"), Some("null"));
         assert_eq!((db.row("PORT", "Ethernet4"), db.table("FLEX")), (Some(&Row::new()), None));
         assert!(ConfigDb::parse("[]").is_err() && ConfigDb::parse("{").is_err());
     }

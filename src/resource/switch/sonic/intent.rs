@@ -3,6 +3,7 @@
 use super::config_db::ConfigDb;
 use super::edit::{Edit, Edits};
 use super::port_view::PortView;
+use crate::resource::Fact;
 use crate::resource::switch::body::{Class, Qos};
 use crate::resource::switch::configuration::Port as _;
 use crate::resource::switch::{Thresholds, Watchdog};
@@ -46,7 +47,7 @@ pub fn cable_row<'a>(db: &'a ConfigDb, port: &str) -> &'a str {
 pub fn marking(db: &ConfigDb, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
     let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
     let mut edits = Edits::of(db);
-    if view.marking(queue) == Some(wanted) {
+    if view.marking(queue) == Fact::Is(wanted) {
         return Ok(Vec::new());
     }
     let profile = format!("{OURS}_{}", view.speed_mbps().unwrap_or(0));
@@ -99,7 +100,7 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
     }
     for class in wanted.classes.iter().filter(|class| class.strict) {
         let queue = class.priority;
-        if !view.is_strict(queue) {
+        if view.is_strict(queue) != Fact::Is(true) {
             edits.set("SCHEDULER", &format!("{OURS}_strict"), "type", "STRICT");
             edits.set("QUEUE", &own_row(&view, port, queue)?, "scheduler", &format!("{OURS}_strict"));
         }
@@ -136,17 +137,17 @@ fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>
     let identity: Vec<(u64, u64)> = (0..8).map(|n| (n, n)).collect();
     let map = |table, binding, entries, rest| OwnMap { table, binding, entries, rest };
     let mut out = Vec::new();
-    if by_dscp.iter().any(|(dscp, priority)| view.priority(*dscp) != Some(*priority)) {
+    if by_dscp.iter().any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority)) {
         out.push(map("DSCP_TO_TC_MAP", "dscp_to_tc_map", by_dscp, (0..64).map(|dscp| (dscp, 0)).collect()));
     }
-    if classes.iter().any(|class| view.queue(class.priority) != Some(class.priority)) {
+    if classes.iter().any(|class| view.queue(class.priority) != Fact::Is(class.priority)) {
         out.push(map("TC_TO_QUEUE_MAP", "tc_to_queue_map", itself(&mut classes.iter()), identity.clone()));
     }
-    if lossless().any(|class| view.group(class.priority) != Some(class.priority)) {
+    if lossless().any(|class| view.group(class.priority) != Fact::Is(class.priority)) {
         let none = (0..8).map(|n| (n, 0)).collect();
         out.push(map("TC_TO_PRIORITY_GROUP_MAP", "tc_to_pg_map", itself(&mut lossless()), none));
     }
-    if lossless().any(|class| view.paused_queue(class.priority) != Some(class.priority)) {
+    if lossless().any(|class| view.paused_queue(class.priority) != Fact::Is(class.priority)) {
         out.push(map("MAP_PFC_PRIORITY_TO_QUEUE", "pfc_to_queue_map", itself(&mut lossless()), identity.clone()));
     }
     // Only some chips have it; where it is not there, the group of a priority is that of its number.

@@ -1,9 +1,10 @@
 //! One port of SONiC in the fabric's words: what its bindings come to, not how they are called.
 
 use super::config_db::ConfigDb;
-use crate::resource::Reading;
 use crate::resource::switch::configuration::Port;
+use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT, number, priorities, unreadable};
 use crate::resource::switch::{Thresholds, Watchdog};
+use crate::resource::{Fact, Reading};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -37,13 +38,13 @@ impl<'a> PortView<'a> {
         self.db.reference("PORT_QOS_MAP", self.port, field)
     }
 
-    fn mapped(&self, field: &str, table: &str, from: u64) -> Option<u64> {
-        self.db.field(table, self.bound(field)?, &from.to_string())?.parse().ok()
+    fn mapped(&self, field: &str, table: &str, from: u64) -> Fact<u64> {
+        let Some(map) = self.bound(field) else { return Fact::Absent };
+        number(format_args!("{table}|{map} {from}"), self.db.field(table, map, &from.to_string()), ANY)
     }
 
-    fn set(&self, field: &str) -> BTreeSet<u64> {
-        let text = self.db.field("PORT_QOS_MAP", self.port, field).unwrap_or_default();
-        text.split(',').filter_map(|number| number.trim().parse().ok()).collect()
+    fn set(&self, field: &str) -> Fact<BTreeSet<u64>> {
+        priorities(field, self.db.field("PORT_QOS_MAP", self.port, field))
     }
 
     /// The key of the row of `QUEUE` that a queue is in, which may be of several (`Ethernet0|3-4`).
@@ -54,93 +55,116 @@ impl<'a> PortView<'a> {
     /// The buffer of a priority group that does not drop: of a profile with room above its threshold (`xoff`), or one that the switch works
     /// out by itself (`NULL`, of the dynamic buffer model). A profile that the switch made is named by the cable that it is for
     /// (sonic-net/sonic-swss: cfgmgr/buffermgr.cpp); for a length that it has no row for, it leaves the one before.
-    fn lossless(&self, group: u64) -> Option<LosslessBuffer<'a>> {
-        let (key, ..) = rows_of(self.db, "BUFFER_PG", self.port).find(|(_, first, last)| (*first..=*last).contains(&group))?;
-        match self.db.reference("BUFFER_PG", key, "profile")? {
-            "NULL" => Some(LosslessBuffer::WorkedOut),
-            profile => {
+    fn lossless(&self, group: u64) -> Fact<LosslessBuffer<'a>> {
+        let row = rows_of(self.db, "BUFFER_PG", self.port).find(|(_, first, last)| (*first..=*last).contains(&group));
+        match row.and_then(|(key, ..)| self.db.reference("BUFFER_PG", key, "profile")) {
+            None => Fact::Absent,
+            Some("NULL") => Fact::Is(LosslessBuffer::WorkedOut),
+            Some(profile) => {
                 let made = profile.strip_prefix("pg_lossless_").and_then(|rest| rest.strip_suffix("_profile"));
                 let cable = made.and_then(|rest| rest.rsplit('_').next());
-                self.db.field("BUFFER_PROFILE", profile, "xoff")?;
-                Some(cable.map_or(LosslessBuffer::OfSomebody, LosslessBuffer::ForCable))
+                let xoff = number(format_args!("BUFFER_PROFILE|{profile} xoff"), self.db.field("BUFFER_PROFILE", profile, "xoff"), ANY);
+                xoff.map(|_| cable.map_or(LosslessBuffer::OfSomebody, LosslessBuffer::ForCable))
             }
         }
     }
 }
 
 impl Port for PortView<'_> {
-    fn mtu(&self) -> u64 {
-        self.own("mtu").and_then(|mtu| mtu.parse().ok()).unwrap_or(MTU)
+    fn mtu(&self) -> Fact<u64> {
+        number("mtu", self.own("mtu"), MTUS).or(MTU)
     }
 
     /// The YANG model's default is down.
-    fn is_up(&self) -> bool {
-        self.own("admin_status") == Some("up")
+    fn up(&self) -> Fact<bool> {
+        match self.own("admin_status") {
+            Some("up") => Fact::Is(true),
+            None | Some("down") => Fact::Is(false),
+            Some(other) => unreadable("admin_status", other),
+        }
     }
 
-    fn priority(&self, dscp: u64) -> Option<u64> {
+    fn priority(&self, dscp: u64) -> Fact<u64> {
         self.mapped("dscp_to_tc_map", "DSCP_TO_TC_MAP", dscp)
     }
 
-    fn queue(&self, priority: u64) -> Option<u64> {
+    fn queue(&self, priority: u64) -> Fact<u64> {
         self.mapped("tc_to_queue_map", "TC_TO_QUEUE_MAP", priority)
     }
 
     /// Without a map of its own it is the one of the same number.
-    fn paused_queue(&self, priority: u64) -> Option<u64> {
+    fn paused_queue(&self, priority: u64) -> Fact<u64> {
         match self.bound("pfc_to_queue_map") {
             Some(_) => self.mapped("pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE", priority),
-            None => Some(priority),
+            None => Fact::Is(priority),
         }
     }
 
-    fn group(&self, priority: u64) -> Option<u64> {
+    fn group(&self, priority: u64) -> Fact<u64> {
         self.mapped("tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP", priority)
     }
 
-    fn pfc(&self) -> BTreeSet<u64> {
+    fn pfc(&self) -> Fact<BTreeSet<u64>> {
         self.set("pfc_enable")
     }
 
-    fn watchdog(&self) -> Option<(BTreeSet<u64>, Watchdog)> {
-        let field = |field| self.db.field("PFC_WD", self.port, field);
-        let number = |name, default| field(name).map_or(Some(default), |text| text.parse().ok());
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)> {
+        let field = |field: &str| self.db.field("PFC_WD", self.port, field);
+        if self.db.row("PFC_WD", self.port).is_none() {
+            return Fact::Absent;
+        }
         // sonic-net/sonic-swss: orchagent/pfcwdorch.cpp; without an action it drops, detection and restoration have to be said.
-        let watchdog = Watchdog {
-            detection_ms: number("detection_time", 0)?,
-            restoration_ms: number("restoration_time", 0)?,
-            action: field("action").unwrap_or("drop").to_owned(),
+        let action = match field("action").unwrap_or("drop") {
+            action @ ("drop" | "forward" | "alert") => action.to_owned(),
+            other => return unreadable("action of the watchdog", other),
         };
-        self.db.row("PFC_WD", self.port).map(|_| (self.set("pfcwd_sw_enable"), watchdog))
+        let time = |name: &str| number(name, field(name), ANY).or(0);
+        time("detection_time").and_then(|detection_ms| {
+            time("restoration_time")
+                .and_then(|restoration_ms| self.set("pfcwd_sw_enable").map(|on| (on, Watchdog { detection_ms, restoration_ms, action })))
+        })
     }
 
-    fn marking(&self, queue: u64) -> Option<Thresholds> {
-        let profile = self.db.reference("QUEUE", self.queue_row(queue)?, "wred_profile")?;
+    fn marking(&self, queue: u64) -> Fact<Thresholds> {
+        let Some(profile) = self.queue_row(queue).and_then(|row| self.db.reference("QUEUE", row, "wred_profile")) else {
+            return Fact::Absent;
+        };
         let field = |name: &str| self.db.field("WRED_PROFILE", profile, name);
         // Packets that ECN may mark are green ones (sonic-net/sonic-swss: orchagent/qosorch.cpp, `ecn_map`).
-        let marks = matches!(field("ecn"), Some("ecn_green" | "ecn_green_yellow" | "ecn_green_red" | "ecn_all"));
-        let number = |name: &str| field(name)?.parse().ok();
-        let thresholds = Thresholds {
-            min_bytes: number("green_min_threshold")?,
-            max_bytes: number("green_max_threshold")?,
-            probability_percent: number("green_drop_probability")?,
-        };
-        marks.then_some(thresholds)
+        match field("ecn") {
+            None | Some("ecn_none" | "ecn_yellow" | "ecn_red" | "ecn_yellow_red") => return Fact::Absent,
+            Some("ecn_green" | "ecn_green_yellow" | "ecn_green_red" | "ecn_all") => {}
+            Some(other) => return unreadable(format_args!("WRED_PROFILE|{profile} ecn"), other),
+        }
+        let of = |name: &str, bounds| number(format_args!("WRED_PROFILE|{profile} {name}"), field(name), bounds);
+        of("green_min_threshold", ANY).and_then(|min_bytes| {
+            of("green_max_threshold", ANY).and_then(|max_bytes| {
+                let probability = of("green_drop_probability", PERCENT);
+                probability.map(|probability_percent| Thresholds { min_bytes, max_bytes, probability_percent })
+            })
+        })
     }
 
-    fn is_strict(&self, queue: u64) -> bool {
+    fn is_strict(&self, queue: u64) -> Fact<bool> {
         let scheduler = self.queue_row(queue).and_then(|row| self.db.reference("QUEUE", row, "scheduler"));
-        scheduler.and_then(|scheduler| self.db.field("SCHEDULER", scheduler, "type")) == Some("STRICT")
+        match scheduler.and_then(|scheduler| Some((scheduler, self.db.field("SCHEDULER", scheduler, "type")?))) {
+            Some((_, "STRICT")) => Fact::Is(true),
+            None | Some((_, "DWRR" | "WRR")) => Fact::Is(false),
+            Some((scheduler, other)) => unreadable(format_args!("SCHEDULER|{scheduler} type"), other),
+        }
     }
 
-    fn cable_m(&self) -> Option<u64> {
-        let (_, row) = self.db.cable_row(self.port)?;
-        row.get(self.port)?.trim().strip_suffix('m')?.parse().ok()
+    fn cable_m(&self) -> Fact<u64> {
+        let Some(said) = self.db.cable_row(self.port).and_then(|(_, row)| row.get(self.port)).map(|said| said.trim()) else {
+            return Fact::Absent;
+        };
+        let metres = number("", said.strip_suffix('m'), ANY);
+        metres.value().map_or_else(|| unreadable("the length of the cable", said), |metres| Fact::Is(*metres))
     }
 
     /// SONiC sets buffers aside port by port.
-    fn has_lossless_pool(&self) -> bool {
-        true
+    fn has_lossless_pool(&self) -> Fact<bool> {
+        Fact::Is(true)
     }
 
     /// It does so by itself, a moment after it was told of PFC and the cable, or not at all, which is told once both are so.
@@ -148,12 +172,14 @@ impl Port for PortView<'_> {
         if !self.is_up() {
             return (Reading::NotApplicable("the port is down, and has no buffer then".to_owned()), None);
         }
-        let found = match self.lossless(self.group(priority).unwrap_or(priority)) {
-            None => Reading::Absent,
-            Some(LosslessBuffer::ForCable(cable)) if cable != format!("{cable_m}m") => Reading::is(format!("for a cable of {cable}")),
-            Some(_) => return (Reading::is("there"), None),
+        let found = match self.group(priority).or(priority).and_then(|group| self.lossless(group)) {
+            Fact::Is(LosslessBuffer::ForCable(cable)) if cable != format!("{cable_m}m") => Reading::is(format!("for a cable of {cable}")),
+            Fact::Is(_) => return (Reading::is("there"), None),
+            Fact::Unknown(why) => return (Reading::Unknown(why), None),
+            Fact::Absent | Fact::NotApplicable(_) => Reading::Absent,
         };
-        let never = (self.pfc().contains(&priority) && self.cable_m() == Some(cable_m)).then(|| {
+        let is_paused = self.pfc().value().is_some_and(|pfc| pfc.contains(&priority));
+        let never = (is_paused && self.cable_m() == Fact::Is(cable_m)).then(|| {
             let speed = self.speed_mbps().map_or_else(|| "its speed".to_owned(), |speed| format!("{} Gb/s", speed / 1000));
             let port = self.port;
             format!(

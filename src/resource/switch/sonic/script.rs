@@ -3,7 +3,7 @@
 use super::edit::{Edit, patch, takes_port_down};
 use crate::base::quote::sh;
 use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::SwitchRead;
+use crate::resource::switch::{SwitchRead, links};
 use std::collections::BTreeSet;
 
 /// Where the configuration is saved.
@@ -25,27 +25,18 @@ pub fn read_script(read: SwitchRead) -> String {
     format!("{source} | python3 -c {} {}\n", sh(narrow), sh(TABLES))
 }
 
-/// How long ports that the patch took down may take to come up again, in seconds: optics and link training take their time.
-const LINK_S: u32 = 60;
-
 /// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied. Ports that were up
-/// before have to be up after it.
+/// before have to be up after it: the outcome of a port is in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
 pub fn edit_script(edits: &[Edit]) -> String {
-    let ports = ports_of(edits).into_iter().map(sh).collect::<Vec<_>>().join(" ");
-    // The outcome of a port is in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
-    let came_back = format!(
-        "t=$(cut -d. -f1 /proc/uptime)\n\
-         while [ -n \"$was\" ]; do down=; for i in $was; do is_up \"$i\" || down=\"$down $i\"; done; was=$down; [ -n \"$was\" ] || break\n\
-         [ $(($(cut -d. -f1 /proc/uptime) - t)) -lt {LINK_S} ] || say 1 \"up before the patch, and not up again {LINK_S} s after it:$was\"; sleep 1; done\n"
-    );
     format!(
         "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this host'\n\
-         is_up() {{ [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$1\" oper_status 2>/dev/null)\" = up ]; }}\n\
-         was=; for i in {ports}; do ! is_up \"$i\" || was=\"$was $i\"; done\n\
+         up_of() {{ for i do [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$i\" oper_status 2>/dev/null)\" != up ] || printf '%s\\n' \"$i\"; done; }}\n{}\
          umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
          printf %s {patch} >\"$p\" || exit 74\n\
          o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
-         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n{came_back}",
+         o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n{}",
+        links::note(&ports_of(edits)),
+        links::wait(),
         patch = sh(&patch(edits).to_string()),
     )
 }

@@ -128,7 +128,7 @@ mod tests {
             let dscps: Vec<_> = (0..64).map(|dscp| view.priority(dscp)).collect();
             let buffer = view.made_buffer(3, 40);
             format!(
-                "{} {} {:?} {:?} {:?} {dscps:?} {buffer:?} {}",
+                "{:?} {:?} {:?} {:?} {:?} {dscps:?} {buffer:?} {}",
                 view.mtu(),
                 view.is_up(),
                 view.pfc(),

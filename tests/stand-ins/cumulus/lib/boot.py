@@ -5,7 +5,7 @@ import os
 import home
 
 if not os.path.exists(home.STARTUP):
-    home.save(home.data("delivered/model.json")["startup"])
+    home.save(home.MODEL["startup"])
 with home.state() as known:
     known["applied"], known["busy"] = home.startup(), None
     for name in [name for name, one in known["revisions"].items() if one["state"] == "apply"]:

@@ -8,6 +8,7 @@ sys.path.insert(0, "/opt/switch-stand-ins")
 from place import Place, kept
 
 PLACE = Place("cumulus")
+MODEL = PLACE.model()
 STATE = "/var/lib/cumulus-stand-in/state.json"
 STARTUP = "/etc/nvue.d/startup.yaml"
 
@@ -39,7 +40,7 @@ def save(tree):
     if fault("full-flash") is not None:
         raise OSError("[Errno 28] No space left on device: '/etc/nvue.d/startup.yaml'")
     with open(STARTUP + ".new", "w") as file:
-        json.dump([{"header": data("delivered/model.json")["header"]}, {"set": tree}], file, indent=1, sort_keys=True)
+        json.dump([{"header": MODEL["header"]}, {"set": tree}], file, indent=1, sort_keys=True)
     os.replace(STARTUP + ".new", STARTUP)
 
 

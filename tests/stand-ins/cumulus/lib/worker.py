@@ -47,6 +47,7 @@ def main(name, wanted_name):
     state = "applied"
     with home.state() as known:
         known["applied"] = wanted
+        known["dark"] = [port for port in home.MODEL["ports"] if home.fault(f"unplugged-{port}") is not None]
         if revision is not None:
             known["revisions"][wanted_name]["state"] = "applied"
             known["applied_id"] = wanted_name

@@ -5,7 +5,7 @@ import re
 import home
 
 DATA = home.PLACE.data("refusals/commands.json")
-MODEL = home.PLACE.data("delivered/model.json")
+MODEL = home.PLACE.model()
 BETWEEN = DATA["between"]
 
 
