@@ -4,6 +4,7 @@
 pub mod address;
 pub mod diagnostic;
 pub mod digest;
+pub mod fingerprint;
 pub mod nodeset;
 pub mod place;
 pub mod quote;
@@ -20,6 +21,7 @@ pub mod version;
 pub use address::{Address, Target, TargetKind};
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use digest::Digest;
+pub use fingerprint::Fingerprint;
 pub use place::Place;
 pub use redaction::Redaction;
 pub use seal::SealKey;

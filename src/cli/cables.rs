@@ -1,7 +1,7 @@
 //! What the commands about cabling share: which hosts are asked, and what they hear.
 
 use super::inventory::Inventory;
-use super::{Failure, pipeline};
+use super::{Failure, pipeline, secrets};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target, nodeset};
@@ -12,7 +12,6 @@ use crate::resource::{Read, TargetObservation, lldp};
 use crate::spec::cabling::End;
 use crate::spec::model::FabricKind;
 use crate::spec::{Host, SwitchNode};
-use crate::transport;
 use crate::verify::cabling::{Silent, View, Views};
 use std::collections::BTreeMap;
 
@@ -92,7 +91,7 @@ pub async fn listen(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchN
     };
     let requests: Vec<HostRequest> = hosts.iter().filter_map(of_host).chain(switches.iter().filter_map(of_switch)).collect();
     let progress = report::progress::Reading::new(requests.len());
-    let connector = transport::connector();
+    let connector = secrets::connector_to_look(inventory);
     let observed = observe::observe(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
     progress.end();
     let view = |target: &Target, found: TargetObservation| match (found.problem, systems.get(&*target.name)) {

@@ -211,9 +211,10 @@ impl Prepared {
             return Ok(secrets.clone());
         }
         let of_host = sealed::named_by_host(&self.desired.wishes);
-        let names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
+        let mut names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
         let needed = !names.is_empty() || sealed::remembers_sealed(last);
         let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
+        names.extend(self.inventory.loaded.passwords());
         let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names), of_host));
         *known = Some(secrets.clone());
         Ok(secrets)

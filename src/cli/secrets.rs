@@ -6,9 +6,11 @@ use crate::base::{Diagnostic, redaction, secret};
 use crate::spec::model::SecretReference;
 use crate::system::process::Program;
 use crate::system::{environment, files};
+use crate::transport::{self, Connector, Secrets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer secrets are refused: a file of ours holds them, and what a key, a token or a certificate needs is far below.
@@ -19,9 +21,14 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
 /// These secrets of the inventory, each with its value or why it cannot be had.
 pub fn found(inventory: &Inventory, names: &BTreeSet<String>) -> BTreeMap<String, Result<String, Diagnostic>> {
-    let references = &inventory.loaded.spec.secrets;
-    let ask = |name: &String| Some((name.clone(), one(inventory, name, references.get(name)?)));
-    names.iter().filter_map(ask).collect()
+    let asked = inventory.loaded.spec.secret_references().filter(|(name, _)| names.contains(name));
+    asked.map(|(name, reference)| (name.clone(), one(inventory, &name, reference))).collect()
+}
+
+/// Opens connections that carry nothing but the passwords of switches, for a command that only looks.
+pub fn connector_to_look(inventory: &Inventory) -> Arc<dyn Connector> {
+    let names = inventory.loaded.passwords().collect();
+    Arc::new(Secrets::new(None, found(inventory, &names), BTreeMap::new())).carried_by(transport::connector())
 }
 
 fn one(inventory: &Inventory, name: &str, reference: &SecretReference) -> Result<String, Diagnostic> {
@@ -97,7 +104,9 @@ fn missing(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnos
     let missing = Diagnostic::error("RW1016", format!("the secret `{name}` cannot be had: {why}"))
         .effect("what needs it can neither be compared with the hosts nor brought to them")
         .next(next);
-    match inventory.loaded.label(&format!("secrets.{name}.{field}"), "named here") {
+    // A password of a switch is called by its place.
+    let place = if inventory.loaded.spec.secrets.contains_key(name) { format!("secrets.{name}") } else { name.to_owned() };
+    match inventory.loaded.label(&format!("{place}.{field}"), "named here") {
         Some(label) => missing.labelled(label),
         None => missing,
     }

@@ -1,7 +1,7 @@
 //! `railwright verify fabric`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables, output, recording};
+use super::{Exit, Failure, cables, output, recording, secrets};
 use crate::base::{Diagnostic, Target};
 use crate::observe::{self, HostRequest};
 use crate::report::fabric::{self, Subject, document::FabricDocument, svg};
@@ -12,7 +12,7 @@ use crate::resource::switch::SwitchRead;
 use crate::resource::{Observation, Read};
 use crate::spec::Host;
 use crate::system::{clock, files};
-use crate::transport::{self, HostAccess};
+use crate::transport::{Connector, HostAccess};
 use crate::verify::Verdict;
 use crate::verify::fabric::{Device, Devices, Link, Wanted, judge, links};
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +152,8 @@ fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
 /// Reads all ends, and their counters twice. Changes nothing on any of them.
 async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u64) -> Observation {
     let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
-    let mut observation = ask(requests(Sample::First, seconds > 0)).await;
+    let connector = secrets::connector_to_look(inventory);
+    let mut observation = ask(&*connector, requests(Sample::First, seconds > 0)).await;
     if seconds > 0 {
         report::out::note(&format!("counters are looked at for {seconds} s"));
         clock::pause(Duration::from_secs(seconds)).await;
@@ -160,7 +161,7 @@ async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u
         let answered =
             |request: &HostRequest| observation.targets.get(&request.access.target()).is_some_and(|found| found.problem.is_none());
         let again: Vec<HostRequest> = requests(Sample::Second, true).into_iter().filter(answered).collect();
-        for (target, more) in ask(again).await.targets {
+        for (target, more) in ask(&*connector, again).await.targets {
             if let Some(found) = observation.targets.get_mut(&target) {
                 found.answers.merge(more.answers);
             }
@@ -169,10 +170,9 @@ async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u
     observation
 }
 
-async fn ask(requests: Vec<HostRequest>) -> Observation {
+async fn ask(connector: &dyn Connector, requests: Vec<HostRequest>) -> Observation {
     let progress = report::progress::Reading::new(requests.len());
-    let connector = transport::connector();
-    let observed = observe::observe(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
+    let observed = observe::observe(connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
     progress.end();
     observed
 }

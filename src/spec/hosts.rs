@@ -140,7 +140,7 @@ pub fn placeholders(template: &str) -> Vec<&str> {
     template.split('{').skip(1).map(|part| part.split('}').next().unwrap_or(part)).collect()
 }
 
-fn named(template: &str, name: &str, index: usize) -> String {
+pub(super) fn named(template: &str, name: &str, index: usize) -> String {
     fill(template, &[("index", index as u64)]).replace("{name}", name)
 }
 

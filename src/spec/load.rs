@@ -6,7 +6,7 @@ use super::hosts::{Host, hosts_of};
 use super::model::{NodeGroup, Spec};
 use super::rules;
 use super::source::{SourceFile, Sources};
-use super::switches::{SwitchNode, switches_of};
+use super::switches::{SwitchNode, SwitchReach, switches_of};
 use super::tree::{Location, Tree};
 use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target};
 use serde::de::DeserializeOwned;
@@ -58,6 +58,15 @@ impl Loaded {
     /// The switches that are read and changed.
     pub fn managed_switches(&self) -> impl Iterator<Item = &SwitchNode> {
         self.switches.iter().filter(|switch| switch.is_managed())
+    }
+
+    /// What the passwords are called with which switches are reached.
+    pub fn passwords(&self) -> impl Iterator<Item = String> {
+        let of = |switch: &SwitchNode| match switch.reach.as_ref()? {
+            SwitchReach::Api(api) => Some(api.password.clone()),
+            SwitchReach::Ssh(_) => None,
+        };
+        self.managed_switches().filter_map(of)
     }
 
     /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster, and by nothing else.

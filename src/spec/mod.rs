@@ -25,4 +25,4 @@ pub use hosts::{Host, HostSsh, Rail};
 pub use load::{Loaded, Problems, case, load, problems_of_rest};
 pub use model::Spec;
 pub use source::{Source, SourceFile, Sources};
-pub use switches::SwitchNode;
+pub use switches::{SwitchApi, SwitchNode, SwitchReach};

@@ -7,6 +7,7 @@
 mod acceptance;
 mod access;
 mod addresses;
+mod api;
 mod fabric;
 mod hardware;
 mod kubernetes;
@@ -44,6 +45,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     platform::check(&mut checker, spec);
     switches::check(&mut checker, spec);
     reached_switches::check(&mut checker, spec);
+    api::check(&mut checker, spec);
     operation::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);

@@ -1,8 +1,8 @@
 //! From groups of switches to single ones: names, how each is reached, which of its ports are the fabric's.
 
 use super::cabling::{Cabling, End};
-use super::hosts::HostSsh;
-use super::model::{Spec, Ssh};
+use super::hosts::{HostSsh, named};
+use super::model::{Api, Spec, Ssh, Switch};
 use crate::base::nodeset::{expand, expand_ports, natural_order};
 use std::collections::BTreeMap;
 
@@ -14,15 +14,45 @@ pub struct SwitchNode {
     /// The index of its group in `Spec::switches`.
     pub group: usize,
     /// How it is reached; nothing where the spec says of it what it is, and no more.
-    pub ssh: Option<HostSsh>,
+    pub reach: Option<SwitchReach>,
     /// The ports of the fabric.
     pub ports: Vec<String>,
 }
 
+/// How a switch is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwitchReach {
+    /// Over SSH, like a host.
+    Ssh(HostSsh),
+    /// Over its API.
+    Api(SwitchApi),
+}
+
+/// How the API of a switch is reached; paths are as they stand in the spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchApi {
+    /// What to connect to.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The user there.
+    pub user: String,
+    /// What the user's password is called among the secrets.
+    pub password: String,
+    /// The PEM file that pins the certificate, or `sha256:` and its fingerprint.
+    pub certificate: String,
+}
+
+/// The TCP port of eAPI (the EOS manual, `management api http-commands`: HTTPS is on, at port 443).
+const EAPI_PORT: u16 = 443;
+
+/// Where the certificate of a switch is pinned that the spec says nothing of.
+const CERTIFICATE_DEFAULT: &str = "certificates/{name}.pem";
+
 impl SwitchNode {
     /// Whether it is read and changed: it can be reached, and nobody works on it.
     pub fn is_managed(&self) -> bool {
-        self.ssh.is_some()
+        self.reach.is_some()
     }
 }
 
@@ -33,8 +63,8 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
     for (group, switch) in spec.switches.iter().enumerate() {
         let ports = switch.ports.as_deref().and_then(|ports| expand_ports(ports).ok()).unwrap_or_default();
         for name in expand(&switch.name).unwrap_or_default() {
-            let ssh = switch.ssh.as_ref().filter(|_| !switch.maintenance).map(|own| reached(&name, out.len() + 1, own, &common));
-            out.push(SwitchNode { name, group, ssh, ports: ports.clone() });
+            let reach = reach(switch, group, &name, out.len() + 1, &common).filter(|_| !switch.maintenance);
+            out.push(SwitchNode { name, group, reach, ports: ports.clone() });
         }
     }
     out
@@ -50,6 +80,24 @@ pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
         let mut ports: Vec<String> = ends.get(switch.name.as_str()).into_iter().flatten().map(|port| (*port).to_owned()).collect();
         ports.sort_by(|a, b| natural_order(a, b));
         switch.ports = ports;
+    }
+}
+
+fn reach(switch: &Switch, group: usize, name: &str, index: usize, cluster: &Ssh) -> Option<SwitchReach> {
+    match (&switch.ssh, &switch.eapi) {
+        (Some(ssh), _) => Some(SwitchReach::Ssh(reached(name, index, ssh, cluster))),
+        (None, Some(api)) => Some(SwitchReach::Api(api_of(api, Switch::password_name(group), name, index))),
+        (None, None) => None,
+    }
+}
+
+fn api_of(api: &Api, password: String, name: &str, index: usize) -> SwitchApi {
+    SwitchApi {
+        address: api.address.as_ref().map_or_else(|| name.to_owned(), |template| named(template, name, index)),
+        port: api.port.unwrap_or(EAPI_PORT),
+        user: api.user.clone(),
+        password,
+        certificate: named(api.certificate.as_deref().unwrap_or(CERTIFICATE_DEFAULT), name, index),
     }
 }
 

@@ -1,11 +1,11 @@
 //! How to reach a host, made from the spec. What the inventory leaves open stays open here (empty text, port 0), so that
 //! `~/.ssh/config` can fill it in where that is wished for; the inventory always wins.
 
-use super::{ClusterAccess, HostAccess};
+use super::{ApiAccess, CertificatePin, ClusterAccess, HostAccess, Password};
 use crate::base::Target;
 use crate::resource::kubernetes_object::keeper;
 use crate::spec::model::{Kubernetes, Spec};
-use crate::spec::{Host, HostSsh, SwitchNode};
+use crate::spec::{Host, HostSsh, SwitchNode, SwitchReach};
 use std::path::Path;
 
 /// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three
@@ -36,6 +36,7 @@ impl HostAccess {
             read_only: ssh.read_only,
             cluster: None,
             switch: false,
+            api: None,
         }
     }
 }
@@ -51,8 +52,16 @@ impl HostAccess {
 
     /// A switch that is reached, from the inventory's folder (absolute) and the user's home.
     pub fn of_switch(switch: &SwitchNode, inventory: &Path, home: Option<&Path>) -> Option<Self> {
-        let ssh = switch.ssh.as_ref()?;
-        Some(HostAccess { switch: true, local: false, ..HostAccess::over_ssh(&switch.name, ssh, inventory, home) })
+        let (ssh, api) = match switch.reach.as_ref()? {
+            SwitchReach::Ssh(ssh) => (ssh.clone(), None),
+            SwitchReach::Api(api) => {
+                let ssh =
+                    HostSsh { address: api.address.clone(), port: Some(api.port), user: Some(api.user.clone()), ..HostSsh::default() };
+                let pin = CertificatePin::of(&api.certificate, |path| absolute(path, inventory, home));
+                (ssh, Some(ApiAccess { pin, password: Password::named(&api.password) }))
+            }
+        };
+        Some(HostAccess { switch: true, local: false, api, ..HostAccess::over_ssh(&switch.name, &ssh, inventory, home) })
     }
 
     /// What is reached by it.

@@ -1,6 +1,7 @@
-//! The connector that the product uses: SSH, this machine where the inventory says `address: local`, or an API server where it
-//! is no host at all.
+//! The connector that the product uses: SSH, this machine where the inventory says `address: local`, the API of a switch, or an API
+//! server where it is no host at all.
 
+use super::api::ApiConnector;
 use super::{BoxFuture, Connector, HostAccess, HostLink, KubernetesConnector, LocalConnector, SshConnector, TransportError};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ pub struct Connectors {
     ssh: SshConnector,
     local: LocalConnector,
     kubernetes: KubernetesConnector,
+    api: ApiConnector,
 }
 
 /// The product's connector: one for a run, since jump connections and `ssh -G` answers are shared within it.
@@ -21,6 +23,7 @@ impl Connector for Connectors {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         match access {
             HostAccess { cluster: Some(_), .. } => self.kubernetes.connect(access),
+            HostAccess { api: Some(_), .. } => self.api.connect(access),
             HostAccess { local: true, .. } => self.local.connect(access),
             _ => self.ssh.connect(access),
         }

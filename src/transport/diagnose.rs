@@ -1,6 +1,6 @@
 //! Every transport error for the person on call: what it means, what state things are in, and the next command.
 
-use super::TransportError;
+use super::{TransportError, api};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::resource::Trouble;
@@ -24,6 +24,11 @@ impl TransportError {
             | TransportError::NoIdentity { cluster, .. }
             | TransportError::IdentityRefused { cluster, .. }
             | TransportError::RecordUnread { cluster, .. } => Some(format!("kube/{}", one_line(cluster, 80))),
+            TransportError::CertificateUnknown { switch, .. }
+            | TransportError::CertificateRefused { switch, .. }
+            | TransportError::LoginRefused { switch, .. }
+            | TransportError::NoApi { switch, .. }
+            | TransportError::ApiRefused { switch, .. } => Some(format!("switch/{}", one_line(switch, 80))),
             TransportError::Local { .. } => None,
         }
     }
@@ -50,6 +55,11 @@ impl TransportError {
             TransportError::ServerNotTrusted { reason, .. } => format!("the API server is not trusted: {}", one_line(reason, 120)),
             TransportError::IdentityRefused { reason, .. } => format!("the API server does not accept {}", one_line(reason, 120)),
             TransportError::RecordUnread { reason, .. } => format!("the record of our changes cannot be read: {}", one_line(reason, 120)),
+            TransportError::CertificateUnknown { .. } => "the certificate is not known".to_owned(),
+            TransportError::CertificateRefused { .. } => "the certificate is not the pinned one".to_owned(),
+            TransportError::LoginRefused { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
+            TransportError::NoApi { api, reason, .. } => format!("there is no {api}: {}", one_line(reason, 120)),
+            TransportError::ApiRefused { api, reason, .. } => format!("{api} refuses it: {}", one_line(reason, 120)),
             TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
@@ -59,7 +69,11 @@ impl TransportError {
     /// As a diagnostic of a command that only reads: nothing was changed, and the same command goes on. An action whose
     /// outcome is not known is no error of the transport but `Performed::Unknown`.
     pub fn diagnostic(&self) -> Diagnostic {
-        self.told("nothing was changed on the host", "then run the same command again")
+        let of_switch = self.target().is_some_and(|target| target.starts_with("switch/"));
+        self.told(
+            if of_switch { "nothing was changed on the switch" } else { "nothing was changed on the host" },
+            "then run the same command again",
+        )
     }
 
     /// As a diagnostic that says what state things are in and, after what mends the cause, what to run.
@@ -77,6 +91,9 @@ impl TransportError {
     /// What it is, what it means, and what mends it.
     fn cause(&self) -> Diagnostic {
         let error = |code| Diagnostic::error(code, self.one_line());
+        if let Some(told) = api::told(self) {
+            return told;
+        }
         match self {
             TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
             TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
@@ -125,7 +142,8 @@ impl TransportError {
             TransportError::NoIdentity { .. } => error("RW0410")
                 .next("mend this on the machine that runs railwright, or name another: kubernetes.kubeconfig and kubernetes.context in the spec")
                 .next("without kubernetes.kubeconfig, KUBECONFIG and ~/.kube/config are looked at, as kubectl does"),
-            TransportError::Local { .. } => error("RW0410").next("mend this on the machine that runs railwright"),
+            // Those of an API were told above.
+            _ => error("RW0410").next("mend this on the machine that runs railwright"),
         }
     }
 }
@@ -196,6 +214,11 @@ mod tests {
             TransportError::ServerNotTrusted { cluster: text(), address: text(), reason: text() },
             TransportError::IdentityRefused { cluster: text(), address: text(), reason: text() },
             TransportError::RecordUnread { cluster: text(), secret: text(), reason: text() },
+            TransportError::CertificateUnknown { switch: text(), address: text(), fingerprint: text(), file: text() },
+            TransportError::CertificateRefused { switch: text(), address: text(), fingerprint: text(), pin: text(), reason: text() },
+            TransportError::LoginRefused { switch: text(), user: text(), reason: text() },
+            TransportError::NoApi { switch: text(), address: text(), api: "eAPI", reason: text() },
+            TransportError::ApiRefused { switch: text(), api: "eAPI", user: text(), reason: text() },
             TransportError::Local { reason: "no such file".to_owned() },
         ]
     }

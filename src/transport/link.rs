@@ -116,6 +116,7 @@ mod tests {
             connect_timeout_s: 5,
             cluster: None,
             switch: false,
+            api: None,
         };
         let link = LocalConnector.connect(&access).await.unwrap();
         let probe = Probe::ModuleCheck { script: "ulimit -l".to_owned() };

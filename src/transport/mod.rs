@@ -5,6 +5,7 @@
 //! traffic, `Writer` (apply) can also change things. A dry run holds a `Reader`, so it cannot write.
 
 mod access;
+mod api;
 mod connectors;
 mod detached;
 mod diagnose;
@@ -21,6 +22,7 @@ mod step;
 mod upkeep;
 
 pub use access::absolute;
+pub use api::{ApiAccess, CertificatePin, Password};
 pub use connectors::{Connectors, connector};
 pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
@@ -68,6 +70,8 @@ pub struct HostAccess {
     pub cluster: Option<ClusterAccess>,
     /// It is no host: a switch, whose system is a Linux with a shell.
     pub switch: bool,
+    /// The shell of that switch is reached over its API, not over SSH.
+    pub api: Option<ApiAccess>,
 }
 
 /// How to reach the API server of a Kubernetes cluster.
@@ -131,6 +135,34 @@ pub enum TransportError {
     /// It does not know who we are; the reason names what was shown to it.
     #[error("the API server of {cluster} at {address} does not accept {reason}")]
     IdentityRefused { cluster: String, address: String, reason: String },
+    /// Nobody said yet which certificate the API of a switch has to show.
+    #[error("the certificate of {switch} at {address} is not known: {fingerprint}")]
+    CertificateUnknown {
+        switch: String,
+        address: String,
+        fingerprint: String,
+        /// The file that would pin it.
+        file: String,
+    },
+    /// It shows another than the pinned one.
+    #[error("the certificate of {switch} at {address} is not the pinned one: {fingerprint}{}{reason}", if reason.is_empty() { "" } else { ", " })]
+    CertificateRefused {
+        switch: String,
+        address: String,
+        fingerprint: String,
+        /// What pins another.
+        pin: String,
+        reason: String,
+    },
+    /// The API does not take the user with this password.
+    #[error("{switch} does not let {user} in with the password of the spec")]
+    LoginRefused { switch: String, user: String, reason: String },
+    /// There is no API where it should be.
+    #[error("{switch} has no {api} at {address}: {reason}")]
+    NoApi { switch: String, address: String, api: &'static str, reason: String },
+    /// The API refuses what was asked for; nothing of it was begun.
+    #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
+    ApiRefused { switch: String, api: &'static str, user: String, reason: String },
     /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
     #[error("the record of our changes on {cluster} cannot be read: {reason}")]
     RecordUnread { cluster: String, secret: String, reason: String },

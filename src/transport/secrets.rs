@@ -2,7 +2,7 @@
 //! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and whatever a host
 //! says is redacted. So nothing above can write down what it never had.
 
-use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::{ApiAccess, BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Redaction, SealKey, secret};
 use crate::resource::file::sealed::{in_plain, seal_answer};
@@ -75,6 +75,14 @@ impl Secrets {
         Read::HelmRelease(Box::new(filled.unwrap_or_else(|_| release.without_values())))
     }
 
+    /// The password with which the API of a switch is reached is filled in here alone.
+    fn fill_access(&self, access: &HostAccess) -> Result<HostAccess, TransportError> {
+        let Some(api) = &access.api else { return Ok(access.clone()) };
+        let password = api.password.filled(|name| self.values.get(name).cloned());
+        let password = password.map_err(|name| TransportError::Local { reason: format!("{}: {}", access.name, self.why(&name)) })?;
+        Ok(HostAccess { api: Some(ApiAccess { password, ..api.clone() }), ..access.clone() })
+    }
+
     fn why(&self, name: &str) -> String {
         self.missing(name).map(|missing| missing.message).unwrap_or_default()
     }
@@ -101,6 +109,13 @@ impl Secrets {
             TransportError::ServerUnreachable { cluster, address, reason } => {
                 TransportError::ServerUnreachable { cluster, address, reason: redact(reason) }
             }
+            TransportError::LoginRefused { switch, user, reason } => TransportError::LoginRefused { switch, user, reason: redact(reason) },
+            TransportError::NoApi { switch, address, api, reason } => {
+                TransportError::NoApi { switch, address, api, reason: redact(reason) }
+            }
+            TransportError::ApiRefused { switch, api, user, reason } => {
+                TransportError::ApiRefused { switch, api, user, reason: redact(reason) }
+            }
             TransportError::NoIdentity { cluster, reason } => TransportError::NoIdentity { cluster, reason: redact(reason) },
             TransportError::Local { reason } => TransportError::Local { reason: redact(reason) },
             other => other,
@@ -116,7 +131,8 @@ struct Carrying {
 impl Connector for Carrying {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
-            let link = self.connector.connect(access).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            let filled = self.secrets.fill_access(access)?;
+            let link = self.connector.connect(&filled).await.map_err(|error| self.secrets.keep_out_of(error))?;
             Ok(Arc::new(CarryingLink { link, host: access.name.clone(), secrets: self.secrets.clone() }) as Arc<dyn HostLink>)
         })
     }

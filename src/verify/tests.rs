@@ -148,6 +148,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
             connect_timeout_s: 5,
             cluster: None,
             switch: false,
+            api: None,
         },
         rails: vec![ExpectedRail {
             rail: 0,

@@ -53,6 +53,7 @@ fn access(kubeconfig: &Path) -> HostAccess {
         connect_timeout_s: 5,
         read_only: false,
         switch: false,
+        api: None,
         cluster: Some(ClusterAccess {
             kubeconfig: Some(kubeconfig.display().to_string()),
             context: None,

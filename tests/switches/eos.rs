@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Two ports of a leaf, with all that the modules of switches wish for.
-const SPEC: &str = "cluster: fab
+pub const SPEC: &str = "cluster: fab
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 } }
 ssh: { host_keys: known_hosts, identities: [id] }
 switches:
@@ -25,32 +25,32 @@ fn start(story: &str, guard: &str) -> Option<Fabric> {
 }
 
 impl Fabric {
-    fn runs(&self) -> Value {
+    pub fn runs(&self) -> Value {
         let state: Value = serde_json::from_str(&self.switch.must("cat /run/eos-stand-in/state.json")).unwrap();
         state["running"].clone()
     }
 
-    fn flash(&self) -> Value {
+    pub fn flash(&self) -> Value {
         let ask = "PYTHONPATH=/opt/eos-stand-in/lib python3 -c 'import home, json; print(json.dumps(home.startup()))'";
         serde_json::from_str(&self.switch.must(ask)).unwrap()
     }
 
     /// Commands of somebody on the switch; the answer.
-    fn cli(&self, lines: &[&str]) -> String {
+    pub fn cli(&self, lines: &[&str]) -> String {
         self.switch.must(&format!("FastCli -p 15 -c '{}'", lines.join("\n")))
     }
 
-    fn sessions(&self) -> Vec<String> {
+    pub fn sessions(&self) -> Vec<String> {
         let said: Value = serde_json::from_str(&self.cli(&["show configuration sessions detail | json"])).unwrap();
         said["sessions"].as_object().unwrap().keys().cloned().collect()
     }
 
-    fn rewrite(&self, change: impl Fn(String) -> String) {
+    pub fn rewrite(&self, change: impl Fn(String) -> String) {
         let spec = std::fs::read_to_string(self.place.path().join("inv/cluster.yaml")).unwrap();
         self.place.write("inv/cluster.yaml", change(spec));
     }
 
-    fn comes_to(&self, wanted: &Value) {
+    pub fn comes_to(&self, wanted: &Value) {
         let since = Instant::now();
         while self.runs() != *wanted || self.flash() != *wanted {
             assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back: {}", self.runs());
@@ -58,7 +58,7 @@ impl Fabric {
         }
     }
 
-    fn resumes(&self) {
+    pub fn resumes(&self) {
         self.is_resumed();
         self.has_no_changes();
         assert_eq!(self.runs(), self.flash());

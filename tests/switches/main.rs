@@ -9,8 +9,10 @@ mod bad_days;
 mod cumulus;
 mod delivered;
 mod derived;
+mod eapi;
 mod eos;
 mod fabric;
+mod https;
 mod inventories;
 mod journeys;
 #[path = "../journeys/machine.rs"]

@@ -1,6 +1,7 @@
 //! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a stand-in. Real are its OpenSSH server on loopback, its Debian root in namespaces
 //! of its own, with SONiC its Redis on a unix socket in there and the JSON patches. Any number of them run side by side, and each ends with its value.
 
+use crate::https::Https;
 pub use crate::root::Host;
 use crate::root::Root;
 use crate::server::Server;
@@ -26,7 +27,7 @@ struct Parts {
 
 const SONIC: Parts = Parts { name: "sonic", tools: &["config", "sonic-cfggen", "sonic-db-cli", "sonic-boot"] };
 const CUMULUS: Parts = Parts { name: "cumulus", tools: &["nv", "ip", "cumulus-boot"] };
-const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "eos-boot"] };
+const EOS: Parts = Parts { name: "eos", tools: &["FastCli", "sudo", "eos-boot"] };
 
 /// Where the commands are.
 const PATH: &str = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n";
@@ -35,6 +36,8 @@ const PATH: &str = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PA
 pub struct Switch {
     pub host: Host,
     pub server: Server,
+    /// Its API, where it has one.
+    pub api: Option<Https>,
     parts: &'static Parts,
     boots: tempfile::TempDir,
     boot: u32,
@@ -75,6 +78,18 @@ impl Switch {
         Self::start_of(parts, story, Some(model))
     }
 
+    /// The same with eAPI (`tests/stand-ins/eos/eapi`).
+    pub fn start_eapi(story: &str) -> Option<Switch> {
+        let switch = Self::start_eos(story)?;
+        let api = Some(Https::start("eos/eapi/server.py", switch.host.entry()));
+        Some(Switch { api, ..switch })
+    }
+
+    /// Its API.
+    pub fn api(&self) -> &Https {
+        self.api.as_ref().unwrap()
+    }
+
     fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {
         let boots = tempfile::tempdir().unwrap();
         std::fs::write(boots.path().join("model"), model.unwrap_or_default()).unwrap();
@@ -96,7 +111,7 @@ impl Switch {
         let host = Host::start_from(Root::Switch, story, &copies)?;
         let server = Server::start(&["ed25519"], &["ForceCommand exec sh {folder}/enter".to_owned()])?;
         std::fs::write(server.path("known_hosts"), server.line("ed25519") + "\n").unwrap();
-        let mut switch = Switch { host, server, parts, boots, boot: 0 };
+        let mut switch = Switch { host, server, api: None, parts, boots, boot: 0 };
         switch.come_up();
         Some(switch)
     }
@@ -117,9 +132,11 @@ impl Switch {
     /// Power off and on: sessions end, what runs ends, what was not saved is gone, the boot id is another.
     pub fn reboot(&mut self) {
         self.server.go_down();
+        self.api.iter().for_each(Https::go_down);
         self.host.restart(&[]);
         self.come_up();
         self.server.listen_again();
+        self.api.iter().for_each(|api| api.moved(self.host.entry()));
     }
 
     /// Whether somebody on the switch asked for a reboot, which is then done with [`Switch::reboot`].
@@ -220,8 +237,9 @@ impl Switch {
         }
     }
 
-    /// Ends every session of the SSH server, as a line that breaks does; what they started goes on.
+    /// Ends every session of the SSH server and every connection to the API, as a line that breaks does; what they started goes on.
     pub fn cut(&self) {
+        self.api.iter().for_each(Https::cut);
         for session in self.server.sessions() {
             let _ = Command::new("kill").args(["-9", &session.to_string()]).stderr(Stdio::null()).status();
         }

@@ -242,6 +242,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
         connect_timeout_s: 2,
         cluster: None,
         switch: false,
+        api: None,
     };
     for case in ["silent", "garbage", "endless banner"] {
         assert!(matches!(refused(&access).await, TransportError::Unreachable { .. }), "{case}");
@@ -280,6 +281,7 @@ async fn this_machine_is_a_host_like_any_other() {
         connect_timeout_s: 5,
         cluster: None,
         switch: false,
+        api: None,
     };
     let link = LocalConnector.connect(&access).await.unwrap();
     match link.read(&[a_read(), Read::Host]).await {

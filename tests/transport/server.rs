@@ -195,6 +195,7 @@ impl Server {
             connect_timeout_s: 20,
             cluster: None,
             switch: false,
+            api: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a path).
 //! Field docs become the JSON Schema's descriptions, so they are written for the user.
 
+mod api;
 mod fabric;
 mod jobs;
 mod kubernetes;
@@ -10,6 +11,7 @@ mod operation;
 mod reach;
 mod switch;
 
+pub use api::Api;
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
@@ -113,6 +115,15 @@ pub struct SecretReference {
     /// A command of this machine and its arguments; what it prints is the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+}
+
+impl Spec {
+    /// Every secret by its name: those of `secrets`, and the passwords of switches, which are called by their place in the spec.
+    pub fn secret_references(&self) -> impl Iterator<Item = (String, &SecretReference)> {
+        let named = self.secrets.iter().map(|(name, secret)| (name.clone(), secret));
+        let apis = self.switches.iter().enumerate().filter_map(|(index, switch)| Some((index, switch.eapi.as_ref()?)));
+        named.chain(apis.map(|(index, api)| (Switch::password_name(index), &api.password)))
+    }
 }
 
 /// An override of one module.

@@ -1,5 +1,6 @@
 //! The switches of the fabric. Field docs become the JSON Schema's descriptions.
 
+use super::api::Api;
 use super::fabric::Trust;
 use super::reach::Ssh;
 use schemars::JsonSchema;
@@ -102,6 +103,10 @@ pub struct Switch {
     /// cluster unless said otherwise. A switch without it is what rules compare the hosts with, and nothing is done to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<Ssh>,
+    /// The same over the API of Arista EOS (eAPI, `management api http-commands`), where there is no SSH: port 443 unless said otherwise. The
+    /// user may run `bash` there, and acts through `sudo -n` unless it is root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eapi: Option<Api>,
     /// The ports of the fabric, a node-set: `Ethernet[0-60/4]`; those of `cabling` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<String>,
@@ -139,6 +144,13 @@ pub struct Switch {
     /// True while somebody works on it by hand: it is left alone, and still judged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub maintenance: bool,
+}
+
+impl Switch {
+    /// What the password of a group's API is called among the secrets: its place in the spec, which no name of `secrets` can be.
+    pub fn password_name(group: usize) -> String {
+        format!("switches[{group}].eapi.password")
+    }
 }
 
 /// A DSCP as a key: 0 to 63 (RFC 2474).

@@ -56,7 +56,7 @@ fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
     }
 }
 
-fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
+pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
     if let Some(unknown) = placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
         let finding =
             error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
@@ -72,7 +72,7 @@ fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
     }
 }
 
-fn is_user(user: &str) -> bool {
+pub(super) fn is_user(user: &str) -> bool {
     is_one_word(user) && !user.contains(['@', ':', '/'])
 }
 

@@ -23,8 +23,10 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
             let fix = problem.fix.unwrap_or_else(|| "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`".to_owned());
             checker.find(&at("ports"), &problem.message, error(PORTS, "this is no node-set of ports", effect, fix));
         }
-        if switch.ssh.is_some() {
-            reached(checker, switch, &at, spec.cabling.is_some());
+        if let Some(way) =
+            [("ssh", switch.ssh.is_some()), ("eapi", switch.eapi.is_some())].into_iter().find_map(|(way, said)| said.then_some(way))
+        {
+            reached(checker, switch, way, &at, spec.cabling.is_some());
         }
     }
 }
@@ -41,18 +43,18 @@ fn named(checker: &mut Checker<'_>, path: &str, ports: &[String], os: SwitchOs) 
     checker.find(path, &format!("no name of {}", os.name()), error(NAMES, what, effect, fix));
 }
 
-fn reached(checker: &mut Checker<'_>, switch: &Switch, at: &impl Fn(&str) -> String, is_cabled: bool) {
+fn reached(checker: &mut Checker<'_>, switch: &Switch, way: &str, at: &impl Fn(&str) -> String, is_cabled: bool) {
     let name = shown(&switch.name);
     if switch.os.is_none() {
         let effect = "how a switch is read and changed is known by its system";
-        let fix = "write `os: sonic`, `os: cumulus` or `os: eos`, or take `ssh` out";
-        checker.find(&at("ssh"), "to be reached", error(SYSTEM, format!("{name} has `ssh`, and no `os`"), effect, fix));
+        let fix = format!("write `os: sonic`, `os: cumulus` or `os: eos`, or take `{way}` out");
+        checker.find(&at(way), "to be reached", error(SYSTEM, format!("{name} has `{way}`, and no `os`"), effect, fix));
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";
         let set = switch.os.unwrap_or(SwitchOs::Sonic).ports().1;
         let fix = format!("name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: `cabling: cabling.csv`");
-        checker.find(&at("ssh"), "to be reached", error(PORTS, format!("{name} has `ssh`, and no `ports`"), effect, fix));
+        checker.find(&at(way), "to be reached", error(PORTS, format!("{name} has `{way}`, and no `ports`"), effect, fix));
     }
     if switch.ssh.as_ref().is_some_and(|ssh| ssh.address.as_deref() == Some("local")) {
         let effect = "this machine is no switch";

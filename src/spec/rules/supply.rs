@@ -22,9 +22,18 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
         check_repository(checker, &at, repository);
     }
     for (name, secret) in &spec.secrets {
-        check_secret(checker, name, secret);
+        let at = format!("secrets[\"{name}\"]");
+        let path = if name.contains(['.', '[', '"']) { at } else { format!("secrets.{name}") };
+        if is_plain_name(&name.replace('_', "-"), 64) {
+            check_secret(checker, &path, &format!("the secret `{}`", shown(name)), secret);
+        } else {
+            let message = format!("the secret `{}` cannot be a secret's name", shown(name));
+            checker.find(&path, "not a name", error("RW0117", message, SECRET_EFFECT, "use letters, digits, `_` and `-`, at most 64"));
+        }
     }
 }
+
+const SECRET_EFFECT: &str = "whatever needs this secret cannot be set up";
 
 /// One finding about a key of a repository.
 fn find(checker: &mut Checker<'_>, path: &str, label: &str, message: String, fix: &str) {
@@ -82,15 +91,10 @@ fn check_suite(checker: &mut Checker<'_>, at: &str, repository: &Repository) {
     }
 }
 
-fn check_secret(checker: &mut Checker<'_>, name: &str, secret: &SecretReference) {
-    let effect = "whatever needs this secret cannot be set up";
-    let at = format!("secrets[\"{name}\"]");
-    let path = if name.contains(['.', '[', '"']) { at } else { format!("secrets.{name}") };
+/// One reference to a secret, at its path in the spec.
+pub(super) fn check_secret(checker: &mut Checker<'_>, path: &str, what: &str, secret: &SecretReference) {
     let sources = [secret.env.is_some(), secret.file.is_some(), secret.command.is_some()].iter().filter(|said| **said).count();
     let (key, label, message, fix) = match secret {
-        _ if !is_plain_name(&name.replace('_', "-"), 64) => {
-            ("", "not a name", "cannot be a secret's name", "use letters, digits, `_` and `-`, at most 64")
-        }
         _ if sources == 0 && checker.complete => ("", "no source", "has no source", "add one of `env`, `file` or `command`"),
         _ if sources > 1 => ("", "more than one source", "has more than one source", "keep one of `env`, `file` and `command`"),
         SecretReference { env: Some(variable), .. } if !is_variable(variable) => {
@@ -104,7 +108,7 @@ fn check_secret(checker: &mut Checker<'_>, name: &str, secret: &SecretReference)
         }
         _ => return,
     };
-    checker.find(&format!("{path}{key}"), label, error("RW0117", format!("the secret `{}` {message}", shown(name)), effect, fix));
+    checker.find(&format!("{path}{key}"), label, error("RW0117", format!("{what} {message}"), SECRET_EFFECT, fix));
 }
 
 fn is_variable(name: &str) -> bool {

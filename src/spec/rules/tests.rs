@@ -422,3 +422,27 @@ fn owners() {
     let both = "fabric: { kind: erdma }\nkubernetes: { platform: ack-managed, erdma: {}, rdma: { resources: { a: rail 0 } } }\nnodes: [{ name: n1, nics: { model: eRDMA, netdev: eth1 } }]";
     check(both, &[("RW0146", "rdma")]);
 }
+
+#[test]
+fn apis_of_switches() {
+    let api = |keys: &str| format!("user: u, password: {{ env: P }}, {keys}");
+    let switch = |keys: &str| format!("switches: [{{ name: 'leaf[1-2]', ports: swp1, {keys} }}]");
+    let eapi = |keys: &str| switch(&format!("os: eos, eapi: {{ {keys} }}"));
+    let digits = "a1:".repeat(31) + "A1";
+    check(&eapi(&api("address: '10.0.0.{index}', port: 8443, certificate: 'pins/{name}.pem'")), &[]);
+    check(&eapi(&api(&format!("certificate: 'SHA256:{digits}'"))), &[]);
+    check(&eapi(&api("certificate: 'sha256:a1:b2'")), &[("RW0174", "'sha256:a1:b2'")]);
+    check(&eapi(&api("certificate: 'pins/{nam}.pem'")), &[("RW0174", "'pins/{nam}.pem'")]);
+    check(&eapi(&api("certificate: ''")), &[("RW0174", "''")]);
+    check(&eapi(&api("certificate: none, verify: false")), &[("RW0105", "verify")]);
+    check(&eapi(&api("port: 0")), &[("RW0174", "0")]);
+    check(&eapi(&api("address: local")), &[("RW0174", "local")]);
+    check(&eapi(&api("address: 'u@leaf1'")), &[("RW0119", "'u@leaf1'")]);
+    check(&eapi("user: 'a:b', password: { env: P }"), &[("RW0174", "'a:b'")]);
+    check(&eapi("user: u, password: { env: P, file: p }"), &[("RW0117", "password")]);
+    check(&eapi("user: u, password: poison"), &[("RW0106", "poison")]);
+    check(&eapi("user: u"), &[("RW0107", "{")]);
+    check(&switch("os: sonic, eapi: { user: u, password: { env: P } }"), &[("RW0174", "eapi")]);
+    check(&switch("os: eos, ssh: {}, eapi: { user: u, password: { env: P } }"), &[("RW0174", "eapi")]);
+    check(&switch("eapi: { user: u, password: { env: P } }"), &[("RW0170", "eapi")]);
+}

@@ -51,6 +51,7 @@ pub fn access(name: &str) -> HostAccess {
         connect_timeout_s: 10,
         cluster: None,
         switch: false,
+        api: None,
     }
 }
 

@@ -150,6 +150,7 @@ mod tests {
             connect_timeout_s: 5,
             cluster: None,
             switch: false,
+            api: None,
         };
         let config = SshConfig {
             host_name: Some("10.0.0.1".to_owned()),

@@ -1,0 +1,26 @@
+//! How a switch is reached over its API. Field docs become the JSON Schema's descriptions.
+
+use super::SecretReference;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a switch is reached over HTTPS, by its own API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Api {
+    /// What to connect to; the switch's name unless said otherwise. `{name}` is its name, `{index}` its place among the switches from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The TCP port; the usual one of the API unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The user of the switch.
+    pub user: String,
+    /// Where the user's password is found; exactly one of the three.
+    pub password: SecretReference,
+    /// The certificate that the switch has to show: a PEM file of it, or of the authority that signed it, relative to the inventory or
+    /// from `~/`, with `{name}` and `{index}`; or `sha256:` and the fingerprint of it. `certificates/{name}.pem` unless said otherwise.
+    /// It is always checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+}

@@ -1,0 +1,20 @@
+//! Arista EOS over eAPI (`management api http-commands`): a shell of the Linux below it, behind the same trait as SSH.
+//!
+//! `rpc` is the JSON-RPC, `relay` how a script gets through it and its end back, `shell` both together. eAPI asks for user and password with each
+//! request; `bash` is a command of the CLI that takes `enable`, and the rights to it by the user's role.
+
+mod relay;
+mod rpc;
+mod shell;
+
+use super::https::Server;
+use crate::transport::link::ShellLink;
+use crate::transport::{HostAccess, HostLink, TransportError};
+use std::sync::Arc;
+
+/// A new connection to a switch that is reached over eAPI.
+pub(super) async fn open(access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
+    let api = access.api.as_ref().ok_or_else(|| TransportError::Local { reason: format!("{} is not reached over an API", access.name) })?;
+    let shell = shell::EapiShell::open(Server::new(access, api)?, access.read_only).await?;
+    Ok(Arc::new(ShellLink::new(shell)))
+}

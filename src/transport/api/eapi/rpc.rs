@@ -1,0 +1,117 @@
+//! The JSON-RPC of eAPI: `runCmds` with commands of the CLI, whose output comes as text. A request fails as a whole with its first command
+//! that does; those before it have been run. Numbers and words of errors: pyeapi (test/system/test_client.py, arista-eosplus/pyeapi#128): 1002 for
+//! a command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that eAPI does not run, 1000 for all else.
+
+use crate::base::text::one_line;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Where eAPI is served.
+pub const PATH: &str = "/command-api";
+
+/// A request that runs these commands.
+pub fn request(commands: &[String]) -> String {
+    let parameters = json!({ "version": 1, "cmds": commands, "format": "text" });
+    json!({ "jsonrpc": "2.0", "method": "runCmds", "params": parameters, "id": "railwright" }).to_string()
+}
+
+/// Why a request failed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// How many commands were run before the one that failed.
+    pub before: usize,
+    /// What is said of it, in one line, without the command.
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    result: Option<Vec<Value>>,
+    #[serde(default)]
+    error: Option<Problem>,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    data: Value,
+}
+
+/// The output of each of these commands.
+pub fn answer(body: &[u8], commands: &[String]) -> Result<Vec<String>, Refused> {
+    let strange = |what: &str| Refused { before: 0, reason: format!("what answers there is no eAPI: {what}") };
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
+    match answer {
+        Answer { error: Some(problem), .. } => Err(refused(&problem, commands)),
+        Answer { result: Some(results), .. } if results.len() == commands.len() => Ok(results.iter().map(output).collect()),
+        Answer { result: Some(results), .. } => Err(strange(&format!("{} results for {} commands", results.len(), commands.len()))),
+        Answer { .. } => Err(strange("neither a result nor an error")),
+    }
+}
+
+fn output(result: &Value) -> String {
+    result.get("output").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Of the command itself only its first word is left in what is said: it is a script of ours, and long.
+fn refused(problem: &Problem, commands: &[String]) -> Refused {
+    let data = problem.data.as_array().map(Vec::as_slice).unwrap_or_default();
+    let before = data.len().saturating_sub(1);
+    let said = data.last().and_then(|last| last.get("errors")).and_then(Value::as_array);
+    let said: Vec<&str> = said.into_iter().flatten().filter_map(Value::as_str).collect();
+    let what = problem.message.rsplit_once("' failed: ").map_or(problem.message.as_str(), |(_, what)| what);
+    let mut reason = format!("{what} ({})", problem.code);
+    if !said.is_empty() {
+        reason = format!("{reason}: {}", said.join("; "));
+    }
+    if let Some(command) = commands.get(before) {
+        reason = reason.replace(command.as_str(), command.split(' ').next().unwrap_or_default());
+    }
+    Refused { before, reason: one_line(&reason, 300) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_told_by_command() {
+        let body = br#"{"jsonrpc":"2.0","id":"railwright","result":[{},{"output":"a\nb"}]}"#;
+        let two = ["enable".to_owned(), "bash timeout 1 x".to_owned()];
+        assert_eq!(answer(body, &two), Ok(vec![String::new(), "a\nb".to_owned()]));
+        for (body, what) in [
+            (&b"<html>"[..], "no eAPI: expected value"),
+            (br#"{"result":[{}]}"#, "1 results for 2 commands"),
+            (br#"{"id":1}"#, "neither a result nor an error"),
+            (br#"[1]"#, "no eAPI"),
+        ] {
+            let refused = answer(body, &two).unwrap_err();
+            assert!(refused.reason.contains(what), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_without_the_command() {
+        // As printed in arista-eosplus/pyeapi#128.
+        let body = json!({ "jsonrpc": "2.0", "id": "1", "error": {
+            "code": 1004,
+            "message": "CLI command 2 of 2 'bash traceroute 8.8.8.8  -m 255 -w 2' failed: incompatible command",
+            "data": [{}, { "errors": ["Command not permitted via API access. To run a bash command over the Command API,  use the 'timeout  <seconds>' option."] }],
+        }});
+        let two = ["enable".to_owned(), "bash traceroute 8.8.8.8".to_owned()];
+        let refused = answer(body.to_string().as_bytes(), &two).unwrap_err();
+        assert_eq!(refused.before, 1);
+        assert!(refused.reason.starts_with("incompatible command (1004): Command not permitted via API access."), "{refused:?}");
+        assert!(!refused.reason.contains("traceroute"));
+        let denied = json!({ "error": { "code": 1002, "data": [{}, { "errors": ["Authorization denied for command 'bash traceroute 8.8.8.8'"] }] } });
+        let refused = answer(denied.to_string().as_bytes(), &two).unwrap_err();
+        assert_eq!(refused.reason, "(1002): Authorization denied for command 'bash'");
+        let odd = answer(br#"{"error":{"data":"?","message":5}}"#, &two).unwrap_err();
+        assert!(odd.before == 0 && odd.reason.contains("no eAPI"), "{odd:?}");
+    }
+}

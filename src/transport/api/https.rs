@@ -1,0 +1,207 @@
+//! One connection to the API of a switch: a socket, TLS with a pinned certificate, and one HTTP/1.1 request after the other, each bounded
+//! in time and size.
+
+use super::ApiAccess;
+use super::pin::Verifier;
+use crate::base::text::one_line;
+use crate::resource::file::base64;
+use crate::transport::{HostAccess, TransportError};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, Request};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// More than this of one answer is not taken.
+const ANSWER_LIMIT: usize = 32 << 20;
+
+/// The API of one switch, and us as it knows us.
+pub(super) struct Server {
+    /// The switch's name in the spec.
+    pub switch: String,
+    /// Host and port, for messages.
+    pub address: String,
+    /// Who we are there.
+    pub user: String,
+    host: String,
+    port: u16,
+    timeout: Duration,
+    tls: Arc<ClientConfig>,
+    verifier: Arc<Verifier>,
+    authorization: HeaderValue,
+}
+
+/// An open connection.
+pub(super) struct Session(SendRequest<String>);
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The request was certainly not sent.
+    NotSent(String),
+    /// The connection ended; whether the request was taken nobody knows.
+    Lost(String),
+    /// The answer was longer than what is taken.
+    TooMuch,
+}
+
+impl Server {
+    /// From what is known of the switch; no connection is made yet.
+    pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
+        let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let address = format!("{}:{}", access.address, access.port);
+        let verifier = Arc::new(Verifier::new(&access.name, address.clone(), &api.pin, provider.clone())?);
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| local(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone())
+            .with_no_client_auth();
+        let credentials = base64::encode(format!("{}:{}", access.user, api.password.0).as_bytes());
+        let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}")).map_err(|error| local(error.to_string()))?;
+        authorization.set_sensitive(true);
+        Ok(Server {
+            switch: access.name.clone(),
+            address,
+            user: access.user.clone(),
+            host: access.address.clone(),
+            port: access.port,
+            timeout: Duration::from_secs(access.connect_timeout_s.into()),
+            tls: Arc::new(tls),
+            verifier,
+            authorization,
+        })
+    }
+
+    /// Why it cannot be reached.
+    pub fn unreachable(&self, reason: String) -> TransportError {
+        TransportError::Unreachable { host: self.switch.clone(), address: self.address.clone(), reason }
+    }
+
+    /// A new connection; `api` is what should be there.
+    pub async fn connect(&self, api: &'static str) -> Result<Session, TransportError> {
+        match tokio::time::timeout(self.timeout, self.meet(api)).await {
+            Ok(session) => session,
+            Err(_) => Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs()))),
+        }
+    }
+
+    async fn meet(&self, api: &'static str) -> Result<Session, TransportError> {
+        let no_api = |reason: String| TransportError::NoApi { switch: self.switch.clone(), address: self.address.clone(), api, reason };
+        let name = ServerName::try_from(self.host.clone()).map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
+        let socket = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| match error.kind() {
+            ErrorKind::ConnectionRefused => no_api("nobody listens there".to_owned()),
+            _ => self.unreachable(one_line(&error.to_string(), 200)),
+        })?;
+        // A small exchange waits for nothing.
+        socket.set_nodelay(true).map_err(|error| self.unreachable(error.to_string()))?;
+        let stream = TlsConnector::from(self.tls.clone()).connect(name, socket).await.map_err(|error| {
+            let speaks_no_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            match (self.verifier.refused(), speaks_no_tls) {
+                (Some(refused), _) => refused,
+                (None, Some(rustls::Error::InvalidMessage(_))) => no_api("what answers there does not speak TLS".to_owned()),
+                (None, _) => self.unreachable(format!("TLS: {}", one_line(&error.to_string(), 200))),
+            }
+        })?;
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(one_line(&error.to_string(), 200)))?;
+        // It ends with the sender.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Session(sender))
+    }
+
+    fn request(&self, method: Method, path: &str, body: String) -> Result<Request<String>, http::Error> {
+        let host = if self.host.contains(':') { format!("[{}]:{}", self.host, self.port) } else { self.address.clone() };
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, host)
+            .header(CONTENT_TYPE, "application/json")
+            .header(AUTHORIZATION, self.authorization.clone())
+            .body(body)
+    }
+
+    /// One request, and its answer.
+    pub async fn ask(&self, session: &mut Session, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
+        let request = self.request(method, path, body).map_err(|error| Failure::NotSent(error.to_string()))?;
+        session.0.ready().await.map_err(|error| Failure::NotSent(words(&error)))?;
+        let response = session.0.send_request(request).await.map_err(|error| match error.is_canceled() {
+            true => Failure::NotSent(words(&error)),
+            false => Failure::Lost(words(&error)),
+        })?;
+        let status = response.status().as_u16();
+        Ok(Reply { status, body: take(response.into_body()).await? })
+    }
+}
+
+impl Session {
+    /// True while it can carry something.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
+}
+
+async fn take(mut body: Incoming) -> Result<Vec<u8>, Failure> {
+    let mut taken = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::Lost(words(&error)))?;
+        if let Ok(data) = frame.into_data() {
+            taken.extend_from_slice(&data);
+        }
+        if taken.len() > ANSWER_LIMIT {
+            return Err(Failure::TooMuch);
+        }
+    }
+    Ok(taken)
+}
+
+/// The innermost cause, in one line.
+fn words(error: &hyper::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    if error.is_incomplete_message() || error.is_closed() {
+        return "the server closed the connection".to_owned();
+    }
+    one_line(&innermost.to_string(), 200)
+}
+
+impl Reply {
+    /// What a server says that refuses, in one line, without its HTML.
+    pub fn said(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]).into_owned();
+        let mut plain = String::new();
+        let mut is_in_tag = false;
+        for c in text.chars() {
+            match c {
+                '<' => is_in_tag = true,
+                '>' => {
+                    is_in_tag = false;
+                    plain.push(' ');
+                }
+                c if !is_in_tag => plain.push(c),
+                _ => {}
+            }
+        }
+        one_line(&plain, 160)
+    }
+}

@@ -1,0 +1,58 @@
+//! Switches over their own APIs, which are HTTPS with a user and a password.
+//!
+//! The way of a connection: `pin` (whose certificate is taken) -> `https` (socket, TLS, one request after the other) -> `eapi` (the shell of
+//! Arista EOS behind its JSON-RPC). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
+
+mod diagnose;
+mod eapi;
+mod https;
+mod pin;
+
+pub use diagnose::told;
+pub use pin::CertificatePin;
+
+use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use crate::base::secret;
+use std::fmt;
+use std::sync::Arc;
+
+/// How the API of a switch is reached, beside what is said of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiAccess {
+    /// Whose certificate is taken.
+    pub pin: CertificatePin,
+    /// The password of the user.
+    pub password: Password,
+}
+
+/// A password, or the mark of one that is filled in where the connection is made. What it is stands in no message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// The one that a secret of this name holds.
+    pub fn named(name: &str) -> Self {
+        Password(secret::mark(name))
+    }
+
+    /// Filled in; the name of the secret that is missing as the error.
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        secret::fill(&self.0, find).map(Password)
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+/// Opens links to switches over their APIs: a new connection for each call.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ApiConnector;
+
+impl Connector for ApiConnector {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(eapi::open(access))
+    }
+}

@@ -1,0 +1,196 @@
+//! Whose certificate is taken: the very one that is pinned, whatever it says of names and days, or one that a pinned authority signed for the
+//! address and for today.
+
+use crate::base::Fingerprint;
+use crate::base::text::one_line;
+use crate::system::files;
+use crate::transport::TransportError;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A file of certificates larger than this is none.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// What pins a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificatePin {
+    /// Its fingerprint, in the spec itself.
+    Fingerprint(Fingerprint),
+    /// A PEM file with it, or with the authority that signed it.
+    File(PathBuf),
+}
+
+impl CertificatePin {
+    /// As the spec has it: a fingerprint, or a path that is made absolute. What looks like a fingerprint and is none pins nothing.
+    pub fn of(text: &str, absolute: impl FnOnce(&str) -> String) -> Self {
+        match Fingerprint::digits_of(text).and_then(Fingerprint::parse) {
+            Some(fingerprint) => CertificatePin::Fingerprint(fingerprint),
+            None => CertificatePin::File(PathBuf::from(absolute(text))),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            CertificatePin::Fingerprint(fingerprint) => format!("{fingerprint} in the spec"),
+            CertificatePin::File(file) => file.display().to_string(),
+        }
+    }
+}
+
+/// What is pinned, read.
+#[derive(Debug)]
+enum Pins {
+    Fingerprint(Fingerprint),
+    Certificates {
+        exact: Vec<CertificateDer<'static>>,
+        /// None where none of them can be an authority.
+        signed: Option<Arc<WebPkiServerVerifier>>,
+    },
+    /// There is no such file: nobody said anything yet.
+    Nothing,
+}
+
+/// Judges the certificate of one switch, and remembers what it was shown.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    switch: String,
+    address: String,
+    pin: CertificatePin,
+    pins: Pins,
+    provider: Arc<CryptoProvider>,
+    refused: Mutex<Option<TransportError>>,
+}
+
+impl Verifier {
+    /// For a switch at an address, for messages; reads the file that pins.
+    pub fn new(switch: &str, address: String, pin: &CertificatePin, provider: Arc<CryptoProvider>) -> Result<Self, TransportError> {
+        let pins = match pin {
+            CertificatePin::Fingerprint(fingerprint) => Pins::Fingerprint(*fingerprint),
+            CertificatePin::File(file) => read(switch, file, &provider)?,
+        };
+        Ok(Verifier { switch: switch.to_owned(), address, pin: pin.clone(), pins, provider, refused: Mutex::default() })
+    }
+
+    /// Why a certificate was refused, if one was.
+    pub fn refused(&self) -> Option<TransportError> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why this one is refused; nothing where it is taken.
+    fn judge(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Option<TransportError> {
+        let fingerprint = Fingerprint::of(shown);
+        let reason = match &self.pins {
+            Pins::Fingerprint(pinned) if *pinned == fingerprint => return None,
+            Pins::Fingerprint(_) => String::new(),
+            Pins::Certificates { exact, .. } if exact.iter().any(|one| one.as_ref() == shown.as_ref()) => return None,
+            Pins::Certificates { signed: None, .. } => String::new(),
+            Pins::Certificates { signed: Some(signed), .. } => match signed.verify_server_cert(shown, between, name, &[], now) {
+                Ok(_) => return None,
+                Err(error) => why(&error),
+            },
+            Pins::Nothing => return Some(self.unknown(fingerprint)),
+        };
+        let (switch, address) = (self.switch.clone(), self.address.clone());
+        Some(TransportError::CertificateRefused { switch, address, fingerprint: fingerprint.to_string(), pin: self.pin.words(), reason })
+    }
+
+    fn unknown(&self, fingerprint: Fingerprint) -> TransportError {
+        TransportError::CertificateUnknown {
+            switch: self.switch.clone(),
+            address: self.address.clone(),
+            fingerprint: fingerprint.to_string(),
+            file: self.pin.words(),
+        }
+    }
+}
+
+fn read(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<Pins, TransportError> {
+    let unusable = |why: String| TransportError::Local { reason: format!("{switch}: the certificate {} {why}", file.display()) };
+    let bytes = match files::read_limited(file, FILE_LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Pins::Nothing),
+        Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
+    };
+    let exact: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(&bytes).collect::<Result<_, _>>().map_err(|error| unusable(format!("is no PEM file: {error}")))?;
+    if exact.is_empty() {
+        return Err(unusable("holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned()));
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(exact.iter().cloned());
+    let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().ok();
+    Ok(Pins::Certificates { exact, signed })
+}
+
+/// In the words of a person; nothing where it is simply another certificate.
+fn why(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => String::new(),
+        rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "which has expired".to_owned()
+        }
+        rustls::Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            "which is not valid yet".to_owned()
+        }
+        rustls::Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
+            "which the pinned authority signed for another name".to_owned()
+        }
+        rustls::Error::InvalidCertificate(CertificateError::Other(_)) => String::new(),
+        other => format!("which does not hold: {}", one_line(&other.to_string(), 120)),
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.judge(shown, between, name, now) {
+            None => Ok(ServerCertVerified::assertion()),
+            Some(error) => {
+                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+            }
+        }
+    }
+
+    // That whoever shows the certificate has its key is proven here: a pin alone would prove nothing.
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

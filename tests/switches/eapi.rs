@@ -1,0 +1,272 @@
+//! The same switch with EOS over eAPI, without SSH: its whole life, whose certificate is taken, who is let in, and connections that break.
+
+use crate::eos::SPEC;
+use crate::https::{Https, PASSWORD, USER};
+use crate::journeys::Fabric;
+use crate::rig::Switch;
+use crate::support::Place;
+use serde_json::{Value, json};
+
+const OVER_SSH: &str = "ssh: { user: root, address: 127.0.0.1, port: PORT }";
+const OVER_EAPI: &str =
+    "eapi: { address: 127.0.0.1, port: PORT, user: operator, password: { file: password }, certificate: \"{name}.pem\" }";
+
+fn start(story: &str, guard: &str) -> Option<Fabric> {
+    let switch = Switch::start_eapi(&format!("eapi-{story}"))?;
+    let place = Place::new();
+    let spec = SPEC.replace(OVER_SSH, OVER_EAPI).replace("ssh: { host_keys: known_hosts, identities: [id] }\n", "# No host has keys.\n");
+    assert!(!spec.contains("ssh:"), "{spec}");
+    place.write("inv/cluster.yaml", spec.replace("PORT", &switch.api().port()).replace("GUARD", guard));
+    place.write("inv/leaf1.pem", switch.api().certificate()).write("inv/password", format!("{PASSWORD}\n"));
+    Some(Fabric { switch, place })
+}
+
+impl Fabric {
+    fn api(&self) -> &Https {
+        self.switch.api()
+    }
+
+    /// What railwright says, without what is of this run.
+    fn says(&self, words: &[&str]) -> String {
+        let said = self.run(words).replace(&format!(":{}", self.api().port()), ":PORT");
+        said.replace(&self.api().fingerprint(), "FINGERPRINT")
+    }
+
+    fn fails(&self, words: &[&str], what: &[&str]) {
+        let said = self.says(words);
+        let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(what.iter().all(|what| flat.contains(what)), "{what:?}\n{said}");
+    }
+
+    /// It says the same as over SSH, to the letter (`eos.rs`).
+    fn says_as_over_ssh(&self, snapshot: &str, words: &[&str]) {
+        let file = format!("{}/tests/switches/snapshots/switches__eos__{snapshot}.snap", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).unwrap();
+        let over_ssh = text.splitn(3, "---\n").nth(2).unwrap();
+        assert_eq!(self.says(words).trim_end(), over_ssh.trim_end());
+    }
+
+    fn pins(&self, certificate: &str) {
+        self.place.write("inv/leaf1.pem", certificate);
+    }
+}
+
+#[test]
+fn a_leaf_is_planned_applied_found_changed_and_given_back() {
+    let Some(fabric) = start("leaf", "60s") else { return };
+    let delivered = fabric.runs();
+    fabric.says_as_over_ssh("eos_plan", &["plan", "inv"]);
+    assert_eq!((fabric.runs(), fabric.sessions().len()), (delivered.clone(), 0), "a plan changes nothing");
+    fabric.says_as_over_ssh("eos_apply", &["apply", "inv", "--yes"]);
+    assert_eq!(fabric.runs(), fabric.flash(), "what runs is saved");
+    fabric.says_as_over_ssh("eos_nothing", &["plan", "inv"]);
+
+    fabric.cli(&["configure", "interface Ethernet3/1", "qos trust cos", "end", "write memory"]);
+    fabric.cli(&["configure", "interface Ethernet2/1", "mtu 1500"]);
+    fabric.says_as_over_ssh("eos_drift", &["drift", "inv"]);
+    fabric.says(&["apply", "inv", "--yes"]);
+    assert_eq!(fabric.runs(), fabric.flash(), "what was mended is saved");
+
+    fabric.without_class();
+    fabric.rewrite(|spec| spec.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 }", ""));
+    let said = fabric.says(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 0 ---"), "{said}");
+    let mut expected = delivered;
+    expected["interface Ethernet2/1"] = json!({ "mtu 9214": {} });
+    expected["interface Ethernet3/1"] = json!({ "mtu 9214": {} });
+    assert_eq!((fabric.runs(), fabric.flash()), (expected.clone(), expected));
+
+    // The password is where the spec finds it, and nowhere else: not in plan, state, journal or log, and in no command on the switch.
+    let found = |poison: &str| {
+        let grep = std::process::Command::new("grep").args(["-rlF", poison]).arg(fabric.place.path()).output().unwrap();
+        String::from_utf8(grep.stdout).unwrap().replace(&fabric.place.path().display().to_string(), "")
+    };
+    assert_eq!(found(PASSWORD), "/inv/password\n");
+    let commands = fabric.api().read("commands");
+    assert!(commands.lines().count() > 20 && commands.lines().all(|line| line.starts_with("bash timeout 30 echo ")), "{commands}");
+    let scripts: String = commands.split(' ').filter_map(decoded).collect();
+    assert!(scripts.contains("FastCli") && !scripts.contains(PASSWORD) && !commands.contains(PASSWORD));
+    assert_eq!(fabric.switch.must("ls /tmp"), "", "nothing of a script is left on the switch");
+}
+
+fn decoded(word: &str) -> Option<String> {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(word.as_bytes()).ok()?;
+    let output = child.wait_with_output().unwrap();
+    (output.status.success() && word.len() > 40).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Nobody said yet whose certificate it is; it is another; it is what an authority signed, or signed for somebody else, or too long ago.
+#[test]
+fn whose_certificate_is_taken() {
+    let Some(fabric) = start("certificate", "60s") else { return };
+    std::fs::remove_file(fabric.place.path().join("inv/leaf1.pem")).unwrap();
+    insta::assert_snapshot!("eapi_certificate_unknown", fabric.says(&["plan", "inv"]));
+    let fingerprint = fabric.api().fingerprint();
+    fabric.rewrite(|spec| spec.replace("\"{name}.pem\"", &format!("\"sha256:{fingerprint}\"")));
+    assert!(fabric.says(&["plan", "inv"]).contains("--- exit 0 ---"));
+    fabric.api().makes_a_certificate();
+    fabric.api().cut();
+    fabric.fails(&["plan", "inv"], &["RW0418", "is not the pinned one: sha256:FINGERPRINT", &format!("sha256:{fingerprint} in the spec")]);
+    fabric.rewrite(|spec| spec.replace(&format!("sha256:{fingerprint}"), "{name}.pem"));
+    fabric.pins("-----BEGIN CERTIFICATE-----\nAAAA\n");
+    fabric.fails(&["plan", "inv"], &["RW0410", "leaf1.pem is no PEM file"]);
+
+    fabric.api().makes_a_signed_certificate("IP:127.0.0.1", "30");
+    fabric.api().cut();
+    let shown = fabric.api().fingerprint();
+    // It shows what the first authority signed until it starts again.
+    fabric.pins(&fabric.api().makes_a_signed_certificate("IP:127.0.0.1", "30"));
+    insta::assert_snapshot!("eapi_certificate_refused", fabric.says(&["plan", "inv"]).replace(&shown, "FINGERPRINT"));
+    fabric.api().cut();
+    assert!(fabric.says(&["plan", "inv"]).contains("--- exit 0 ---"), "signed by the pinned authority for this address");
+    for (name, days, why) in
+        [("IP:127.0.0.2", "30", "which the pinned authority signed for another name"), ("IP:127.0.0.1", "-1", "which has expired")]
+    {
+        fabric.pins(&fabric.api().makes_a_signed_certificate(name, days));
+        fabric.api().cut();
+        fabric.fails(&["plan", "inv"], &["RW0418", why]);
+    }
+}
+
+#[test]
+fn who_is_not_let_in_changes_nothing() {
+    let Some(fabric) = start("password", "60s") else { return };
+    let before = fabric.runs();
+    fabric.place.write("inv/password", "poison-but-another-one\n");
+    insta::assert_snapshot!("eapi_password", fabric.says(&["apply", "inv", "--yes"]));
+    fabric.rewrite(|spec| spec.replace("{ file: password }", "{ env: EAPI_PASSWORD }"));
+    fabric.fails(&["plan", "inv"], &["the environment variable EAPI_PASSWORD is not set", "--- exit 3 ---"]);
+    let output = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", PASSWORD).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    fabric.rewrite(|spec| spec.replace("{ env: EAPI_PASSWORD }", "{ command: [cat, password] }"));
+    fabric.place.write("inv/password", PASSWORD);
+    // A role without bash, and a user without sudo.
+    fabric.api().fault("denied", "");
+    insta::assert_snapshot!("eapi_denied", fabric.says(&["plan", "inv"]));
+    fabric.api().mend("denied");
+    fabric.switch.fault("no-sudo", "");
+    fabric.fails(&["apply", "inv", "--yes"], &["RW0407", "does not let operator use sudo without a password"]);
+    fabric.switch.mend("no-sudo");
+    assert!(fabric.says(&["plan", "inv"]).contains("--- exit 0 ---"));
+    assert_eq!(fabric.runs(), before);
+}
+
+#[test]
+fn a_switch_without_eapi_is_told_apart_from_one_that_is_away() {
+    let Some(fabric) = start("off", "60s") else { return };
+    fabric.api().fault("elsewhere", "");
+    fabric.fails(&["plan", "inv"], &["RW0420", "leaf1 has no eAPI at 127.0.0.1:PORT: it answers 404 for /command-api"]);
+    fabric.api().mend("elsewhere");
+    fabric.api().fault("status", "502");
+    fabric.fails(&["plan", "inv"], &["RW0408", "the server before eAPI answers 502"]);
+    fabric.api().fault("status", "500");
+    fabric.fails(&["plan", "inv"], &["RW0401", "it answers 500: Bad Gateway"]);
+    fabric.api().mend("status");
+    fabric.api().go_down();
+    insta::assert_snapshot!("eapi_off", fabric.says(&["plan", "inv"]));
+    // A server of something else, without TLS.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = plain.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = plain.accept().unwrap();
+        let _ = stream.read(&mut [0; 16]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    fabric.rewrite(|spec| spec.replace(&format!("port: {}", fabric.api().port()), &format!("port: {port}")));
+    fabric.fails(&["plan", "inv"], &["RW0420", "what answers there does not speak TLS"]);
+}
+
+/// Every connection breaks in the middle of the commit: the switch goes on with it, and we find it again over a new one.
+#[test]
+fn a_connection_that_breaks_in_the_commit_is_found_again() {
+    let Some(fabric) = start("cut", "60s") else { return };
+    let said = fabric.switch.cut_after(1, || fabric.says(&["apply", "inv", "--yes"]));
+    assert!(said.contains("--- exit 0 ---"), "{said}");
+    fabric.has_no_changes();
+    assert_eq!(fabric.runs(), fabric.flash());
+}
+
+/// railwright dies in the commit: what it began is found by the next one.
+#[test]
+fn a_run_that_dies_in_the_commit_is_resumed() {
+    let Some(fabric) = start("dies", "60s") else { return };
+    let before = fabric.runs();
+    fabric.switch.fault("hang-after", "1");
+    fabric.dies_in_the_middle();
+    assert!(fabric.runs() != before, "it was in the middle");
+    fabric.switch.mend("hang-after");
+    fabric.resumes();
+}
+
+/// The power goes in the middle: what was not saved is gone, and with it all that is not on the flash.
+#[test]
+fn a_switch_without_power_in_the_middle_is_as_it_was() {
+    let Some(mut fabric) = start("power", "60s") else { return };
+    let before = fabric.runs();
+    fabric.switch.fault("hang-after", "1");
+    let mut run = fabric.hangs_in_the_middle();
+    fabric.switch.mend("hang-after");
+    fabric.switch.reboot();
+    run.wait().unwrap();
+    assert_eq!(fabric.runs(), before);
+    fabric.resumes();
+}
+
+/// What only looks goes the same way: links with both their ends, and cables.
+#[test]
+fn links_and_cables_are_looked_at_over_eapi() {
+    let Some(fabric) = start("look", "60s") else { return };
+    fabric.rewrite(|spec| spec + "cabling: cabling.csv\n");
+    fabric.place.write("inv/cabling.csv", "host,nic,switch,port\nleaf1,Ethernet2/1,leaf1,Ethernet3/1\n");
+    let said = fabric.says(&["verify", "fabric", "inv", "--for", "0"]);
+    assert!(!said.contains("RW04") && said.contains("RW0841"), "{said}");
+    let said = fabric.says(&["verify", "cabling", "inv"]);
+    assert!(!said.contains("RW04") && said.contains("leaf1"), "{said}");
+    assert!(fabric.api().read("commands").lines().count() >= 4);
+}
+
+/// What the stand-in for eAPI refuses, each seen once, by its data.
+#[test]
+fn the_stand_in_refuses_what_its_data_says() {
+    let Some(fabric) = start("data", "60s") else { return };
+    let ask = |body: &str, credentials: &str| -> Value {
+        let script = "import sys, ssl, json, base64, urllib.request as r, urllib.error as e\n\
+             port, body, who = sys.argv[1:]\n\
+             context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE\n\
+             headers = {'Authorization': 'Basic ' + base64.b64encode(who.encode()).decode()}\n\
+             try: said = r.urlopen(r.Request(f'https://127.0.0.1:{port}/command-api', body.encode() or None, headers), context=context)\n\
+             except e.HTTPError as error: print(json.dumps({'status': error.code})); sys.exit()\n\
+             print(said.read().decode())\n";
+        let port = fabric.api().port();
+        let output = std::process::Command::new("/usr/bin/python3").args(["-c", script, &port, body, credentials]).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let who = format!("{USER}:{PASSWORD}");
+    let run = |commands: Value| {
+        let parameters = json!({ "version": 1, "cmds": commands, "format": "text" });
+        ask(&json!({ "jsonrpc": "2.0", "method": "runCmds", "params": parameters, "id": 1 }).to_string(), &who)
+    };
+    assert_eq!(ask("{}", "operator:wrong"), json!({ "status": 401 }));
+    assert_eq!(ask("", &who), json!({ "status": 405 }));
+    assert_eq!(ask("{", &who)["error"]["code"], -32700);
+    assert_eq!(ask("[]", &who)["error"]["code"], -32600);
+    assert_eq!(ask(r#"{"jsonrpc":"2.0","id":1,"method":"stop"}"#, &who)["error"]["code"], -32601);
+    let version = r#"{"jsonrpc":"2.0","id":1,"method":"runCmds","params":{"version":2,"cmds":[]}}"#;
+    assert_eq!(ask(version, &who)["error"]["code"], -32602);
+    assert_eq!(run(json!(["enable", "bash timeout 5 echo x"]))["result"], json!([{}, { "output": "x\n" }]));
+    for (commands, code, said) in [
+        (json!(["bash timeout 5 echo x"]), 1002, "privileged mode required"),
+        (json!(["enable", "bash echo x"]), 1004, "Command not permitted via API access"),
+        (json!(["enable", "reload"]), 1002, "Invalid input (at token 0: 'reload')"),
+        (json!(["enable", "bash timeout 1 sleep 9"]), 1000, "timed out"),
+        (json!(["enable", "bash timeout 1 false"]), 1000, "exit status 1"),
+    ] {
+        let answer = run(commands);
+        let last = answer["error"]["data"].as_array().unwrap().last().unwrap().to_string();
+        assert!(answer["error"]["code"] == code && last.contains(said), "{answer}");
+    }
+}
