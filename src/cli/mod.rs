@@ -14,6 +14,7 @@ pub mod failure;
 pub mod gate;
 pub mod graph;
 pub mod inventory;
+pub mod job;
 pub mod knowledge;
 pub mod lab;
 pub mod lock;
@@ -80,6 +81,7 @@ pub enum Command {
     Catalog(catalog::Arguments),
     Rules(rules::Rules),
     Translate(translate::Translate),
+    Job(job::Arguments),
     Schema(schema::Schema),
     Lab(lab::Lab),
     Version(version::Version),
@@ -117,6 +119,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Translate(arguments) => translate::run(&arguments),
+        Command::Job(arguments) => job::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Lab(arguments) => Ok(lab::run(arguments)),
         Command::Version(arguments) => version::run(&arguments),

@@ -11,6 +11,7 @@ use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
 use crate::report::rbac::Role;
+use crate::report::workload::JobDocument;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
@@ -340,7 +341,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 16] = [
+const DOCUMENTS: [(&str, Make); 17] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -357,6 +358,7 @@ const DOCUMENTS: [(&str, Make); 16] = [
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
+    ("job", || schemars::schema_for!(JobDocument<'_>)),
 ];
 
 /// Their names.

@@ -23,7 +23,8 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
 ];
 
-const PURE: &[&str] = &["base", "spec", "catalog", "solve", "resource", "graph", "template", "module", "rules", "translate", "plan"];
+const PURE: &[&str] =
+    &["base", "spec", "catalog", "solve", "resource", "graph", "template", "module", "rules", "translate", "plan", "workload"];
 
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
