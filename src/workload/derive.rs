@@ -98,7 +98,12 @@ fn rails(ground: Ground<'_>) -> Option<BTreeSet<u32>> {
 
 fn devices(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) {
     let rails = rails(ground);
-    match hcas(ground.loaded, ground.catalog, ground.hosts, rails.as_ref()) {
+    let functions = ground.offers.iter().find(|offer| !offer.shared && ground.asked.contains(&offer.resource));
+    let found = match functions {
+        Some(offer) => Hcas::Unknown { because: format!("{}: virtual functions are named when they are made", offer.resource) },
+        None => hcas(ground.loaded, ground.catalog, ground.hosts, rails.as_ref()),
+    };
+    match found {
         Hcas::Named { names, because } => {
             let of = rails.map_or_else(String::new, |rails| {
                 let rails: Vec<String> = rails.iter().map(u32::to_string).collect();

@@ -37,13 +37,47 @@ impl Launch<'_> {
         self.arguments.push(Argument { words, reason: row.reason, cost: row.cost, source: row.source });
     }
 
+    /// What the spec says goes before what is ours of the same name.
+    fn own(&mut self, of_spec: &OfSpec) {
+        for words in arguments(&of_spec.words) {
+            let name = name(&words);
+            let row = self.catalog.argument.get(&name).cloned();
+            let told = Argument {
+                words,
+                reason: format!("the spec says so for all jobs: {}", of_spec.place),
+                cost: row.as_ref().map_or_else(|| "not known here".to_owned(), |row| row.cost.clone()),
+                source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
+            };
+            // each `-x` is of another variable
+            let ours = self.arguments.iter_mut().find(|argument| name != "-x" && self::name(&argument.words) == name);
+            match ours {
+                Some(ours) => *ours = told,
+                None => self.arguments.push(told),
+            }
+        }
+    }
+
     fn mca(&mut self, name: &str, value: &str) {
         self.put(&format!("-mca {name}"), &["-mca", name, value]);
     }
 }
 
+/// What the spec has for mpirun: its words, and where they stand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfSpec {
+    pub words: Vec<String>,
+    pub place: String,
+}
+
 /// mpirun and the test behind it, for this many processes.
-pub(super) fn launch(job: &NcclTest, processes: u32, meeting: &Meeting, variables: &[Variable], catalog: &Catalog) -> Vec<Argument> {
+pub(super) fn launch(
+    job: &NcclTest,
+    processes: u32,
+    meeting: &Meeting,
+    variables: &[Variable],
+    of_spec: &OfSpec,
+    catalog: &Catalog,
+) -> Vec<Argument> {
     let mut launch = Launch { catalog, arguments: Vec::new() };
     launch.put("--allow-run-as-root", &["--allow-run-as-root"]);
     launch.put("-np", &["-np", &processes.to_string()]);
@@ -56,6 +90,7 @@ pub(super) fn launch(job: &NcclTest, processes: u32, meeting: &Meeting, variable
     if job.pods.host_network {
         launch.mca("plm_rsh_args", &format!("-p {SSH_PORT}"));
     }
+    launch.own(of_spec);
     for variable in variables {
         launch.put("-x", &["-x", &format!("{}={}", variable.name, variable.value)]);
     }
@@ -65,6 +100,34 @@ pub(super) fn launch(job: &NcclTest, processes: u32, meeting: &Meeting, variable
         launch.put(&format!("nccl-tests {option}"), &[option, value]);
     }
     launch.arguments
+}
+
+/// Words as arguments: an option with what follows it up to the next one.
+fn arguments(words: &[String]) -> Vec<Vec<String>> {
+    let mut made: Vec<Vec<String>> = Vec::new();
+    for word in words {
+        match made.last_mut() {
+            // The name and the value of `-mca` are its own, whatever they begin with.
+            Some(last) if !word.starts_with('-') || is_mca(last) && last.len() < 3 => last.push(word.clone()),
+            _ => made.push(vec![word.clone()]),
+        }
+    }
+    made
+}
+
+fn is_mca(words: &[String]) -> bool {
+    words.first().is_some_and(|word| word.trim_start_matches('-') == "mca")
+}
+
+/// An argument without its value, as the catalogue calls it; mpirun takes most options with one dash and with two.
+fn name(words: &[String]) -> String {
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    match (is_mca(words), words.get(1)) {
+        (true, Some(parameter)) => format!("-mca {parameter}"),
+        _ if first == "--bind-to" => "-bind-to".to_owned(),
+        _ if ["-n", "--np"].contains(&first) => "-np".to_owned(),
+        _ => first.to_owned(),
+    }
 }
 
 /// The whole line as words: the test's own arguments stand behind its name.
@@ -80,6 +143,6 @@ fn is_of_test(argument: &Argument) -> bool {
 
 /// The options of MPI as the spec has them in `jobs.mpi_options`, for the rules about them.
 pub(super) fn options(arguments: &[Argument]) -> String {
-    let mca = arguments.iter().filter(|argument| argument.words.first().is_some_and(|word| word == "-mca"));
+    let mca = arguments.iter().filter(|argument| is_mca(&argument.words));
     mca.map(|argument| argument.words.join(" ")).collect::<Vec<_>>().join(" ")
 }

@@ -12,6 +12,7 @@ use super::pytorch_names;
 use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
 use super::subject;
 use super::templates::Templates;
+use super::words::words;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::catalog::Catalog;
 use crate::catalog::job::image_of;
@@ -263,6 +264,19 @@ impl<'a> Rendering<'a> {
         })
     }
 
+    /// What the spec has for mpirun, as words.
+    fn mpi_options(&self) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
+        let loaded = self.inputs.loaded;
+        let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
+        let words = words(text).map_err(|no| {
+            let error = Diagnostic::error("RW1202", no.message).state("nothing was rendered");
+            let label = loaded.label("jobs.mpi_options", no.label);
+            vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+        })?;
+        let words = words.into_iter().map(|word| word.text).collect();
+        Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
+    }
+
     fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
@@ -273,7 +287,8 @@ impl<'a> Rendering<'a> {
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
         let processes = workers.saturating_mul(gpus);
-        let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, self.inputs.catalog);
+        let of_spec = self.mpi_options()?;
+        let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {
             worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);

@@ -302,7 +302,7 @@ fn what_is_printed_is_what_json_has() {
         let words = [&words[..3], &["-i", "inv"], &words[3..]].concat();
         let text = String::from_utf8(place.command(&words).output().unwrap().stdout).unwrap();
         let document = rendered(&place, &words);
-        let objects: Vec<Value> = text.split("---\n").map(yaml).collect();
+        let objects: Vec<Value> = text.split("\n---\n").map(yaml).collect();
         assert_eq!(Value::from(objects), document["objects"], "{text}");
     }
 }
@@ -477,6 +477,44 @@ fn what_the_spec_does_not_tell_is_said() {
     ));
     let said = differs.run(&words);
     assert!(said.contains("RW1209") && said.contains("--gpus N, or name hosts that are alike with --on HOSTS"), "{said}");
+}
+
+#[test]
+fn what_the_spec_says_of_mpirun_goes_before_what_is_ours() {
+    let options = "jobs: { mpi_options: \"--mca coll_hcoll_enable 1 --mca btl_base_verbose -1 -x A=1 -x B=2 --bind-to numa\" }\n";
+    let place = place(&format!("{ROCE}{options}"));
+    let document = rendered(&place, &with(&["job", "render", "nccl-test"], "-i inv --image a/b:1 --host-network"));
+    let words: Vec<String> = document["arguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["words"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect::<Vec<_>>().join(" "))
+        .collect();
+    for word in
+        ["--mca coll_hcoll_enable 1", "--mca btl_base_verbose -1", "-x A=1", "-x B=2", "--bind-to numa", "-mca btl tcp,self", "-np 16"]
+    {
+        assert!(words.iter().any(|words| words == word), "{word}: {words:?}");
+    }
+    assert!(!words.iter().any(|words| words == "-mca coll_hcoll_enable 0" || words == "-bind-to none"), "{words:?}");
+    let codes: Vec<&str> = document["findings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["RW2710"], "and is judged");
+    let open = self::place(&format!("{ROCE}jobs: {{ mpi_options: \"--mca btl 'tcp\" }}\n"));
+    assert!(open.run(&with(&["job", "render", "nccl-test"], "-i inv --image a/b:1")).contains("error RW1202: a quote is not closed"));
+}
+
+#[test]
+fn virtual_functions_have_names_that_nobody_knows_yet() {
+    let place = place(&ROCE.replace(
+        "plugin: shared, resources: { rdma_shared_device_a: rail 0-3, rdma_shared_device_b: rail 4-7 }",
+        "plugin: sriov, max: 8, resources: { rails: rail 0-7 }",
+    ));
+    let document =
+        rendered(&place, &with(&["job", "render", "nccl-test"], "-i inv --image a/b:1 --network rails --device nvidia.com/rails=8"));
+    assert_eq!(value_of(&document, "NCCL_IB_HCA"), None, "those of the ports are not in the pod");
+    let codes: Vec<&str> = document["findings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["RW1204"], "eight functions are eight devices, and no finding");
+    let worker = &document["objects"][0]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"];
+    assert_eq!(worker["annotations"]["k8s.v1.cni.cncf.io/networks"], "rails");
 }
 
 #[test]
