@@ -70,7 +70,7 @@ pub fn from_arena(line: &str) -> Result<Line, (Vec<Diagnostic>, Sources)> {
     match words(line) {
         Ok(words) => reading.line(&words, line.len()),
         Err(no) => {
-            let error = Diagnostic::error("RW1202", no.message).at(NAME, no.span, no.label);
+            let error = Diagnostic::error("RW1222", no.message).at(NAME, no.span, no.label);
             reading.problems.push(error.state("nothing was run or rendered").next("give the line of one command, as it is typed"));
         }
     }
@@ -95,7 +95,7 @@ struct Reading {
 
 impl Reading {
     fn wrong(&mut self, span: Range<usize>, message: String, label: String, next: &str) {
-        self.problems.push(Diagnostic::error("RW1203", message).at(NAME, span, label).state("nothing was run or rendered").next(next));
+        self.problems.push(Diagnostic::error("RW1223", message).at(NAME, span, label).state("nothing was run or rendered").next(next));
     }
 
     fn line(&mut self, words: &[Word], end: usize) {
@@ -241,14 +241,14 @@ mod tests {
             (problems[0].code.to_string(), line[label.span.clone()].to_owned())
         };
         for (line, code, word) in [
-            ("arena submit tfjob --name=a", "RW1203", "tfjob"),
-            ("arena get a", "RW1203", "get"),
-            ("arena submit pytorch --nme=a", "RW1203", "--nme=a"),
-            ("arena submit pytorch --gpus two", "RW1203", "--gpus two"),
-            ("arena submit pytorch --sync-mode=git", "RW1203", "--sync-mode=git"),
-            ("arena submit pytorch --env", "RW1203", "--env"),
-            ("arena submit pytorch --env=$A", "RW1202", "$"),
-            ("arena submit pytorch --gpus=1", "RW1203", ""),
+            ("arena submit tfjob --name=a", "RW1223", "tfjob"),
+            ("arena get a", "RW1223", "get"),
+            ("arena submit pytorch --nme=a", "RW1223", "--nme=a"),
+            ("arena submit pytorch --gpus two", "RW1223", "--gpus two"),
+            ("arena submit pytorch --sync-mode=git", "RW1223", "--sync-mode=git"),
+            ("arena submit pytorch --env", "RW1223", "--env"),
+            ("arena submit pytorch --env=$A", "RW1222", "$"),
+            ("arena submit pytorch --gpus=1", "RW1223", ""),
         ] {
             assert_eq!(told(line), (code.to_owned(), word.to_owned()), "{line}");
         }

@@ -44,7 +44,7 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
-        let error = Diagnostic::error("RW1201", message).state("nothing was rendered").next(next);
+        let error = Diagnostic::error("RW1221", message).state("nothing was rendered").next(next);
         self.problems.push(self.asked.at(error, path, label));
     }
 

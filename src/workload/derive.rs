@@ -114,7 +114,7 @@ fn devices(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
             made.devices = names;
         }
         Hcas::Unknown { because } if !said.contains("NCCL_IB_HCA") => {
-            let warning = Diagnostic::warning("RW1204", "the names of the RDMA devices do not follow from the spec")
+            let warning = Diagnostic::warning("RW1224", "the names of the RDMA devices do not follow from the spec")
                 .on(because)
                 .effect("`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod sees, storage and management among them")
                 .next("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`");
@@ -143,7 +143,7 @@ fn address(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
             );
             made.put("NCCL_IB_GID_INDEX", "3", because);
         } else {
-            let warning = Diagnostic::warning("RW1205", format!("NCCL {release} needs the index of a GID, and the spec does not tell it"))
+            let warning = Diagnostic::warning("RW1225", format!("NCCL {release} needs the index of a GID, and the spec does not tell it"))
                 .effect("NCCL takes index 0, which is an address of the link alone, and connections between hosts fail")
                 .next("look it up with `show_gids` on a host, and give it: --env NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer");
             made.warnings.push(warning);

@@ -144,7 +144,7 @@ pub(super) fn judged(variables: &[Variable], loaded: &Loaded, catalog: &Catalog,
 fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
     let values = row.values.as_ref().filter(|values| !value.is_empty() && !values.holds(value))?;
     let mut told =
-        Diagnostic::warning("RW1206", format!("`{}={}` is none of its values: {}", row.name, one_line(value, 60), values.in_words()))
+        Diagnostic::warning("RW1226", format!("`{}={}` is none of its values: {}", row.name, one_line(value, 60), values.in_words()))
             .effect(
                 "what becomes of it is the program's own affair: it may take what it can read of the value, or its default, without a word",
             )
@@ -156,6 +156,6 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
 fn mistyped(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
     let known = catalog.variable.entries().map(|entry| entry.row.name.as_str());
     let near = suggest::mistyped(name, known).filter(|near| *near != name)?;
-    let told = Diagnostic::warning("RW1207", format!("no program is known that reads `{}`", one_line(name, 60)));
+    let told = Diagnostic::warning("RW1227", format!("no program is known that reads `{}`", one_line(name, 60)));
     Some(told.effect("a variable that nobody reads does nothing, without a word").next(format!("did you mean `{near}`?")))
 }

@@ -12,7 +12,7 @@ impl Rendering<'_> {
         let devices = self.devices();
         if devices.is_empty() {
             let message = "the pods ask for no RDMA device, and the spec names none that the cluster gives".to_owned();
-            return Err(self.wrong("RW1209", message, "--device RESOURCE=1, or `kubernetes.rdma` or `kubernetes.erdma` in the spec"));
+            return Err(self.wrong("RW1229", message, "--device RESOURCE=1, or `kubernetes.rdma` or `kubernetes.erdma` in the spec"));
         }
         let settled = self.settled(&devices, &[]);
         let device = job.device.clone().or_else(|| settled.devices.first().cloned());

@@ -87,7 +87,7 @@ fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<
     let found = |name: &String| {
         loaded.host(name).ok_or_else(|| {
             let shown = crate::base::text::one_line(name, 60);
-            let error = Diagnostic::error("RW1201", format!("the spec has no host `{shown}`")).state("nothing was rendered");
+            let error = Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")).state("nothing was rendered");
             asked.at(error, "job.hosts", "named here")
         })
     };
@@ -141,7 +141,7 @@ impl<'a> Rendering<'a> {
             Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
             _ => {
                 let message = "how many GPUs a pod has does not follow from the spec".to_owned();
-                Err(self.wrong("RW1209", message, "say it with --gpus N, or name hosts that are alike with --on HOSTS"))
+                Err(self.wrong("RW1229", message, "say it with --gpus N, or name hosts that are alike with --on HOSTS"))
             }
         }
     }
@@ -195,7 +195,7 @@ impl<'a> Rendering<'a> {
     fn without_devices(&self, devices: &[(String, String)]) -> Option<Diagnostic> {
         let has_rdma = !matches!(self.inputs.loaded.spec.fabric.kind, FabricKind::None | FabricKind::Acs);
         let left_open = devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
-        let warning = Diagnostic::warning("RW1210", "the spec does not say by which resource pods get RDMA devices")
+        let warning = Diagnostic::warning("RW1230", "the spec does not say by which resource pods get RDMA devices")
             .effect("the pods ask for none, so they have no `/dev/infiniband`, and NCCL goes over TCP without an error")
             .next("say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; --without-rdma where that is meant");
         (has_rdma && left_open).then_some(warning)
@@ -269,7 +269,7 @@ impl<'a> Rendering<'a> {
         let loaded = self.inputs.loaded;
         let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
         let words = words(text).map_err(|no| {
-            let error = Diagnostic::error("RW1202", no.message).state("nothing was rendered");
+            let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
             let label = loaded.label("jobs.mpi_options", no.label);
             vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
         })?;
@@ -282,7 +282,7 @@ impl<'a> Rendering<'a> {
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
         if workers == 0 || gpus == 0 {
             let message = "a test of NCCL needs a worker with a GPU".to_owned();
-            return Err(self.wrong("RW1209", message, "say --workers N and --gpus N, both from 1 on"));
+            return Err(self.wrong("RW1229", message, "say --workers N and --gpus N, both from 1 on"));
         }
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
@@ -328,7 +328,7 @@ impl<'a> Rendering<'a> {
         let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
             let message = format!("which release of Ray is in `{}` is not known", crate::base::text::one_line(&job.pods.image, 100));
-            return Err(self.wrong("RW1209", message, "say it: --ray-version 2.40.0, as `ray --version` prints it in the image"));
+            return Err(self.wrong("RW1229", message, "say it: --ray-version 2.40.0, as `ray --version` prints it in the image"));
         };
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);

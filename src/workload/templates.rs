@@ -62,7 +62,7 @@ impl Templates {
 
     /// The objects that a template makes of these names.
     pub(super) fn objects(&self, kind: Kind, names: &impl Serialize) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
-        let missing = || vec![Diagnostic::error("RW1208", format!("there is no template of {}", kind.word()))];
+        let missing = || vec![Diagnostic::error("RW1228", format!("there is no template of {}", kind.word()))];
         let compiled = self.by_kind.get(&kind).ok_or_else(missing)?;
         let context = tera::Context::from_serialize(names).map_err(|_| missing())?;
         let text = compiled.engine.text(&compiled.snippet, &context, &compiled.document).map_err(|problem| vec![*problem])?;
@@ -94,7 +94,7 @@ impl Compiled {
     fn makes_no_object(&self, why: &str, problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let file = self.source.name().to_owned();
         let label = Label { file, span: self.source.line_span(0), text: why.to_owned() };
-        let error = Diagnostic::error("RW1208", "the template of a job makes no object of Kubernetes").labelled(label);
+        let error = Diagnostic::error("RW1228", "the template of a job makes no object of Kubernetes").labelled(label);
         let first = problems.first().map(|problem| crate::base::text::one_line(&problem.message, 200));
         vec![first.into_iter().fold(error, Diagnostic::effect).next("compare it with the shipped one in `modules/jobs`")]
     }
@@ -129,5 +129,5 @@ fn unknown(folder: &str, file: &str) -> Option<Diagnostic> {
     }
     let near = crate::base::suggest::nearest(kind, words);
     let next = near.map_or_else(|| format!("templates are called {}", words.join(", ")), |near| format!("did you mean `{near}{ENDING}`?"));
-    Some(Diagnostic::error("RW1208", format!("{folder}/{file} is the template of no kind of job")).next(next))
+    Some(Diagnostic::error("RW1228", format!("{folder}/{file} is the template of no kind of job")).next(next))
 }

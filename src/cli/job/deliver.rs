@@ -33,7 +33,7 @@ impl Ground {
     /// Of an inventory; without one nothing is known of hosts and fabric.
     pub fn read(path: Option<&PathBuf>) -> Result<Ground, Failure> {
         let Some(path) = path else {
-            let loaded = spec::case(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1209", why))?;
+            let loaded = spec::case(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1229", why))?;
             return Ok(Ground { inventory: None, knowledge: Knowledge::read("", &[])?, loaded });
         };
         let read = inventory::read(path)?;

@@ -126,7 +126,7 @@ pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
     split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
         let shown = crate::base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1201", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
+        let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
         error.next(format!("{option} NAME=VALUE; an empty value is one too: NAME=")).into()
     })
 }
@@ -134,7 +134,7 @@ pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
 fn hosts(text: &str) -> Result<Vec<String>, Failure> {
     nodeset::expand(text).map_err(|error| {
         let shown = crate::base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1201", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
+        let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
         error.next("--on gpu[01-02]").into()
     })
 }

@@ -150,7 +150,7 @@ fn claim(text: &str) -> Result<(String, String), Failure> {
     let split = text.split_once(':').filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
     split.map(|(claim, path)| (claim.to_owned(), path.to_owned())).ok_or_else(|| {
         let shown = crate::base::text::one_line(text, 60);
-        let error = Diagnostic::error("RW1201", format!("`--data {shown}` is no claim and path")).state("nothing was rendered");
+        let error = Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path")).state("nothing was rendered");
         error.next("--data CLAIM:/PATH").into()
     })
 }

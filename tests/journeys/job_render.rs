@@ -459,7 +459,7 @@ fn what_the_spec_does_not_tell_is_said() {
     let words = with(&["job", "render", "nccl-test"], "-i inv --image own/nccl-tests:1 --host-network");
     let document = rendered(&place(&pci), &words);
     assert_eq!(value_of(&document, "NCCL_IB_HCA"), None, "nothing is guessed");
-    assert_eq!(document["findings"][0]["code"], "RW1204");
+    assert_eq!(document["findings"][0]["code"], "RW1224");
     let named = rendered(&place(&pci), &[&words[..], &["--env", "NCCL_IB_HCA==rocep1s0,rocep2s0"]].concat());
     assert_eq!((value_of(&named, "NCCL_IB_HCA"), named["findings"].clone()), (Some("=rocep1s0,rocep2s0"), json!([])));
     // NCCL before 2.21 looks for no address by itself
@@ -470,13 +470,13 @@ fn what_the_spec_does_not_tell_is_said() {
         &place(&ERDMA.replace("kubernetes:", "jobs: { nccl: 2.18.3 }\nkubernetes:")),
         &with(&["job", "render", "nccl-test"], "-i inv --image a/b:1"),
     );
-    assert_eq!(unknown["findings"][0]["code"], "RW1205");
+    assert_eq!(unknown["findings"][0]["code"], "RW1225");
     let differs = place(&format!(
         "{}  - {{ name: big, os: alinux-3, gpu: {{ model: L20, count: 8 }} }}\n",
         ERDMA.split("kubernetes").next().unwrap()
     ));
     let said = differs.run(&words);
-    assert!(said.contains("RW1209") && said.contains("--gpus N, or name hosts that are alike with --on HOSTS"), "{said}");
+    assert!(said.contains("RW1229") && said.contains("--gpus N, or name hosts that are alike with --on HOSTS"), "{said}");
 }
 
 #[test]
@@ -499,7 +499,7 @@ fn what_the_spec_says_of_mpirun_goes_before_what_is_ours() {
     let codes: Vec<&str> = document["findings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["RW2710"], "and is judged");
     let open = self::place(&format!("{ROCE}jobs: {{ mpi_options: \"--mca btl 'tcp\" }}\n"));
-    assert!(open.run(&with(&["job", "render", "nccl-test"], "-i inv --image a/b:1")).contains("error RW1202: a quote is not closed"));
+    assert!(open.run(&with(&["job", "render", "nccl-test"], "-i inv --image a/b:1")).contains("error RW1222: a quote is not closed"));
 }
 
 #[test]
@@ -512,7 +512,7 @@ fn virtual_functions_have_names_that_nobody_knows_yet() {
         rendered(&place, &with(&["job", "render", "nccl-test"], "-i inv --image a/b:1 --network rails --device nvidia.com/rails=8"));
     assert_eq!(value_of(&document, "NCCL_IB_HCA"), None, "those of the ports are not in the pod");
     let codes: Vec<&str> = document["findings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
-    assert_eq!(codes, ["RW1204"], "eight functions are eight devices, and no finding");
+    assert_eq!(codes, ["RW1224"], "eight functions are eight devices, and no finding");
     let worker = &document["objects"][0]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"];
     assert_eq!(worker["annotations"]["k8s.v1.cni.cncf.io/networks"], "rails");
 }
