@@ -13,7 +13,7 @@
 //!
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate` and `plan` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate`, `plan` and `workload` are pure: bytes and values in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
@@ -36,6 +36,8 @@
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
 //! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and `Writer`.
 //! - `observe`: one read per target.
+//! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything in them.
+//! - `job`: jobs as they stand in a cluster: submitted, watched, deleted.
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
 //! - `drift`: what is no longer as it was applied, by plane.
@@ -48,6 +50,7 @@ pub mod catalog;
 pub mod cli;
 pub mod drift;
 pub mod graph;
+pub mod job;
 pub mod lab;
 pub mod module;
 pub mod observe;

@@ -65,12 +65,17 @@ pub fn one_line(text: &str, limit: usize) -> String {
 /// Words that YAML, in its old version or its new one, takes for something else than text.
 const NO_TEXT: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
 
-/// A text: as it is where nobody takes it for anything else, else as JSON has it, which is YAML.
+/// A text: as it is where nobody takes it for anything else, else as JSON has it, which is YAML. What a terminal would act upon is
+/// written as its number, which is the same text to who reads the YAML.
 pub fn yaml(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '_');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
     match is_word && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
         true => text.to_owned(),
-        false => serde_json::Value::from(text).to_string(),
+        false => {
+            let quoted = serde_json::Value::from(text).to_string();
+            let acts = |c: char| c.is_control() || is_unseen(c);
+            quoted.chars().map(|c| if acts(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect()
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
 //! (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
 
+use super::job::{ArgumentRow, ImageRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::switch::{SwitchRow, SwitchSystemRow};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 10] = [
+const SORTS: [&str; 13] = [
     GpuRow::KEY,
     NicRow::KEY,
     InstanceRow::KEY,
@@ -28,6 +29,9 @@ const SORTS: [&str; 10] = [
     CombinationRow::KEY,
     SwitchRow::KEY,
     SwitchSystemRow::KEY,
+    VariableRow::KEY,
+    ArgumentRow::KEY,
+    ImageRow::KEY,
 ];
 
 /// All tables.
@@ -53,6 +57,12 @@ pub struct Catalog {
     pub switch: Table<SwitchRow>,
     /// The systems of switches.
     pub switch_system: Table<SwitchSystemRow>,
+    /// Environment variables of jobs.
+    pub variable: Table<VariableRow>,
+    /// Arguments of the programs that start jobs.
+    pub argument: Table<ArgumentRow>,
+    /// Images of which something has to be known.
+    pub image: Table<ImageRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -157,6 +167,9 @@ impl Reading {
                 CombinationRow::KEY => self.rows::<CombinationRow>(&document, entry.value, own, |catalog| &mut catalog.combination),
                 SwitchRow::KEY => self.rows::<SwitchRow>(&document, entry.value, own, |catalog| &mut catalog.switch),
                 SwitchSystemRow::KEY => self.rows::<SwitchSystemRow>(&document, entry.value, own, |catalog| &mut catalog.switch_system),
+                VariableRow::KEY => self.rows::<VariableRow>(&document, entry.value, own, |catalog| &mut catalog.variable),
+                ArgumentRow::KEY => self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| &mut catalog.argument),
+                ImageRow::KEY => self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image),
                 other => {
                     let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
                     let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
@@ -233,7 +246,7 @@ impl Reading {
 }
 
 /// The most characters of a name.
-const NAME_MAX: usize = 64;
+const NAME_MAX: usize = 96;
 
 /// A row without a name or a source is none: what nobody can look up is not known.
 fn lacking<R: Row>(row: &R, label: &Label, others: &Table<R>) -> Option<Diagnostic> {

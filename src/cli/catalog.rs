@@ -1,4 +1,4 @@
-//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases and switches, with its sources.
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases, switches and what jobs are run with, with its sources.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
 use crate::base::Diagnostic;
@@ -9,7 +9,7 @@ use crate::report::{document, out};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What is known of GPUs, NICs, instances, operating systems, releases and switches, with sources
+/// What is known of GPUs, NICs, instances, operating systems, releases, switches and jobs, with sources
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The sort
@@ -48,6 +48,12 @@ pub enum Sort {
     Switch,
     /// The systems of switches, and the numbers that they come with
     SwitchSystem,
+    /// Environment variables of jobs: what they decide, their values and defaults, what pages advise
+    Variable,
+    /// Arguments of mpirun and of the tests that jobs run
+    Argument,
+    /// Images of which something has to be known
+    Image,
 }
 
 /// Shows the rows.
@@ -93,6 +99,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Sort::SwitchSystem => show(catalog, &catalog.switch_system, name, json, &["mtu_max", "trust", "dscp", "ecn"], |name| {
             catalog.switch_system.entry(name)
         }),
+        Sort::Variable => {
+            show(catalog, &catalog.variable, name, json, &["program", "values", "defaults"], |name| catalog.variable.entry(name))
+        }
+        Sort::Argument => show(catalog, &catalog.argument, name, json, &["reason"], |name| catalog.argument.entry(name)),
+        Sort::Image => show(catalog, &catalog.image, name, json, &["demo", "ray"], |name| catalog.image.entry(name)),
         Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
             catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),

@@ -42,6 +42,9 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: combinations", catalog.combination.len()),
         ("rows: switches", catalog.switch.len()),
         ("rows: systems of switches", catalog.switch_system.len()),
+        ("rows: variables of jobs", catalog.variable.len()),
+        ("rows: arguments of jobs", catalog.argument.len()),
+        ("rows: images", catalog.image.len()),
         ("explained codes", explain::pages().count() + rules.rules.len()),
     ];
     if arguments.json {

@@ -23,8 +23,8 @@ pub struct ModuleFiles {
     pub files: BTreeMap<String, String>,
 }
 
-/// Folders below a folder of modules that are no modules: the catalogue and the rules.
-pub(super) const RESERVED: [&str; 3] = ["catalog", "rules", "translations"];
+/// Folders below a folder of modules that are no modules: the catalogue, templates of jobs, rules and translations.
+pub(super) const RESERVED: [&str; 4] = ["catalog", "jobs", "rules", "translations"];
 
 impl ModuleFiles {
     /// The modules among the files of a folder, given as `NAME/module.yaml` and text; `folder` is what messages call it.

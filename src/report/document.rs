@@ -11,7 +11,8 @@ use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
 use crate::report::rbac::Role;
-use crate::report::running_jobs::{JobDocument, JobsDocument};
+use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
+use crate::report::workload::JobDocument;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
@@ -341,7 +342,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 18] = [
+const DOCUMENTS: [(&str, Make); 19] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -349,7 +350,7 @@ const DOCUMENTS: [(&str, Make); 18] = [
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
-    ("job", || schemars::schema_for!(JobDocument<'_>)),
+    ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),
@@ -360,6 +361,7 @@ const DOCUMENTS: [(&str, Make); 18] = [
     ("explanation", || schemars::schema_for!(ExplanationDocument)),
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
+    ("job", || schemars::schema_for!(JobDocument<'_>)),
 ];
 
 /// Their names.

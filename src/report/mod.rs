@@ -22,5 +22,6 @@ pub mod translation;
 pub mod unread;
 pub mod value;
 pub mod verify;
+pub mod workload;
 pub mod wrap;
 pub mod yaml;

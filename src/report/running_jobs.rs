@@ -2,7 +2,7 @@
 
 use crate::base::text::{counted, duration, one_line};
 use crate::resource::kubernetes_job::JobPod;
-use crate::workload::live::{Found, JobKind, Kept, Looked, Phase, View};
+use crate::job::{Found, JobKind, Kept, Looked, Phase, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ struct ListedJob<'a> {
 
 /// `job watch --json`: the job as it stood at the end.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct JobDocument<'a> {
+pub struct WatchedJobDocument<'a> {
     format_version: &'static str,
     kind: JobKind,
     namespace: &'a str,
@@ -91,7 +91,7 @@ impl<'a> JobsDocument<'a> {
     }
 }
 
-impl<'a> JobDocument<'a> {
+impl<'a> WatchedJobDocument<'a> {
     /// Of the last look.
     pub fn of(view: &'a View, stuck: bool, watched_s: u64) -> Self {
         let pod = |pod: &'a JobPod| PodDocument {
@@ -103,7 +103,7 @@ impl<'a> JobDocument<'a> {
             asks: &pod.asks,
             exit_code: pod.ended.as_ref().and_then(|ended| ended.code),
         };
-        JobDocument {
+        WatchedJobDocument {
             format_version: FORMAT_VERSION,
             kind: view.kind,
             namespace: &view.namespace,

@@ -1,6 +1,7 @@
 //! A rule by its own two cases: the spec that keeps it and the one that breaks it.
 
-use super::judge::judge;
+use super::job_subject;
+use super::judge::{judge, judge_job};
 use super::rule::{Rule, RuleSet};
 use crate::base::{Diagnostic, Severity};
 use crate::catalog::{Catalog, unknown_models};
@@ -24,14 +25,17 @@ pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> 
     let mut alone = RuleSet::default();
     alone.rules.insert(rule.code.clone(), rule.clone());
     let wrong = [("passes", &rule.passes, false), ("fails", &rule.fails, true)].into_iter().filter_map(|(name, case, breaks)| {
-        let loaded = match crate::spec::case(case) {
-            Ok(loaded) => loaded,
+        let (loaded, job) = match job_subject::case(case) {
+            Ok(read) => read,
             Err(why) => return Some((name, why)),
         };
         if let Some(unknown) = unknown_models(&loaded, catalog).into_iter().find(|unknown| unknown.severity == Severity::Error) {
             return Some((name, unknown.message));
         }
-        let judgement = judge(&loaded, catalog, &alone, "");
+        let judgement = match &job {
+            Some(job) => judge_job(&loaded, catalog, &alone, "", job, true),
+            None => judge(&loaded, catalog, &alone, ""),
+        };
         let found: Vec<&Diagnostic> = judgement.findings.iter().map(|finding| &finding.diagnostic).collect();
         match found.iter().find(|found| found.code != rule.code) {
             Some(other) => Some((name, other.labels.first().map_or_else(|| other.message.clone(), |label| label.text.clone()))),

@@ -38,6 +38,9 @@ pub struct ClusterFacts {
 pub struct JobFacts {
     /// The environment of their processes.
     pub environment: BTreeMap<String, String>,
+    /// The release of NCCL that they bring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<String>,
     /// The MPI options of their launcher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mpi_options: Option<String>,
@@ -257,6 +260,7 @@ fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> Job
     };
     JobFacts {
         environment: jobs.environment.clone(),
+        nccl: jobs.nccl.clone(),
         mpi_options: jobs.mpi_options.clone(),
         acs: jobs.acs.as_ref().map(|pod| {
             let compute_class = pod.compute_class.clone().unwrap_or_else(|| "gpu".to_owned());

@@ -1,18 +1,19 @@
 //! Rules applied to a spec: what breaks which, where, on which hosts, and what of it is waived.
 
 use super::facts::{classes, cluster_facts};
+use super::job_subject::Subject;
 use super::rule::{Rule, RuleSet, Scope};
 use super::sort::{Known, Sort, sorts};
 use super::switch_facts::{SwitchFacts, switch_facts};
 use super::waiver::{Waived, Waivers};
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Severity, nodeset};
+use crate::base::{Diagnostic, Label, Severity, nodeset};
 use crate::catalog::Catalog;
 use crate::spec::Loaded;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tera::Context;
 
 /// A rule that a spec breaks.
@@ -64,22 +65,45 @@ pub fn judge_with(
     codes: &[&str],
     beyond: impl FnOnce(&Judgement) -> Vec<Finding>,
 ) -> Judgement {
-    let cluster = context_of(&cluster_facts(loaded, catalog));
-    let mut known = Known::of(classes(loaded, catalog));
-    let mut judging = Judging { loaded, switches: switch_facts(&loaded.spec, catalog), found: IndexMap::new() };
-    for rule in rules.rules.values() {
-        judging.rule(rule, &cluster, &mut known);
-    }
     let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
-    waivers.part(judging.findings(), &mut judgement);
+    waivers.part(asked(loaded, catalog, rules.rules.values(), None), &mut judgement);
     let more = beyond(&judgement);
     waivers.part(more, &mut judgement);
     judgement.notes = waivers.notes(&rules.rules.keys().map(String::as_str).chain(codes.iter().copied()).collect());
     judgement
 }
 
+/// Asks what concerns a job that is about to be run: rules about the job itself, and those that look at what the spec says of jobs
+/// where `environment` holds. `loaded` is the spec with the job's own environment in the place of the spec's.
+pub fn judge_job(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str, subject: &Subject, environment: bool) -> Judgement {
+    let concerned = rules.rules.values().filter(|rule| rule.scope == Scope::Job || environment && rule.looks_at("jobs"));
+    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
+    waivers.part(asked(loaded, catalog, concerned, Some(subject)), &mut judgement);
+    judgement
+}
+
+fn asked<'r>(loaded: &Loaded, catalog: &Catalog, rules: impl Iterator<Item = &'r Rule>, subject: Option<&Subject>) -> Vec<Finding> {
+    let cluster = context_of(&cluster_facts(loaded, catalog));
+    let mut known = Known::of(classes(loaded, catalog));
+    let mut judging = Judging {
+        loaded,
+        switches: switch_facts(&loaded.spec, catalog),
+        job: subject.map(|subject| context_of(&serde_json::json!({ "job": subject.facts }))),
+        places: subject.map(|subject| subject.places.clone()).unwrap_or_default(),
+        found: IndexMap::new(),
+    };
+    for rule in rules {
+        judging.rule(rule, &cluster, &mut known);
+    }
+    judging.findings()
+}
+
 struct Judging<'a> {
     loaded: &'a Loaded,
+    /// The job that is about to be run, if there is one.
+    job: Option<Context>,
+    /// Carets of what did not come from the spec, by path.
+    places: BTreeMap<String, Label>,
     /// The entries of `switches`, in the order of the spec.
     switches: Vec<SwitchFacts>,
     /// By code, what is said, and the place of what is not about hosts: the finding and the groups of its hosts.
@@ -90,6 +114,12 @@ impl Judging<'_> {
     fn rule(&mut self, rule: &Rule, cluster: &Context, known: &mut Known) {
         match rule.scope {
             Scope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
+            Scope::Job => {
+                let Some(job) = self.job.clone() else { return };
+                let mut context = cluster.clone();
+                context.extend(job);
+                self.ask(rule, &context, &rule.path, &[]);
+            }
             Scope::Host => {
                 let mut context = cluster.clone();
                 for sort in &sorts(rule, known) {
@@ -156,7 +186,10 @@ impl Judging<'_> {
         let place = if groups.is_empty() { path.to_owned() } else { String::new() };
         let found = self.found.entry((diagnostic.code.to_string(), diagnostic.message.clone(), place));
         let caret = match found {
-            Entry::Vacant(_) if diagnostic.labels.is_empty() => self.loaded.label_around(path, &rule.title),
+            Entry::Vacant(_) if diagnostic.labels.is_empty() => {
+                let asked = self.places.get(path).map(|label| Label { text: rule.title.clone(), ..label.clone() });
+                asked.or_else(|| self.loaded.label_around(path, &rule.title))
+            }
             _ => None,
         };
         let (_, known) = found.or_insert_with(|| (caret.into_iter().fold(diagnostic, Diagnostic::labelled), BTreeSet::new()));

@@ -1,6 +1,7 @@
 //! From the files of rules to rules that can be applied: every name of every template checked against the shape of the facts.
 
 use super::facts::{ClusterFacts, HostFacts};
+use super::job_subject::SubjectFacts;
 use super::rule::{Rule, RuleProblems, RuleSet, Scope};
 use super::switch_facts::SwitchFacts;
 use crate::base::shipped::yaml_files;
@@ -76,6 +77,7 @@ struct Shapes {
     host: Shape,
     pair: Shape,
     switch: Shape,
+    job: Shape,
     spec: Shape,
 }
 
@@ -95,9 +97,15 @@ impl Shapes {
             host: with(&[("host", &host)]),
             pair: with(&[("host", &host), ("other", &host)]),
             switch: with(&[("switch", &switch)]),
+            job: with(&[("job", &of(schemars::schema_for!(SubjectFacts)))]),
             spec: of(schemars::schema_for!(Spec)),
             cluster,
         }
+    }
+
+    /// What the `at` of a rule points into.
+    fn pointed(&self, scope: Scope) -> &Shape {
+        if scope == Scope::Job { &self.job } else { &self.spec }
     }
 
     fn of(&self, scope: Scope) -> &Shape {
@@ -106,6 +114,7 @@ impl Shapes {
             Scope::Host => &self.host,
             Scope::Pair => &self.pair,
             Scope::Switch => &self.switch,
+            Scope::Job => &self.job,
         }
     }
 }
@@ -188,7 +197,7 @@ impl Reading {
                 wrong(key, format!("the rule {code} says nothing for `{key}`"), "empty".to_owned());
             }
         }
-        if let Err(why) = path_is_known(&written.at, written.each, &self.shapes.spec) {
+        if let Err(why) = path_is_known(&written.at, written.each, self.shapes.pointed(written.each)) {
             wrong("at", format!("the spec has no `{}`", crate::base::text::one_line(&written.at, 60)), why);
         }
         let mut snippet = |key: &str, text: &str, makes: Makes| {

@@ -2,10 +2,11 @@
 //! it does to the fabric, a mend and the source of the fact behind it. A user's own rules are in `<inventory>/modules/rules`.
 //!
 //! `facts` is what a rule can look at: the spec with the catalogue's rows joined in, one entry a class of hosts that are
-//! alike, `switch_facts` the same of switches. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries a rule by its own.
+//! alike, `switch_facts` the same of switches, `job_subject` of a job that is about to be run. `sort` is what of it one rule looks at. `load` reads rules and checks every name of theirs, `judge` applies them, `waiver` says what is accepted for a while, `cases` tries a rule by its own.
 
 mod cases;
 pub mod facts;
+mod job_subject;
 mod judge;
 mod load;
 mod rule;
@@ -14,7 +15,8 @@ mod switch_facts;
 mod waiver;
 
 pub use cases::untrue;
-pub use judge::{Finding, Judgement, judge, judge_with};
+pub use job_subject::{Subject, SubjectFacts};
+pub use judge::{Finding, Judgement, judge, judge_job, judge_with};
 pub use load::{RULES_FOLDER, load};
 pub use rule::{Rule, RuleProblems, RuleSet, Scope};
 pub use waiver::{Waived, accepted};

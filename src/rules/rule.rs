@@ -22,6 +22,8 @@ pub enum Scope {
     Pair,
     /// For each entry of `switches`, as `switch`.
     Switch,
+    /// For a job that is about to be run, as `job`; not asked of a spec alone.
+    Job,
 }
 
 /// A rule, ready to be applied.
@@ -65,6 +67,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it looks at something below this name, such as `jobs`.
+    pub fn looks_at(&self, name: &str) -> bool {
+        let uses = [&self.when, &self.says, &self.mend].into_iter().flat_map(|snippet| &snippet.uses);
+        uses.filter_map(|one| one.path.first()).any(|first| first == name)
+    }
+
     /// The mend with what it takes from the spec in angle brackets: `<host.gpu.model>`.
     pub fn mend_in_words(&self) -> String {
         let mut out = String::with_capacity(self.mending.len());

@@ -1,3 +1,38 @@
-//! Jobs that use the fabric: what runs of them in a cluster, how it stands and what keeps it.
+//! Jobs that use the fabric: what was asked for and what the inventory says become objects of Kubernetes, with the reason of every
+//! variable and every argument. Pure: nothing is asked of a cluster, and nothing is submitted (see `job`).
+//!
+//! `request` is what was asked for, `asked` where each word of it stands, `words`, `flags` and `arena` read a line of Arena. `check` holds names and
+//! amounts to what Kubernetes takes. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
+//! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
+//! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
+//! `perftest` that of their kinds.
 
-pub mod live;
+mod acs;
+mod amount;
+mod arena;
+mod asked;
+mod check;
+mod derive;
+mod environment;
+mod flags;
+mod hca;
+mod meeting;
+mod mpirun;
+mod names;
+mod offer;
+mod perftest;
+mod pytorch_names;
+mod render;
+mod request;
+mod subject;
+mod templates;
+mod words;
+
+pub use amount::Amount;
+pub use arena::{Line, from_arena};
+pub use asked::Asked;
+pub use environment::{Origin, Variable};
+pub use mpirun::Argument;
+pub use render::{Inputs, Rendered, render};
+pub use request::{Acs, CleanPods, Devices, Kind, NcclTest, Perftest, Pods, Pytorch, Ray, Request, Tensorboard};
+pub use templates::{JOBS_FOLDER, Templates};

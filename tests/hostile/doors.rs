@@ -17,6 +17,7 @@ use railwright::state::sightings::Sightings;
 use railwright::state::{State, StateFolder, host_record, journal, run_status};
 use railwright::transport::sim::access;
 use railwright::transport::{Connector as _, HostAccess, SshConnector};
+use railwright::workload::{self, Inputs, Request, Templates};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -48,6 +49,7 @@ pub const DOORS: &[Door] = &[
     Door { name: "catalogue", seeds: || data("catalog"), open: open_catalogue, sealed: None },
     Door { name: "rules", seeds: || data("rules"), open: open_rules, sealed: None },
     Door { name: "script", seeds: scripts, open: open_script, sealed: None },
+    Door { name: "arena", seeds: arena_lines, open: open_arena, sealed: None },
     Door { name: "node-set", seeds: node_sets, open: open_node_set, sealed: None },
     Door { name: "observation", seeds: observations, open: open_observation, sealed: Some(json_with) },
     Door { name: "plan", seeds: || vec![run().plan.clone()], open: open_plan, sealed: Some(plan_with) },
@@ -306,6 +308,40 @@ fn open_script(bytes: &[u8]) -> Opened {
     match railwright::translate::translate(&String::from_utf8_lossy(bytes), dictionary) {
         Ok(translation) => Ok(vec![report::translation::screen(&translation)]),
         Err(diagnostic) => told_one(diagnostic),
+    }
+}
+
+fn arena_lines() -> Vec<Vec<u8>> {
+    [
+        "arena submit pytorch \\\n --name=a --image=b:1 --gpus=1 --device=aliyun/erdma=1 -e NCCL_DEBUG=INFO --tensorboard --logdir=/l \"torchrun x\"",
+        "arena submit pj --name a --image b --toleration k=v:NoSchedule,Exists --data c:/d --data-dir /x:/y --running-timeout 2h22m -- run 'a b'",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
+}
+
+fn open_arena(bytes: &[u8]) -> Opened {
+    static TEMPLATES: OnceLock<Templates> = OnceLock::new();
+    let templates = TEMPLATES.get_or_init(|| Templates::load("", []).unwrap());
+    let line = match workload::from_arena(&String::from_utf8_lossy(bytes)) {
+        Ok(line) => line,
+        Err((problems, sources)) => return told(&problems, &sources),
+    };
+    let loaded = spec::case(&json!({ "fabric": { "kind": "erdma" }, "kubernetes": {} }))?;
+    let (catalog, rules) = known();
+    let inputs = Inputs { loaded: &loaded, catalog, rules, templates, today: "2026-01-01", derives: true };
+    let mut sources = Sources::default();
+    sources.add(line.asked.source().clone());
+    match workload::render(inputs, &Request::Pytorch(Box::new(line.job)), &line.asked) {
+        Ok(job) => {
+            let mut screens = told(&job.told(), &sources)?;
+            let text = report::workload::objects(&job);
+            let read: Vec<Value> = text.split("\n---\n").map(|part| serde_yaml_archived::from_str(part).unwrap()).collect();
+            assert_eq!(Value::from(read), json!(job.objects), "what is printed is what was made");
+            screens.extend([text, report::workload::explained(&job)]);
+            Ok(screens)
+        }
+        Err(problems) => told(&problems, &sources),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "spec",
     "plan",
     "observation",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 14] = [
     "explanation",
     "rbac",
     "translation",
+    "job",
 ];
 
 fn kept(document: &str) -> PathBuf {
@@ -70,7 +71,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
               cabling, fabric, run, rollout, state, validation, catalog, rules, version, explanation,
-              rbac, translation
+              rbac, translation, job
     --- exit 1 ---
     ");
 }

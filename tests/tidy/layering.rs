@@ -16,14 +16,15 @@ const FLOORS: &[&[&str]] = &[
     &["plan"],
     &["state", "transport"],
     &["observe"],
-    &["workload"],
+    &["workload", "job"],
     &["verify"],
     &["apply", "drift", "doctor"],
     &["report", "lab"],
     &["cli"],
 ];
 
-const PURE: &[&str] = &["base", "spec", "catalog", "solve", "resource", "graph", "template", "module", "rules", "translate", "plan"];
+const PURE: &[&str] =
+    &["base", "spec", "catalog", "solve", "resource", "graph", "template", "module", "rules", "translate", "plan", "workload"];
 
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",

@@ -3,6 +3,7 @@
 
 use crate::{none, root};
 use railwright::verify::Check;
+use railwright::workload::Kind;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -52,6 +53,8 @@ struct Row {
     inventories: Vec<String>,
     #[serde(default)]
     catalog: Vec<String>,
+    #[serde(default)]
+    jobs: Vec<String>,
 }
 
 impl Row {
@@ -65,6 +68,7 @@ impl Row {
             named("verify:", &self.checks),
             named("inventories", &self.inventories),
             named("catalogue:", &self.catalog),
+            named("`railwright job render`:", &self.jobs),
             translated,
         ]
         .into_iter()
@@ -112,6 +116,8 @@ fn every_line_of_the_seeds_is_covered_or_open() {
             row.modules.iter().filter(|name| !folder("modules", name)).for_each(|name| wrong(format!("no module {name}")));
             row.inventories.iter().filter(|name| !folder("inventories", name)).for_each(|name| wrong(format!("no inventory {name}")));
             row.rules.iter().filter(|code| !rules.rules.contains_key(*code)).for_each(|code| wrong(format!("no rule {code}")));
+            let is_kind = |job: &&String| Kind::ALL.iter().any(|kind| kind.word() == *job);
+            row.jobs.iter().filter(|job| !is_kind(job)).for_each(|job| wrong(format!("no kind of job {job}")));
             let page_of = |code: &String| root().join(format!("docs/codes/{code}.md")).is_file();
             row.codes.iter().filter(|code| !page_of(code)).for_each(|code| wrong(format!("no page of {code}")));
             row.checks.iter().filter(|check| !checks.contains(check)).for_each(|check| wrong(format!("no check {check}")));
@@ -123,6 +129,9 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                     "instance" => catalog.instance_of(name).is_some(),
                     "os" => catalog.system(name).is_some(),
                     "acs" => catalog.acs.entries().any(|entry| entry.row.name == name),
+                    "variable" => catalog.variable.get(name).is_some(),
+                    "argument" => catalog.argument.get(name).is_some(),
+                    "image" => catalog.image.get(name).is_some(),
                     _ => false,
                 }
             };

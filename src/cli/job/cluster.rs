@@ -7,7 +7,7 @@ use crate::report::diagnostic;
 use crate::report::out::{self, Look};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
 use crate::transport::{HostAccess, HostLink, Reader, Writer, connector};
-use crate::workload::live::{Found, JobKind, Look as Looks, Looked};
+use crate::job::{Found, JobKind, Look as Looks, Looked};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

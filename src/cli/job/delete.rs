@@ -7,7 +7,7 @@ use crate::cli::{Exit, Failure};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::terminal;
-use crate::workload::live::{Gone, delete, objects_of};
+use crate::job::{Gone, delete, objects_of};
 
 /// Delete a job with its pods and all that was submitted with it; may be run again
 ///

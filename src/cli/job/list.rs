@@ -5,7 +5,7 @@ use crate::cli::{Exit, Failure};
 use crate::report::running_jobs::{self, JobsDocument};
 use crate::report::{document, out};
 use crate::system::clock;
-use crate::workload::live::{JobKind, Look};
+use crate::job::{JobKind, Look};
 
 /// List the jobs of a namespace: MPIJobs, PyTorchJobs, RayClusters, and what railwright submitted
 ///

@@ -1,15 +1,24 @@
 //! `railwright job`: jobs that use the fabric; one file a command.
 
+mod acs;
 mod cluster;
 mod delete;
+mod deliver;
+mod from_arena;
 mod list;
+mod nccl_test;
+mod perftest_pods;
+mod pods;
+mod pytorch;
+mod ray;
+mod render;
 mod submit;
 mod watch;
 
 use super::{Exit, Failure};
 use clap::Subcommand;
 
-/// Jobs that use the fabric: submit, list, watch and delete them
+/// Jobs that use the fabric: render, submit, list, watch and delete them
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -18,6 +27,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Render(render::Render),
+    FromArena(from_arena::FromArena),
     Submit(submit::Submit),
     List(list::List),
     Watch(watch::Watch),
@@ -27,6 +38,8 @@ enum Command {
 /// Runs one of them.
 pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
+        Command::Render(arguments) => render::run(arguments),
+        Command::FromArena(arguments) => from_arena::run(arguments),
         Command::Submit(arguments) => submit::run(arguments).await,
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,

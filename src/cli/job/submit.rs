@@ -8,7 +8,7 @@ use crate::cli::{Exit, Failure};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::files;
-use crate::workload::live::{JobKind, Look, Submission, Submitted, read, submit};
+use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
 use std::path::{Path, PathBuf};
 
 /// A job is not larger.

@@ -4,13 +4,13 @@ use super::cluster::{Cluster, Named, one};
 use crate::base::Diagnostic;
 use crate::base::text::{clean_line, duration, one_line};
 use crate::cli::{Exit, Failure};
-use crate::report::running_jobs::JobDocument;
+use crate::report::running_jobs::WatchedJobDocument;
 use crate::report::{document, out};
 use crate::resource::kubernetes_job::JobPod;
 use crate::system::clock::{self, Stopwatch};
 use crate::system::signals;
 use crate::transport::{Reader, TransportError};
-use crate::workload::live::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
+use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
 use std::time::Duration;
 
 /// Between two looks.
@@ -187,7 +187,7 @@ impl<'a> Watching<'a> {
     fn end(&self, exit: Exit) -> Exit {
         let watched_s = self.began.elapsed().as_secs();
         match (&self.last, self.patience.json) {
-            (Some(view), true) => out::print(&document::text(&JobDocument::of(view, self.stuck, watched_s))),
+            (Some(view), true) => out::print(&document::text(&WatchedJobDocument::of(view, self.stuck, watched_s))),
             (_, true) => {}
             (_, false) if exit == Exit::Incomplete => {
                 self.say(&format!("the time is over: it was watched for {}, and goes on by itself", duration(watched_s)));

@@ -1,0 +1,52 @@
+//! `railwright job render nccl-test`.
+
+use super::pods::PodOptions;
+use crate::cli::{Exit, Failure};
+use crate::workload::{NcclTest, Request};
+
+/// NCCL's tests as an MPIJob of mpi-operator (v2beta1)
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// An image with NCCL's tests, Open MPI and sshd
+    #[arg(long)]
+    image: String,
+    /// Its name
+    #[arg(long, default_value = "nccl-test")]
+    name: String,
+    /// How many workers; one for each host when left out
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+    /// The test, with its path where it is not on the image's PATH
+    #[arg(long, default_value = "all_reduce_perf")]
+    program: String,
+    /// The smallest message
+    #[arg(long, value_name = "SIZE", default_value = "8")]
+    from: String,
+    /// The largest message
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    to: String,
+    /// Turns for each size
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    turns: u32,
+    /// Memory that ranks of a worker share
+    #[arg(long, value_name = "AMOUNT", default_value = "16Gi")]
+    share_memory: String,
+    #[command(flatten)]
+    pods: PodOptions,
+}
+
+/// Renders it.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
+    let job = NcclTest {
+        pods,
+        workers: arguments.workers,
+        program: arguments.program.clone(),
+        from: arguments.from.clone(),
+        to: arguments.to.clone(),
+        turns: arguments.turns,
+        shared_memory: arguments.share_memory.clone(),
+    };
+    arguments.pods.deliver(&Request::NcclTest(job), &told)
+}

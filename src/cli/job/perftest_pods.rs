@@ -1,0 +1,31 @@
+//! `railwright job render perftest-pods`.
+
+use super::pods::PodOptions;
+use crate::cli::{Exit, Failure};
+use crate::workload::{Perftest, Request};
+
+/// RDMA traffic between two pods on two nodes (ib_write_bw)
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// An image with perftest
+    #[arg(long)]
+    image: String,
+    /// The name of both Jobs, before -server and -client, and of the Service between them
+    #[arg(long, default_value = "perftest")]
+    name: String,
+    /// The RDMA device; the first of the fabric when left out, or the first that the pod sees where names are not known
+    #[arg(long, value_name = "DEVICE")]
+    rdma_device: Option<String>,
+    /// Seconds of traffic
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    duration: u32,
+    #[command(flatten)]
+    pods: PodOptions,
+}
+
+/// Renders them.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let (pods, told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    let job = Perftest { pods, device: arguments.rdma_device.clone(), seconds: arguments.duration };
+    arguments.pods.deliver(&Request::Perftest(job), &told)
+}

@@ -1,0 +1,140 @@
+//! What pods of every kind of job have, on the command line.
+
+use super::deliver::{Delivery, Ground};
+use crate::base::{Diagnostic, nodeset};
+use crate::cli::{Exit, Failure};
+use crate::workload::{Asked, Devices, Pods, Request};
+use std::path::PathBuf;
+
+/// The options that kinds have in common.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PodOptions {
+    /// The folder that holds the spec
+    #[arg(short, long, value_name = "FOLDER")]
+    inventory: PathBuf,
+    /// The namespace
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// When the image is pulled: Always, IfNotPresent or Never
+    #[arg(long, value_name = "POLICY")]
+    image_pull_policy: Option<String>,
+    /// A variable of its processes, before what the spec and the fabric say; may be given more than once
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// The hosts that it may run on, as a node-set; all of the spec when left out
+    #[arg(long, value_name = "HOSTS")]
+    on: Option<String>,
+    /// The pods have the network of their host, and with it the rails
+    #[arg(long)]
+    host_network: bool,
+    /// A further network of the pods, by the name of its NetworkAttachmentDefinition
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
+    /// An RDMA device of each pod, such as aliyun/erdma=1; those that the cluster of the spec gives when left out
+    #[arg(long, value_name = "RESOURCE=COUNT", conflicts_with = "without_rdma")]
+    device: Vec<String>,
+    /// No RDMA device: the job that another is compared with
+    #[arg(long)]
+    without_rdma: bool,
+    /// GPUs of a pod; those of the hosts when left out
+    #[arg(long, value_name = "N")]
+    gpus: Option<u32>,
+    /// The resource by which GPUs are asked for
+    #[arg(long, value_name = "RESOURCE", default_value = "nvidia.com/gpu")]
+    gpu_resource: String,
+    /// Processors of a pod, such as 128
+    #[arg(long, value_name = "AMOUNT")]
+    cpu: Option<String>,
+    /// Memory of a pod, such as 512Gi
+    #[arg(long, value_name = "AMOUNT")]
+    memory: Option<String>,
+    /// It is a trial: images of demonstrations are no finding
+    #[arg(long)]
+    trial: bool,
+    #[command(flatten)]
+    delivery: Delivery,
+}
+
+/// Options and what each is about, for carets.
+pub type Told = Vec<(String, String)>;
+
+impl PodOptions {
+    /// The pods of a job of this name and image, and the options that were given.
+    pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, Told), Failure> {
+        let mut told: Told = vec![
+            ("job.name".to_owned(), format!("--name={name}")),
+            ("job.image".to_owned(), format!("--image={image}")),
+            ("job.namespace".to_owned(), format!("--namespace={}", self.namespace)),
+        ];
+        let mut environment = Vec::new();
+        for text in &self.env {
+            let (name, value) = pair(text, "--env")?;
+            told.push((format!("jobs.environment.{name}"), format!("--env {text}")));
+            environment.push((name, value));
+        }
+        let mut devices = Vec::new();
+        for text in &self.device {
+            told.push(("job.rdma".to_owned(), format!("--device={text}")));
+            devices.push(pair(text, "--device")?);
+        }
+        let options = [
+            ("job.image_pull_policy", "--image-pull-policy", &self.image_pull_policy),
+            ("job.hosts", "--on", &self.on),
+            ("job.cpu", "--cpu", &self.cpu),
+            ("job.memory", "--memory", &self.memory),
+        ];
+        for (path, option, value) in options {
+            told.extend(value.iter().map(|value| (path.to_owned(), format!("{option}={value}"))));
+        }
+        told.push(("job.gpu_resource".to_owned(), format!("--gpu-resource={}", self.gpu_resource)));
+        told.extend(self.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
+        let pods = Pods {
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+            image: image.to_owned(),
+            image_pull_policy: self.image_pull_policy.clone(),
+            environment,
+            hosts: self.on.as_deref().map(hosts).transpose()?.unwrap_or_default(),
+            host_network: self.host_network,
+            network: self.network.clone(),
+            trial: self.trial,
+            devices: match (self.without_rdma, devices.is_empty()) {
+                (true, _) => Devices::None,
+                (false, true) => Devices::OfCluster,
+                (false, false) => Devices::Said(devices),
+            },
+            gpu_resource: self.gpu_resource.clone(),
+            gpus: self.gpus,
+            cpu: self.cpu.clone(),
+            memory: self.memory.clone(),
+        };
+        Ok((pods, told))
+    }
+
+    /// Renders a job of these pods and prints it.
+    pub fn deliver(&self, request: &Request, told: &Told) -> Result<Exit, Failure> {
+        let kind = request.kind().word();
+        let options =
+            std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+        let asked = Asked::of_options("railwright job render", options);
+        Ground::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
+    }
+}
+
+/// `NAME=VALUE` of an option.
+pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
+    let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
+        let shown = crate::base::text::one_line(text, 60);
+        let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
+        error.next(format!("{option} NAME=VALUE; an empty value is one too: NAME=")).into()
+    })
+}
+
+fn hosts(text: &str) -> Result<Vec<String>, Failure> {
+    nodeset::expand(text).map_err(|error| {
+        let shown = crate::base::text::one_line(text, 60);
+        let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
+        error.next("--on gpu[01-02]").into()
+    })
+}

@@ -1,0 +1,156 @@
+//! `railwright job render pytorch`: the flags of `arena submit pytorch`.
+
+use super::pods::{PodOptions, Told, pair};
+use crate::base::Diagnostic;
+use crate::cli::{Exit, Failure};
+use crate::workload::{CleanPods, Pytorch, Request, Tensorboard};
+
+/// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags are those of `arena submit pytorch`
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The image
+    #[arg(long)]
+    image: String,
+    /// The job's name; its pods are NAME-master-0 and NAME-worker-N
+    #[arg(long)]
+    name: String,
+    /// Pods, the master among them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    workers: u32,
+    /// Processes of a pod: a number, auto, cpu or gpu
+    #[arg(long, value_name = "N")]
+    nproc_per_node: Option<String>,
+    /// Which pods are removed when it has ended: None, Running or All
+    #[arg(long, value_name = "POLICY", default_value = "None", value_parser = clean)]
+    clean_task_policy: CleanPods,
+    /// The folder that the command runs in
+    #[arg(long, value_name = "FOLDER", default_value = "/root")]
+    working_dir: String,
+    /// The shell that runs the command
+    #[arg(long, default_value = "sh")]
+    shell: String,
+    /// Memory that processes of a pod share
+    #[arg(long, value_name = "AMOUNT", default_value = "2Gi")]
+    share_memory: String,
+    /// TensorBoard beside it
+    #[arg(long)]
+    tensorboard: bool,
+    /// The image of TensorBoard
+    #[arg(long, value_name = "IMAGE", requires = "tensorboard")]
+    tensorboard_image: Option<String>,
+    /// The folder in which the training writes its logs
+    #[arg(long, value_name = "FOLDER")]
+    logdir: Option<String>,
+    /// Ask for rdma/hca and for the capability to lock memory, as Arena does
+    #[arg(long)]
+    rdma: bool,
+    /// All pods are scheduled together or not at all
+    #[arg(long)]
+    gang: bool,
+    /// A label of the job and its pods
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    label: Vec<String>,
+    /// An annotation of the job and its pods
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    annotation: Vec<String>,
+    /// A label of nodes
+    #[arg(long, value_name = "KEY=VALUE")]
+    selector: Vec<String>,
+    /// A taint that is tolerated: all, KEY, or KEY=VALUE:EFFECT,OPERATOR
+    #[arg(long, value_name = "TAINT")]
+    toleration: Vec<String>,
+    /// A volume: its claim and where it is mounted
+    #[arg(short, long, value_name = "CLAIM:PATH")]
+    data: Vec<String>,
+    /// A folder of the host
+    #[arg(long, value_name = "PATH")]
+    data_dir: Vec<String>,
+    /// A secret for the registry
+    #[arg(long, value_name = "NAME")]
+    image_pull_secret: Vec<String>,
+    /// A priority class
+    #[arg(short, long, value_name = "CLASS")]
+    priority: Option<String>,
+    /// A scheduler
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
+    /// Seconds after which it is ended
+    #[arg(long, value_name = "SECONDS")]
+    running_timeout: Option<u64>,
+    /// Seconds after its end until it is removed
+    #[arg(long, value_name = "SECONDS")]
+    ttl_after_finished: Option<u64>,
+    #[command(flatten)]
+    pods: PodOptions,
+    /// The command, as one argument or several
+    #[arg(required = true, trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+fn clean(text: &str) -> Result<CleanPods, String> {
+    match text {
+        "None" => Ok(CleanPods::None),
+        "Running" => Ok(CleanPods::Running),
+        "All" => Ok(CleanPods::All),
+        _ => Err("None, Running or All".to_owned()),
+    }
+}
+
+/// Renders it.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let (mut pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    pods.image_pull_policy.get_or_insert_with(|| "Always".to_owned());
+    tell(arguments, &mut told);
+    let pairs = |texts: &[String], option: &str| texts.iter().map(|text| pair(text, option)).collect::<Result<Vec<_>, _>>();
+    let board = Tensorboard {
+        image: arguments.tensorboard_image.clone().unwrap_or_default(),
+        logdir: arguments.logdir.clone().unwrap_or_default(),
+    };
+    let job = Pytorch {
+        pods,
+        workers: arguments.workers,
+        nproc_per_node: arguments.nproc_per_node.clone(),
+        clean: arguments.clean_task_policy,
+        working_dir: arguments.working_dir.clone(),
+        shell: arguments.shell.clone(),
+        command: arguments.command.join(" "),
+        shared_memory: Some(arguments.share_memory.clone()),
+        tensorboard: Some(board),
+        rdma: arguments.rdma,
+        gang: arguments.gang,
+        labels: pairs(&arguments.label, "--label")?,
+        annotations: pairs(&arguments.annotation, "--annotation")?,
+        selectors: pairs(&arguments.selector, "--selector")?,
+        tolerations: arguments.toleration.clone(),
+        data: arguments.data.iter().map(|text| claim(text)).collect::<Result<_, _>>()?,
+        data_dirs: arguments.data_dir.clone(),
+        image_pull_secrets: arguments.image_pull_secret.clone(),
+        priority: arguments.priority.clone(),
+        scheduler: arguments.scheduler.clone(),
+        running_timeout_s: arguments.running_timeout,
+        ttl_after_finished_s: arguments.ttl_after_finished,
+        ..Pytorch::default()
+    };
+    arguments.pods.deliver(&Request::Pytorch(Box::new(job.with_dashboard(arguments.tensorboard))), &told)
+}
+
+/// The options that carets may point at.
+fn tell(arguments: &Arguments, told: &mut Told) {
+    told.push(("job.workers".to_owned(), format!("--workers={}", arguments.workers)));
+    told.extend(arguments.nproc_per_node.iter().map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))));
+    told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
+    told.extend(arguments.data_dir.iter().map(|folder| ("job.data_dir".to_owned(), format!("--data-dir={folder}"))));
+    if arguments.rdma {
+        told.push(("job.rdma".to_owned(), "--rdma".to_owned()));
+    }
+    told.push(("job.command".to_owned(), format!("\"{}\"", arguments.command.join(" "))));
+}
+
+fn claim(text: &str) -> Result<(String, String), Failure> {
+    let split = text.split_once(':').filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
+    split.map(|(claim, path)| (claim.to_owned(), path.to_owned())).ok_or_else(|| {
+        let shown = crate::base::text::one_line(text, 60);
+        let error = Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path")).state("nothing was rendered");
+        error.next("--data CLAIM:/PATH").into()
+    })
+}

@@ -1,0 +1,35 @@
+//! `railwright job render KIND`: a job as objects for `kubectl apply -f -`. Nothing is asked of a cluster.
+
+use super::{acs, nccl_test, perftest_pods, pytorch, ray};
+use crate::cli::{Exit, Failure};
+use clap::Subcommand;
+
+/// Write a job that uses the fabric, for `kubectl apply -f -`; no cluster is asked
+///
+/// Environment and devices follow from the inventory; what you set goes before it, and is judged by the rules. `--explain` says why
+/// each variable and each argument is there, and what it costs.
+#[derive(Debug, clap::Args)]
+pub struct Render {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    NcclTest(Box<nccl_test::Arguments>),
+    Pytorch(Box<pytorch::Arguments>),
+    Ray(Box<ray::Arguments>),
+    Acs(Box<acs::Arguments>),
+    PerftestPods(Box<perftest_pods::Arguments>),
+}
+
+/// Renders it.
+pub fn run(arguments: &Render) -> Result<Exit, Failure> {
+    match &arguments.kind {
+        Kind::NcclTest(arguments) => nccl_test::run(arguments),
+        Kind::Pytorch(arguments) => pytorch::run(arguments),
+        Kind::Ray(arguments) => ray::run(arguments),
+        Kind::Acs(arguments) => acs::run(arguments),
+        Kind::PerftestPods(arguments) => perftest_pods::run(arguments),
+    }
+}

@@ -1,0 +1,159 @@
+//! What was asked for, held to what Kubernetes takes: names, variables, resources, amounts. Each error has a caret at its words.
+
+use super::amount::Amount;
+use super::asked::Asked;
+use super::request::{Devices, Pods, Pytorch, Request};
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+
+/// The longest name of a pod (RFC 1123: a label of DNS).
+const NAME_MAX: usize = 63;
+
+/// All that cannot be.
+pub(super) fn check(request: &Request, asked: &Asked) -> Vec<Diagnostic> {
+    let mut checking = Checking { asked, problems: Vec::new() };
+    checking.pods(request.pods(), ending(request));
+    match request {
+        Request::Pytorch(job) => checking.pytorch(job),
+        Request::NcclTest(job) => checking.amount("job.shared_memory", &job.shared_memory),
+        Request::Acs(job) => {
+            for (path, name) in job.app.iter().map(|app| ("job.app", app)).chain([("job.container", &job.container)]) {
+                checking.label(path, name);
+            }
+        }
+        Request::Ray(_) | Request::Perftest(_) => {}
+    }
+    checking.problems
+}
+
+/// What an operator puts behind the name of a job to name its pods, at its longest.
+fn ending(request: &Request) -> &'static str {
+    match request {
+        Request::NcclTest(_) => "-launcher-00000",
+        Request::Pytorch(_) => "-worker-1000",
+        Request::Ray(_) => "-workergroup-worker-00000",
+        Request::Acs(_) => "-0000000000-00000",
+        Request::Perftest(_) => "-server-00000",
+    }
+}
+
+struct Checking<'a> {
+    asked: &'a Asked,
+    problems: Vec<Diagnostic>,
+}
+
+impl Checking<'_> {
+    fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
+        let error = Diagnostic::error("RW1221", message).state("nothing was rendered").next(next);
+        self.problems.push(self.asked.at(error, path, label));
+    }
+
+    fn pods(&mut self, pods: &Pods, ending: &str) {
+        let longest = NAME_MAX - ending.len();
+        if !is_label(&pods.name) || pods.name.len() > longest || pods.name.starts_with(|c: char| c.is_ascii_digit()) {
+            let message = format!("`{}` cannot be the name of this job", one_line(&pods.name, 80));
+            self.wrong(
+                "job.name",
+                message,
+                "small letters, digits and `-`, a letter first",
+                &format!("take a name of at most {longest} characters"),
+            );
+        }
+        if !is_label(&pods.namespace) {
+            let message = format!("`{}` cannot be a namespace", one_line(&pods.namespace, 80));
+            self.wrong("job.namespace", message, "small letters, digits and `-`", "kubectl get namespaces");
+        }
+        if pods.image.is_empty() || pods.image.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            let message = format!("`{}` cannot be an image", one_line(&pods.image, 80));
+            self.wrong("job.image", message, "a name and a tag without blanks", "--image=REGISTRY/NAME:TAG");
+        }
+        for (name, _) in &pods.environment {
+            if !is_variable(name) {
+                let message = format!("`{}` cannot be the name of a variable", one_line(name, 80));
+                self.wrong(&format!("jobs.environment.{name}"), message, "letters, digits and `_`", "--env NAME=VALUE");
+            }
+        }
+        for (path, text) in [("job.cpu", &pods.cpu), ("job.memory", &pods.memory)] {
+            text.iter().for_each(|text| self.amount(path, text));
+        }
+        self.resource("job.gpu_resource", &pods.gpu_resource);
+        if let Devices::Said(devices) = &pods.devices {
+            for (resource, amount) in devices {
+                self.resource("job.rdma", resource);
+                if Amount::parse(amount).and_then(|amount| amount.count()).is_none_or(|count| count == 0) {
+                    let message = format!("`{}` is no number of {}", one_line(amount, 40), one_line(resource, 60));
+                    self.wrong("job.rdma", message, "a whole number from 1 on", "--device=aliyun/erdma=1");
+                }
+            }
+        }
+        if let Some(policy) = pods.image_pull_policy.as_deref().filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy)) {
+            let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
+            self.wrong("job.image_pull_policy", message, "Always, IfNotPresent or Never", "--image-pull-policy=IfNotPresent");
+        }
+    }
+
+    fn pytorch(&mut self, job: &Pytorch) {
+        if job.workers == 0 {
+            self.wrong(
+                "job.workers",
+                "a training has at least one pod, the master".to_owned(),
+                "0 pods",
+                "--workers=2 is a master and a worker",
+            );
+        }
+        if job.command.trim().is_empty() {
+            self.wrong("job.command", "there is no command to run".to_owned(), "", "give it as the last argument: \"torchrun main.py\"");
+        }
+        let nproc = job.nproc_per_node.as_deref().filter(|text| !["auto", "cpu", "gpu"].contains(text));
+        if let Some(text) = nproc.filter(|text| text.parse::<u32>().map_or(true, |count| count == 0)) {
+            let message = format!("`{}` is no number of processes", one_line(text, 40));
+            self.wrong("job.nproc", message, "a whole number, auto, cpu or gpu", "set it to the GPUs of a pod");
+        }
+        job.shared_memory.iter().for_each(|text| self.amount("job.shared_memory", text));
+        for folder in &job.data_dirs {
+            if !folder.split(':').all(|part| part.starts_with('/')) || folder.matches(':').count() > 1 {
+                let message = format!("`{}` names no folder of the host", one_line(folder, 80));
+                self.wrong("job.data_dir", message, "absolute paths", "--data-dir /HOST or /HOST:/CONTAINER");
+            }
+        }
+    }
+
+    fn label(&mut self, path: &str, name: &str) {
+        if !is_label(name) {
+            let message = format!("`{}` cannot be a name", one_line(name, 80));
+            self.wrong(path, message, "small letters, digits and `-`", "take a name of at most 63 characters");
+        }
+    }
+
+    fn amount(&mut self, path: &str, text: &str) {
+        if Amount::parse(text).is_none() {
+            let message = format!("`{}` is no amount", one_line(text, 40));
+            self.wrong(path, message, "a number with a unit of Kubernetes, such as 128, 500m, 512Gi", "write 512Gi, not 512GB");
+        }
+    }
+
+    fn resource(&mut self, path: &str, name: &str) {
+        let (prefix, last) = name.rsplit_once('/').map_or(("", name), |(prefix, last)| (prefix, last));
+        let part = |text: &str| text.split('.').all(is_label);
+        let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if !is_name(last) || !(prefix.is_empty() || part(prefix)) {
+            let message = format!("`{}` cannot be a resource", one_line(name, 80));
+            self.wrong(
+                path,
+                message,
+                "such as aliyun/erdma or nvidia.com/gpu",
+                "kubectl get node NODE -o jsonpath='{.status.allocatable}' lists them",
+            );
+        }
+    }
+}
+
+/// A label of DNS.
+fn is_label(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(plain) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

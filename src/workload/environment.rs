@@ -1,0 +1,161 @@
+//! The environment of a job, settled: what the user says goes before what the spec says, that before what a table or the inventory
+//! gives. Every variable keeps its reason, and what it takes the place of.
+
+use super::asked::Asked;
+use super::derive::{Derived, at};
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, suggest};
+use crate::catalog::Catalog;
+use crate::catalog::job::VariableRow;
+use crate::spec::Loaded;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The command line, or the line of Arena.
+    Asked,
+    /// `jobs.environment` of the spec.
+    Spec,
+    /// The catalogue's row of Alibaba Container Compute Service.
+    Table,
+    /// What the inventory says of fabric and hosts.
+    Derived,
+    /// Arena gives it to every job.
+    Arena,
+}
+
+/// A variable of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value, which may be empty: that is not the same as leaving it out.
+    pub value: String,
+    /// Where the value comes from.
+    pub origin: Origin,
+    /// Why it has this value.
+    pub reason: String,
+    /// The value that it would have had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
+    /// What it decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<String>,
+    /// What a job pays for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
+    /// What it is where nobody sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What pages advise, and what is to be said of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// Where this is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// Puts variables on top of each other.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    variables: IndexMap<String, Settled>,
+}
+
+#[derive(Debug)]
+struct Settled {
+    value: String,
+    origin: Origin,
+    reason: String,
+    instead_of: Option<String>,
+}
+
+impl Settling {
+    /// A value that goes before what is there.
+    pub(super) fn put(&mut self, name: &str, value: &str, origin: Origin, reason: String) {
+        let instead_of = self.variables.get(name).map(|before| before.value.clone()).filter(|before| before != value);
+        self.variables.insert(name.to_owned(), Settled { value: value.to_owned(), origin, reason, instead_of });
+    }
+
+    /// What follows from the inventory.
+    pub(super) fn derived(&mut self, derived: Vec<Derived>) {
+        for one in derived {
+            self.put(one.name, &one.value, Origin::Derived, one.because);
+        }
+    }
+
+    /// What the spec says of all jobs.
+    pub(super) fn spec(&mut self, loaded: &Loaded) {
+        for (name, value) in &loaded.spec.jobs.environment {
+            let reason = format!("the spec says so for all jobs: {}", at(loaded, &format!("jobs.environment.{name}")));
+            self.put(name, value, Origin::Spec, reason);
+        }
+    }
+
+    /// What was asked for.
+    pub(super) fn asked(&mut self, environment: &[(String, String)]) {
+        for (name, value) in environment {
+            self.put(name, value, Origin::Asked, "you set it".to_owned());
+        }
+    }
+
+    /// All of them, with what the catalogue knows.
+    pub(super) fn settled(self, catalog: &Catalog, nccl: Option<&str>) -> Vec<Variable> {
+        let variable = |(name, settled): (String, Settled)| {
+            let Settled { value, origin, reason, instead_of } = settled;
+            let row = catalog.variable.get(&name);
+            let release = nccl.filter(|_| row.is_some_and(|row| row.program == "nccl"));
+            Variable {
+                meaning: row.map(|row| row.meaning.clone()),
+                cost: row.map(|row| row.cost.clone()),
+                default: row.and_then(|row| row.default_in_words(release)),
+                advice: row.and_then(|row| row.advice.clone()),
+                source: row.map(|row| row.source.clone()),
+                name,
+                value,
+                origin,
+                reason,
+                instead_of,
+            }
+        };
+        self.variables.into_iter().map(variable).collect()
+    }
+}
+
+/// Values that their variable cannot have, and names that look mistyped.
+pub(super) fn judged(variables: &[Variable], loaded: &Loaded, catalog: &Catalog, asked: &Asked) -> Vec<Diagnostic> {
+    let theirs = variables.iter().filter(|variable| matches!(variable.origin, Origin::Asked | Origin::Spec));
+    theirs
+        .filter_map(|variable| {
+            let path = format!("jobs.environment.{}", variable.name);
+            let (told, label) = match catalog.variable.get(&variable.name) {
+                Some(row) => (out_of_range(row, &variable.value)?, "cannot be"),
+                None => (mistyped(&variable.name, catalog)?, "nobody reads this"),
+            };
+            let caret = asked.label(&path, label).or_else(|| loaded.label(&path, label));
+            Some(caret.into_iter().fold(told, Diagnostic::labelled))
+        })
+        .collect()
+}
+
+fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
+    let values = row.values.as_ref().filter(|values| !value.is_empty() && !values.holds(value))?;
+    let mut told =
+        Diagnostic::warning("RW1226", format!("`{}={}` is none of its values: {}", row.name, one_line(value, 60), values.in_words()))
+            .effect(
+                "what becomes of it is the program's own affair: it may take what it can read of the value, or its default, without a word",
+            )
+            .next(format!("railwright catalog variable {} tells more", row.name));
+    told.source = Some(row.source.clone());
+    Some(told)
+}
+
+fn mistyped(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
+    let known = catalog.variable.entries().map(|entry| entry.row.name.as_str());
+    let near = suggest::mistyped(name, known).filter(|near| *near != name)?;
+    let told = Diagnostic::warning("RW1227", format!("no program is known that reads `{}`", one_line(name, 60)));
+    Some(told.effect("a variable that nobody reads does nothing, without a word").next(format!("did you mean `{near}`?")))
+}

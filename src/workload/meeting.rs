@@ -1,0 +1,78 @@
+//! The interface on which the ranks of a job meet: the pod's own, or that of the host's management network.
+
+use super::request::Pods;
+use crate::spec::{Host, Loaded};
+use indexmap::IndexSet;
+
+/// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives `CNI_IFNAME`, containerd and CRI-O `eth0`).
+const OF_POD: &str = "eth0";
+
+/// Where ranks meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// On these interfaces.
+    On { names: Vec<String>, because: String },
+    /// On any but these.
+    Beside { names: Vec<String>, because: String },
+}
+
+impl Meeting {
+    /// Of these pods on these hosts.
+    pub(super) fn of(loaded: &Loaded, hosts: &[&Host], pods: &Pods) -> Meeting {
+        if !pods.host_network {
+            return Meeting::On { names: vec![OF_POD.to_owned()], because: "it is the pod's own interface on the pod network".to_owned() };
+        }
+        let management = |host: &&Host| {
+            let management = loaded.group_of(host).management.as_ref()?.resolved();
+            management.vlan.and_then(|vlan| vlan.name).or(management.bond.map(|bond| bond.name))
+        };
+        let named: Option<IndexSet<String>> = hosts.iter().map(management).collect();
+        match named.filter(|names| !names.is_empty()) {
+            Some(names) => Meeting::On {
+                names: names.into_iter().collect(),
+                because: "pods have the network of their host, and the spec names its management interface (`nodes.management`)".to_owned(),
+            },
+            None => {
+                let rails: IndexSet<String> = hosts.iter().flat_map(|host| &host.netdevs).map(|rail| rail.netdev.clone()).collect();
+                let apart = ["lo", "docker0"].into_iter().map(str::to_owned);
+                Meeting::Beside {
+                    names: apart.chain(rails).collect(),
+                    because:
+                        "pods have the network of their host, whose management interface the spec does not name, so the rails are left out"
+                            .to_owned(),
+                }
+            }
+        }
+    }
+
+    /// As `NCCL_SOCKET_IFNAME` has it: whole names.
+    pub(super) fn nccl(&self) -> String {
+        match self {
+            Meeting::On { names, .. } => format!("={}", names.join(",")),
+            Meeting::Beside { names, .. } => format!("^={}", names.join(",")),
+        }
+    }
+
+    /// As `UCX_NET_DEVICES` has it, which cannot leave out.
+    pub(super) fn ucx(&self) -> Option<String> {
+        match self {
+            Meeting::On { names, .. } => Some(names.join(",")),
+            Meeting::Beside { .. } => None,
+        }
+    }
+
+    /// As the parameters of MPI have it: the ending of their names, and the value.
+    pub(super) fn mpi(&self) -> (&'static str, String) {
+        match self {
+            Meeting::On { names, .. } => ("if_include", names.join(",")),
+            Meeting::Beside { names, .. } => ("if_exclude", names.join(",")),
+        }
+    }
+
+    /// How that is known.
+    pub(super) fn because(&self) -> &str {
+        match self {
+            Meeting::On { because, .. } | Meeting::Beside { because, .. } => because,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The line that starts NCCL's tests: mpirun with what keeps it from hanging in pods with RDMA, each argument with its reason and cost.
+
+use super::environment::Variable;
+use super::meeting::Meeting;
+use super::request::NcclTest;
+use crate::catalog::Catalog;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The port of the pods' sshd where they have the network of their host.
+pub(super) const SSH_PORT: u16 = 2222;
+
+/// An argument, with its value where it has one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Argument {
+    /// Its words.
+    pub words: Vec<String>,
+    /// Why it is there.
+    pub reason: String,
+    /// What it costs, and whom.
+    pub cost: String,
+    /// Where this is said.
+    pub source: String,
+}
+
+/// What is put together.
+struct Launch<'a> {
+    catalog: &'a Catalog,
+    arguments: Vec<Argument>,
+}
+
+impl Launch<'_> {
+    /// An argument; `row` is what the catalogue calls it.
+    fn put(&mut self, row: &str, words: &[&str]) {
+        let row = self.catalog.argument.get(row).cloned().unwrap_or_default();
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        self.arguments.push(Argument { words, reason: row.reason, cost: row.cost, source: row.source });
+    }
+
+    /// What the spec says goes before what is ours of the same name.
+    fn own(&mut self, of_spec: &OfSpec) {
+        for words in arguments(&of_spec.words) {
+            let name = name(&words);
+            let row = self.catalog.argument.get(&name).cloned();
+            let told = Argument {
+                words,
+                reason: format!("the spec says so for all jobs: {}", of_spec.place),
+                cost: row.as_ref().map_or_else(|| "not known here".to_owned(), |row| row.cost.clone()),
+                source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
+            };
+            // each `-x` is of another variable
+            let ours = self.arguments.iter_mut().find(|argument| name != "-x" && self::name(&argument.words) == name);
+            match ours {
+                Some(ours) => *ours = told,
+                None => self.arguments.push(told),
+            }
+        }
+    }
+
+    fn mca(&mut self, name: &str, value: &str) {
+        self.put(&format!("-mca {name}"), &["-mca", name, value]);
+    }
+}
+
+/// What the spec has for mpirun: its words, and where they stand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfSpec {
+    pub words: Vec<String>,
+    pub place: String,
+}
+
+/// mpirun and the test behind it, for this many processes.
+pub(super) fn launch(
+    job: &NcclTest,
+    processes: u32,
+    meeting: &Meeting,
+    variables: &[Variable],
+    of_spec: &OfSpec,
+    catalog: &Catalog,
+) -> Vec<Argument> {
+    let mut launch = Launch { catalog, arguments: Vec::new() };
+    launch.put("--allow-run-as-root", &["--allow-run-as-root"]);
+    launch.put("-np", &["-np", &processes.to_string()]);
+    launch.put("-bind-to", &["-bind-to", "none"]);
+    launch.mca("coll_hcoll_enable", "0");
+    launch.mca("btl", "tcp,self");
+    let (ending, names) = meeting.mpi();
+    launch.mca(&format!("btl_tcp_{ending}"), &names);
+    launch.mca(&format!("oob_tcp_{ending}"), &names);
+    if job.pods.host_network {
+        launch.mca("plm_rsh_args", &format!("-p {SSH_PORT}"));
+    }
+    launch.own(of_spec);
+    for variable in variables {
+        launch.put("-x", &["-x", &format!("{}={}", variable.name, variable.value)]);
+    }
+    for (option, value) in
+        [("-b", job.from.as_str()), ("-e", &job.to), ("-f", "2"), ("-g", "1"), ("-c", "1"), ("-n", &job.turns.to_string())]
+    {
+        launch.put(&format!("nccl-tests {option}"), &[option, value]);
+    }
+    launch.arguments
+}
+
+/// Words as arguments: an option with what follows it up to the next one.
+fn arguments(words: &[String]) -> Vec<Vec<String>> {
+    let mut made: Vec<Vec<String>> = Vec::new();
+    for word in words {
+        match made.last_mut() {
+            // The name and the value of `-mca` are its own, whatever they begin with.
+            Some(last) if !word.starts_with('-') || is_mca(last) && last.len() < 3 => last.push(word.clone()),
+            _ => made.push(vec![word.clone()]),
+        }
+    }
+    made
+}
+
+fn is_mca(words: &[String]) -> bool {
+    words.first().is_some_and(|word| word.trim_start_matches('-') == "mca")
+}
+
+/// An argument without its value, as the catalogue calls it; mpirun takes most options with one dash and with two.
+fn name(words: &[String]) -> String {
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    match (is_mca(words), words.get(1)) {
+        (true, Some(parameter)) => format!("-mca {parameter}"),
+        _ if first == "--bind-to" => "-bind-to".to_owned(),
+        _ if ["-n", "--np"].contains(&first) => "-np".to_owned(),
+        _ => first.to_owned(),
+    }
+}
+
+/// The whole line as words: the test's own arguments stand behind its name.
+pub(super) fn line(arguments: &[Argument], program: &str) -> Vec<String> {
+    let of_mpi = arguments.iter().take_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
+    let of_test = arguments.iter().skip_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
+    std::iter::once("mpirun".to_owned()).chain(of_mpi).chain([program.to_owned()]).chain(of_test).collect()
+}
+
+fn is_of_test(argument: &Argument) -> bool {
+    argument.words.first().is_some_and(|word| word == "-b")
+}
+
+/// The options of MPI as the spec has them in `jobs.mpi_options`, for the rules about them.
+pub(super) fn options(arguments: &[Argument]) -> String {
+    let mca = arguments.iter().filter(|argument| is_mca(&argument.words));
+    mca.map(|argument| argument.words.join(" ")).collect::<Vec<_>>().join(" ")
+}

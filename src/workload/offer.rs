@@ -1,0 +1,47 @@
+//! How the cluster of the spec gives RDMA devices to pods: by which resources, and what a unit of each brings.
+
+use crate::spec::Loaded;
+use crate::spec::model::{FabricKind, RdmaPlugin};
+use crate::spec::pools;
+use std::collections::BTreeSet;
+
+/// The resource of Alibaba Cloud's eRDMA controller.
+pub(super) const ERDMA: &str = "aliyun/erdma";
+
+/// A resource that gives RDMA devices to pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// Its whole name.
+    pub resource: String,
+    /// True where a unit brings all devices that there are, and more units bring no more.
+    pub shared: bool,
+    /// The rails whose devices it brings; all where nothing is said.
+    pub rails: Option<BTreeSet<u32>>,
+}
+
+/// What the cluster of the spec gives.
+pub(super) fn offers(loaded: &Loaded) -> Vec<Offer> {
+    let Some(kubernetes) = &loaded.spec.kubernetes else { return Vec::new() };
+    let erdma = (loaded.spec.fabric.kind == FabricKind::Erdma).then(|| Offer { resource: ERDMA.to_owned(), shared: true, rails: None });
+    let pools = kubernetes.rdma.iter().flat_map(|rdma| {
+        let is_shared = rdma.plugin == RdmaPlugin::Shared;
+        let prefix = if is_shared { "rdma" } else { "nvidia.com" };
+        let offer = move |(name, text): (&String, &String)| Offer {
+            resource: format!("{prefix}/{name}"),
+            shared: is_shared,
+            rails: pools::rails(text),
+        };
+        rdma.resources.iter().map(offer).collect::<Vec<_>>()
+    });
+    erdma.into_iter().chain(pools).collect()
+}
+
+/// Whether a resource gives RDMA devices, by the spec or by its name.
+pub(super) fn is_rdma(resource: &str, offers: &[Offer]) -> bool {
+    resource == ERDMA || resource.starts_with("rdma/") || offers.iter().any(|offer| offer.resource == resource)
+}
+
+/// Whether a unit of it brings all that there is: everything but virtual functions.
+pub(super) fn is_shared(resource: &str, offers: &[Offer]) -> bool {
+    offers.iter().find(|offer| offer.resource == resource).map_or_else(|| is_rdma(resource, offers), |offer| offer.shared)
+}

@@ -1,0 +1,64 @@
+//! RDMA traffic between two pods: `ib_write_bw` on both ends, the one that sends with the name of the one that listens.
+
+use super::names::PerftestNames;
+use super::render::{Made, Rendered, Rendering, Settled};
+use super::request::Perftest;
+use crate::base::{Diagnostic, quote};
+use crate::spec::model::{ErdmaDriver, ErdmaMode, Trust};
+use crate::spec::{Host, Loaded};
+
+impl Rendering<'_> {
+    pub(super) fn perftest(&self, job: &Perftest) -> Result<Rendered, Vec<Diagnostic>> {
+        let devices = self.devices();
+        if devices.is_empty() {
+            let message = "the pods ask for no RDMA device, and the spec names none that the cluster gives".to_owned();
+            return Err(self.wrong("RW1229", message, "--device RESOURCE=1, or `kubernetes.rdma` or `kubernetes.erdma` in the spec"));
+        }
+        let settled = self.settled(&devices, &[]);
+        let device = job.device.clone().or_else(|| settled.devices.first().cloned());
+        let program = traffic(self.inputs.loaded, &self.hosts, device.as_deref(), job.seconds);
+        let peer = format!("{}.{}", job.pods.name, job.pods.namespace);
+        let gpus = job.pods.gpus.unwrap_or_default();
+        let names = PerftestNames {
+            pod: self.pod_names(self.resources(gpus, &devices), &[]),
+            server: format!("{program}\nib_write_bw \"$@\""),
+            client: format!(
+                "{program}\nn=0\nuntil ib_write_bw \"$@\" {}; do n=$((n+1)); [ $n -lt 30 ] || exit 1; sleep 2; done",
+                quote::sh(&peer)
+            ),
+            port: PERFTEST_PORT,
+        };
+        self.finish(&names, Settled { variables: Vec::new(), ..settled }, Made { gpus, ..Made::default() })
+    }
+}
+
+/// The port of perftest.
+const PERFTEST_PORT: u16 = 18515;
+
+/// Sets the words of `ib_write_bw` in sh. A device that has no name here is the first that the container was given: sysfs shows those
+/// of the host too.
+fn traffic(loaded: &Loaded, hosts: &[&Host], device: Option<&str>, seconds: u32) -> String {
+    let spec = &loaded.spec;
+    let find = match device {
+        Some(device) => format!("d={}", quote::sh(device)),
+        None => "d=; for u in /dev/infiniband/uverbs*; do read -r d </sys/class/infiniband_verbs/${u##*/}/ibdev && break; done".to_owned(),
+    };
+    let mut words = vec![
+        "-F".to_owned(),
+        "--report_gbits".to_owned(),
+        "-D".to_owned(),
+        seconds.to_string(),
+        "-p".to_owned(),
+        PERFTEST_PORT.to_string(),
+    ];
+    let by_manager = spec.kubernetes.as_ref().and_then(|kubernetes| kubernetes.erdma.as_ref()?.prefer_driver) == Some(ErdmaDriver::Default)
+        || hosts.iter().any(|host| loaded.group_of(host).erdma.as_ref().and_then(|erdma| erdma.mode) == Some(ErdmaMode::Default));
+    if by_manager {
+        words.push("-R".to_owned());
+    }
+    let marked = spec.fabric.lossless.as_ref().filter(|lossless| lossless.trust != Some(Trust::Pcp));
+    if let Some(lossless) = marked.filter(|_| !by_manager) {
+        words.push(format!("--tclass={}", u32::from(lossless.dscp) * 4));
+    }
+    format!("{find}\nset -- -d \"$d\" {}", quote::sh_words(words.iter().map(String::as_str)))
+}

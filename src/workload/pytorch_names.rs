@@ -1,0 +1,242 @@
+//! What the template of a training can name: names, labels and volumes as Arena's chart gives them.
+
+use super::names::PodNames;
+use super::request::{CleanPods, Pytorch, Tensorboard};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The chart whose labels are given (kubeflow/arena: charts/pytorchjob/Chart.yaml); Helm is what Arena renders it with.
+const CHART: [(&str, &str); 4] = [("app", "pytorchjob"), ("chart", "pytorchjob-0.5.2"), ("heritage", "Helm"), ("createdBy", "PyTorchJob")];
+
+/// A training of PyTorch.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(super) struct PytorchNames {
+    /// The pods.
+    pub pod: PodNames,
+    /// Pods besides the master.
+    pub workers: u32,
+    /// Labels of job and pods.
+    pub labels: BTreeMap<String, String>,
+    /// Labels of the master's pod.
+    pub master_labels: BTreeMap<String, String>,
+    /// Annotations of job and pods.
+    pub annotations: BTreeMap<String, String>,
+    /// How the job ends, and what is removed then.
+    pub run_policy: BTreeMap<String, Value>,
+    /// What the container runs.
+    pub command: Vec<String>,
+    /// The folder that it runs in.
+    pub working_dir: String,
+    /// Volumes of a pod.
+    pub volumes: Vec<Value>,
+    /// Where they are in the container.
+    pub volume_mounts: Vec<Value>,
+    /// Labels of nodes.
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints that are tolerated.
+    pub tolerations: Vec<Value>,
+    /// Secrets for registries.
+    pub image_pull_secrets: Vec<Value>,
+    /// A priority class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// A scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// The container may lock memory.
+    pub locks_memory: bool,
+    /// Pods share the processes of their host.
+    pub host_pid: bool,
+    /// Pods share the memory segments of their host.
+    pub host_ipc: bool,
+    /// A dashboard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensorboard: Option<TensorboardNames>,
+}
+
+/// A dashboard beside a training.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(super) struct TensorboardNames {
+    /// The name of its Deployment and Service.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// The labels that it is known by.
+    pub selector: BTreeMap<String, String>,
+    /// Labels of Deployment and Service.
+    pub labels: BTreeMap<String, String>,
+    /// The folder with the logs, in its container.
+    pub logdir: String,
+    /// Its volumes.
+    pub volumes: Vec<Value>,
+    /// Where they are.
+    pub volume_mounts: Vec<Value>,
+}
+
+/// The names of a training.
+pub(super) fn names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
+    let own = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
+    let mut labels = chart_labels(job);
+    if job.gang {
+        labels.insert("pod-group.scheduling.sigs.k8s.io/name".to_owned(), format!("pytorchjob-{}", job.pods.name));
+        labels.insert("pod-group.scheduling.sigs.k8s.io/min-available".to_owned(), job.workers.to_string());
+    }
+    labels.extend(own(&job.labels));
+    let mut master_labels = labels.clone();
+    master_labels.insert("master-pod-name".to_owned(), format!("{}-master-0", job.pods.name));
+    let mut annotations = own(&job.annotations);
+    annotations.insert("requestGPUsOfJobOwner".to_owned(), (u64::from(job.workers) * u64::from(gpus)).to_string());
+    annotations.extend(pod.annotations.clone());
+    let (volumes, volume_mounts) = volumes(job);
+    PytorchNames {
+        workers: job.workers.saturating_sub(1),
+        labels,
+        master_labels,
+        annotations,
+        run_policy: run_policy(job),
+        command: vec![job.shell.clone(), "-c".to_owned(), job.command.clone()],
+        working_dir: job.working_dir.clone(),
+        volumes,
+        volume_mounts,
+        node_selector: own(&job.selectors),
+        tolerations: job.tolerations.iter().map(|text| toleration(text)).collect(),
+        image_pull_secrets: job.image_pull_secrets.iter().map(|name| json!({ "name": name })).collect(),
+        priority: job.priority.clone(),
+        scheduler: job.scheduler.clone(),
+        locks_memory: job.rdma,
+        host_pid: job.host_pid,
+        host_ipc: job.host_ipc,
+        tensorboard: job.tensorboard.as_ref().map(|board| tensorboard(job, board)),
+        pod,
+    }
+}
+
+fn chart_labels(job: &Pytorch) -> BTreeMap<String, String> {
+    let release = ("release".to_owned(), job.pods.name.clone());
+    CHART.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).chain([release]).collect()
+}
+
+fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
+    let clean = match job.clean {
+        CleanPods::None => "None",
+        CleanPods::Running => "Running",
+        CleanPods::All => "All",
+    };
+    let clean = ("cleanPodPolicy".to_owned(), json!(clean));
+    let seconds = |name: &str, seconds: Option<u64>| seconds.map(|seconds| (name.to_owned(), json!(seconds)));
+    let ends = seconds("activeDeadlineSeconds", job.running_timeout_s);
+    let goes = seconds("ttlSecondsAfterFinished", job.ttl_after_finished_s);
+    [Some(clean), ends, goes].into_iter().flatten().collect()
+}
+
+/// `all`, `key`, or `key=value:effect,operator` (kubeflow/arena: pkg/argsbuilder/submit.go).
+fn toleration(text: &str) -> Value {
+    if text == "all" {
+        return json!({ "operator": "Exists" });
+    }
+    let (rest, operator) = text.rsplit_once(',').map_or((text, None), |(rest, operator)| (rest, Some(operator)));
+    let (pair, effect) = rest.split_once(':').map_or((rest, None), |(pair, effect)| (pair, Some(effect)));
+    let (key, value) = pair.split_once('=').map_or((pair, None), |(key, value)| (key, Some(value)));
+    let operator = operator.unwrap_or(if value.is_some() { "Equal" } else { "Exists" });
+    let mut made = json!({ "key": key, "operator": operator });
+    for (name, value) in [("value", value.filter(|_| operator != "Exists")), ("effect", effect)] {
+        if let Some(value) = value {
+            made[name] = json!(value);
+        }
+    }
+    made
+}
+
+/// The volumes of a pod and where they are: logs, data, memory that processes share.
+fn volumes(job: &Pytorch) -> (Vec<Value>, Vec<Value>) {
+    let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+    let mut put = |name: &str, what: Value, path: &str| {
+        let mut volume = what;
+        volume["name"] = json!(name);
+        volumes.push(volume);
+        mounts.push(json!({ "name": name, "mountPath": path }));
+    };
+    if let Some(board) = job.tensorboard.as_ref().filter(|board| !on_a_claim(job, board)) {
+        put("training-logs-volume", json!({ "hostPath": { "path": host_logs(job) } }), &board.logdir);
+    }
+    for (claim, path) in &job.data {
+        put(claim, json!({ "persistentVolumeClaim": { "claimName": claim } }), path);
+    }
+    for (at, folder) in job.data_dirs.iter().enumerate() {
+        let (host, path) = folder.split_once(':').unwrap_or((folder, folder));
+        put(&format!("training-data-{at}"), json!({ "hostPath": { "path": host } }), path);
+    }
+    if let Some(size) = &job.shared_memory {
+        put("dshm", json!({ "emptyDir": { "medium": "Memory", "sizeLimit": size } }), "/dev/shm");
+    }
+    (volumes, mounts)
+}
+
+/// Logs below the path of a claim are on the claim (kubeflow/arena: pkg/argsbuilder/submit_tensorboard.go).
+fn on_a_claim(job: &Pytorch, board: &Tensorboard) -> bool {
+    !board.logdir.starts_with('/') || job.data.iter().any(|(_, path)| board.logdir.starts_with(path.as_str()))
+}
+
+/// Arena draws a number for each job; the job's name does the same and stays the same.
+fn host_logs(job: &Pytorch) -> String {
+    format!("/arena_logs/training-{}", job.pods.name)
+}
+
+fn tensorboard(job: &Pytorch, board: &Tensorboard) -> TensorboardNames {
+    let chart = chart_labels(job);
+    let role = ("role".to_owned(), "tensorboard".to_owned());
+    let known_by = ["app", "chart", "release"];
+    let selector = chart.iter().filter(|(key, _)| known_by.contains(&key.as_str())).map(|(key, value)| (key.clone(), value.clone()));
+    let claims = on_a_claim(job, board);
+    let logs = "training-logs-volume";
+    let (volumes, volume_mounts, logdir) = if claims {
+        let volume = |(claim, _): &(String, String)| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } });
+        let mount = |(claim, path): &(String, String)| json!({ "name": claim, "mountPath": path });
+        (job.data.iter().map(volume).collect(), job.data.iter().map(mount).collect(), board.logdir.clone())
+    } else {
+        let folder = "/output/training_logs";
+        let volume = json!({ "name": logs, "hostPath": { "path": host_logs(job) } });
+        (vec![volume], vec![json!({ "name": logs, "mountPath": folder })], folder.to_owned())
+    };
+    TensorboardNames {
+        name: format!("{}-tensorboard", job.pods.name),
+        image: board.image.clone(),
+        selector: selector.chain([role.clone()]).collect(),
+        labels: chart.clone().into_iter().chain([role]).collect(),
+        logdir,
+        volumes,
+        volume_mounts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taints_are_tolerated_as_arena_reads_them() {
+        for (text, made) in [
+            ("all", json!({ "operator": "Exists" })),
+            ("gpu", json!({ "key": "gpu", "operator": "Exists" })),
+            ("gpu=yes:NoSchedule", json!({ "key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule" })),
+            ("gpu=yes:NoSchedule,Exists", json!({ "key": "gpu", "operator": "Exists", "effect": "NoSchedule" })),
+        ] {
+            assert_eq!(toleration(text), made, "{text}");
+        }
+    }
+
+    #[test]
+    fn logs_are_on_the_host_unless_a_claim_holds_them() {
+        let board = Tensorboard { image: "b".into(), logdir: "/workspace/logs".into() };
+        let job = |data: &[(&str, &str)]| Pytorch {
+            tensorboard: Some(board.clone()),
+            data: data.iter().map(|(claim, path)| ((*claim).to_owned(), (*path).to_owned())).collect(),
+            ..Pytorch::default()
+        };
+        assert_eq!(volumes(&job(&[])).0[0]["hostPath"]["path"], "/arena_logs/training-");
+        let on_claim = volumes(&job(&[("logs", "/workspace")])).0;
+        assert_eq!(on_claim, [json!({ "name": "logs", "persistentVolumeClaim": { "claimName": "logs" } })]);
+    }
+}

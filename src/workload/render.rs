@@ -1,0 +1,359 @@
+//! The whole way: from what was asked for and the inventory to objects of Kubernetes, with the reason of everything and what rules say.
+
+use super::asked::Asked;
+use super::check;
+use super::derive::{self, Ground};
+use super::environment::{self, Origin, Settling, Variable};
+use super::meeting::Meeting;
+use super::mpirun::{self, Argument};
+use super::names::{Entry, NcclTestNames, PodNames, RayNames};
+use super::offer::{Offer, offers};
+use super::pytorch_names;
+use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
+use super::subject;
+use super::templates::Templates;
+use super::words::words;
+use crate::base::{Diagnostic, Label, Severity};
+use crate::catalog::Catalog;
+use crate::catalog::job::image_of;
+use crate::rules::{self, Judgement, RuleSet};
+use crate::spec::model::{AcsPod, FabricKind};
+use crate::spec::{Host, Loaded};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a job is rendered with.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The spec.
+    pub loaded: &'a Loaded,
+    /// The catalogue.
+    pub catalog: &'a Catalog,
+    /// The rules.
+    pub rules: &'a RuleSet,
+    /// The templates.
+    pub templates: &'a Templates,
+    /// The day, such as `2026-12-31`, for waivers.
+    pub today: &'a str,
+    /// Whether an inventory was given: without one nothing is derived.
+    pub derives: bool,
+}
+
+/// A job as objects.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The objects, in the order in which they are to be applied.
+    pub objects: Vec<Map<String, Value>>,
+    /// The environment of its processes.
+    pub variables: Vec<Variable>,
+    /// Arguments of mpirun and of the test behind it.
+    pub arguments: Vec<Argument>,
+    /// What the rules say of it.
+    pub judgement: Judgement,
+}
+
+/// Renders a job; all that is wrong with what was asked for comes back in one go.
+pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Rendered, Vec<Diagnostic>> {
+    let problems = check::check(request, asked);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let hosts = hosts(inputs.loaded, &request.pods().hosts, asked)?;
+    let rendering = Rendering { inputs, request, asked, offers: offers(inputs.loaded), hosts };
+    match request {
+        Request::NcclTest(job) => rendering.nccl_test(job),
+        Request::Pytorch(job) => rendering.pytorch(job),
+        Request::Ray(job) => rendering.ray(job),
+        Request::Acs(job) => rendering.acs(job),
+        Request::Perftest(job) => rendering.perftest(job),
+    }
+}
+
+fn place(label: &Label) -> (String, usize) {
+    (label.file.clone(), label.span.start)
+}
+
+/// The hosts that it may run on.
+fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
+    if names.is_empty() {
+        return Ok(loaded.hosts.iter().collect());
+    }
+    let found = |name: &String| {
+        loaded.host(name).ok_or_else(|| {
+            let shown = crate::base::text::one_line(name, 60);
+            let error = Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")).state("nothing was rendered");
+            asked.at(error, "job.hosts", "named here")
+        })
+    };
+    names.iter().map(found).collect::<Result<_, _>>().map_err(|error| vec![error])
+}
+
+/// A job on its way.
+pub(super) struct Rendering<'a> {
+    pub(super) inputs: Inputs<'a>,
+    request: &'a Request,
+    pub(super) asked: &'a Asked,
+    offers: Vec<Offer>,
+    pub(super) hosts: Vec<&'a Host>,
+}
+
+/// The environment of a job before it is put into objects.
+pub(super) struct Settled {
+    pub variables: Vec<Variable>,
+    pub warnings: Vec<Diagnostic>,
+    pub devices: Vec<String>,
+    pub meeting: Meeting,
+}
+
+/// What an object is made of, for the rules.
+#[derive(Default)]
+pub(super) struct Made {
+    pub gpus: u32,
+    pub ray_version: Option<String>,
+    pub arguments: Vec<Argument>,
+    pub acs: Option<AcsPod>,
+}
+
+impl<'a> Rendering<'a> {
+    pub(super) fn pods(&self) -> &'a Pods {
+        self.request.pods()
+    }
+
+    pub(super) fn wrong(&self, code: &'static str, message: String, next: &str) -> Vec<Diagnostic> {
+        let error = Diagnostic::error(code, message).state("nothing was rendered").next(next);
+        vec![self.asked.at(error, "job.kind", "asked for here")]
+    }
+
+    /// GPUs of a pod: as said, or all that every host of the job has.
+    fn gpus(&self) -> Result<u32, Vec<Diagnostic>> {
+        if let Some(gpus) = self.pods().gpus {
+            return Ok(gpus);
+        }
+        let counts: BTreeSet<u32> =
+            self.hosts.iter().map(|host| self.inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count)).collect();
+        match counts.iter().next() {
+            Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
+            _ => {
+                let message = "how many GPUs a pod has does not follow from the spec".to_owned();
+                Err(self.wrong("RW1229", message, "say it with --gpus N, or name hosts that are alike with --on HOSTS"))
+            }
+        }
+    }
+
+    /// The RDMA devices of a pod.
+    pub(super) fn devices(&self) -> Vec<(String, String)> {
+        match &self.pods().devices {
+            Devices::Said(devices) => devices.clone(),
+            Devices::None => Vec::new(),
+            Devices::OfCluster => self.offers.iter().map(|offer| (offer.resource.clone(), "1".to_owned())).collect(),
+        }
+    }
+
+    pub(super) fn resources(&self, gpus: u32, devices: &[(String, String)]) -> BTreeMap<String, super::Amount> {
+        let pods = self.pods();
+        let mut resources: BTreeMap<String, super::Amount> =
+            devices.iter().map(|(resource, count)| (resource.clone(), amount(count))).collect();
+        if gpus > 0 {
+            resources.insert(pods.gpu_resource.clone(), super::Amount::Count(u64::from(gpus)));
+        }
+        for (name, text) in [("cpu", &pods.cpu), ("memory", &pods.memory)] {
+            resources.extend(text.iter().map(|text| (name.to_owned(), amount(text))));
+        }
+        resources
+    }
+
+    pub(super) fn settled(&self, devices: &[(String, String)], arena: &[(&str, String)]) -> Settled {
+        let (loaded, kind) = (self.inputs.loaded, self.request.kind());
+        let meeting = Meeting::of(loaded, &self.hosts, self.pods());
+        let asked: Vec<String> = devices.iter().map(|(resource, _)| resource.clone()).collect();
+        let names = loaded.spec.jobs.environment.keys().chain(self.pods().environment.iter().map(|(name, _)| name));
+        let said: BTreeSet<String> = names.cloned().collect();
+        let ground =
+            Ground { loaded, catalog: self.inputs.catalog, hosts: &self.hosts, offers: &self.offers, asked: &asked, meeting: &meeting };
+        let made = if self.inputs.derives { derive::environment(ground, kind, &said) } else { derive::Environment::default() };
+        let mut settling = Settling::default();
+        for (name, value) in arena {
+            settling.put(name, value, Origin::Arena, "Arena gives it to every job".to_owned());
+        }
+        settling.derived(made.variables);
+        settling.spec(loaded);
+        settling.asked(&self.pods().environment);
+        let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
+        let mut warnings = made.warnings;
+        warnings.extend(self.without_devices(devices));
+        warnings.extend(environment::judged(&variables, loaded, self.inputs.catalog, self.asked));
+        Settled { variables, warnings, devices: made.devices, meeting }
+    }
+
+    /// A fabric with RDMA, and a cluster of which the spec does not say how pods get at it.
+    fn without_devices(&self, devices: &[(String, String)]) -> Option<Diagnostic> {
+        let has_rdma = !matches!(self.inputs.loaded.spec.fabric.kind, FabricKind::None | FabricKind::Acs);
+        let left_open = devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
+        let warning = Diagnostic::warning("RW1230", "the spec does not say by which resource pods get RDMA devices")
+            .effect("the pods ask for none, so they have no `/dev/infiniband`, and NCCL goes over TCP without an error")
+            .next("say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; --without-rdma where that is meant");
+        (has_rdma && left_open).then_some(warning)
+    }
+
+    pub(super) fn pod_names(&self, resources: BTreeMap<String, super::Amount>, variables: &[Variable]) -> PodNames {
+        let pods = self.pods();
+        let terms: Vec<Value> = match pods.hosts.is_empty() {
+            true => Vec::new(),
+            // one term a node: the terms are joined by `or`, and a field takes one value only
+            false => self
+                .hosts
+                .iter()
+                .map(|host| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [host.node] }] }))
+                .collect(),
+        };
+        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } });
+        let affinity = (!terms.is_empty()).then(|| ("nodeAffinity".to_owned(), required));
+        let network = pods.network.as_ref().map(|name| ("k8s.v1.cni.cncf.io/networks".to_owned(), name.clone()));
+        PodNames {
+            name: pods.name.clone(),
+            namespace: pods.namespace.clone(),
+            image: pods.image.clone(),
+            image_pull_policy: pods.image_pull_policy.clone(),
+            resources,
+            environment: variables.iter().map(Entry::from).collect(),
+            affinity: affinity.into_iter().collect(),
+            annotations: network.into_iter().collect(),
+            host_network: pods.host_network,
+        }
+    }
+
+    /// Objects, and what rules say of them.
+    pub(super) fn finish(&self, names: &impl serde::Serialize, settled: Settled, made: Made) -> Result<Rendered, Vec<Diagnostic>> {
+        let kind = self.request.kind();
+        let objects = self.inputs.templates.objects(kind, names)?;
+        let (catalog, pods) = (self.inputs.catalog, self.pods());
+        let subject = subject::subject(self.request, made.gpus, made.ray_version.as_deref(), &objects, &self.offers, catalog, self.asked);
+        let mut loaded = self.inputs.loaded.clone();
+        // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
+        let of_host = made.acs.is_some() || pods.host_network;
+        let judged = settled.variables.iter().filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME");
+        loaded.spec.jobs.environment = judged.map(|variable| (variable.name.clone(), variable.value.clone())).collect();
+        if kind == Kind::NcclTest {
+            loaded.spec.jobs.mpi_options = Some(mpirun::options(&made.arguments));
+        }
+        // A job without RDMA is not judged as one with it.
+        let on_fabric = made.acs.as_ref().map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
+        if made.acs.is_some() {
+            loaded.spec.jobs.acs = made.acs;
+        }
+        let mut judgement = rules::judge_job(&loaded, catalog, self.inputs.rules, self.inputs.today, &subject, on_fabric);
+        let told: BTreeSet<_> = judgement.findings.iter().flat_map(|finding| finding.diagnostic.labels.first().map(place)).collect();
+        // What a rule says of a value is more than that it is out of its range.
+        judgement.notes.extend(
+            settled.warnings.into_iter().filter(|warning| warning.labels.first().is_none_or(|label| !told.contains(&place(label)))),
+        );
+        Ok(Rendered {
+            kind,
+            name: pods.name.clone(),
+            namespace: pods.namespace.clone(),
+            objects,
+            variables: settled.variables,
+            arguments: made.arguments,
+            judgement,
+        })
+    }
+
+    /// What the spec has for mpirun, as words.
+    fn mpi_options(&self) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
+        let loaded = self.inputs.loaded;
+        let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
+        let words = words(text).map_err(|no| {
+            let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
+            let label = loaded.label("jobs.mpi_options", no.label);
+            vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+        })?;
+        let words = words.into_iter().map(|word| word.text).collect();
+        Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
+    }
+
+    fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
+        let gpus = self.gpus()?;
+        let workers = job.workers.unwrap_or(self.hosts.len() as u32);
+        if workers == 0 || gpus == 0 {
+            let message = "a test of NCCL needs a worker with a GPU".to_owned();
+            return Err(self.wrong("RW1229", message, "say --workers N and --gpus N, both from 1 on"));
+        }
+        let devices = self.devices();
+        let settled = self.settled(&devices, &[]);
+        let processes = workers.saturating_mul(gpus);
+        let of_spec = self.mpi_options()?;
+        let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
+        let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
+        if job.pods.host_network {
+            worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);
+        }
+        let names = NcclTestNames {
+            pod: self.pod_names(self.resources(gpus, &devices), &settled.variables),
+            workers,
+            slots: gpus,
+            launcher: mpirun::line(&arguments, &job.program),
+            worker,
+            shared_memory: job.shared_memory.clone(),
+        };
+        self.finish(&names, settled, Made { gpus, arguments, ..Made::default() })
+    }
+
+    fn pytorch(&self, job: &Pytorch) -> Result<Rendered, Vec<Diagnostic>> {
+        let gpus = self.gpus()?;
+        let mut devices = self.devices();
+        if job.rdma {
+            devices.push(("rdma/hca".to_owned(), "1".to_owned()));
+        }
+        let mut arena = vec![("workers", job.workers.to_string()), ("gpus", gpus.to_string())];
+        arena.extend(job.nproc_per_node.iter().map(|count| ("PET_NPROC_PER_NODE", count.clone())));
+        if gpus == 0 {
+            arena.push(("NVIDIA_VISIBLE_DEVICES", "void".to_owned()));
+        }
+        if job.rdma {
+            arena.push(("MASTER_ADDR", format!("{}-master-0", job.pods.name)));
+        }
+        let settled = self.settled(&devices, &arena);
+        let pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
+        self.finish(&pytorch_names::names(job, pod, gpus), settled, Made { gpus, ..Made::default() })
+    }
+
+    fn ray(&self, job: &Ray) -> Result<Rendered, Vec<Diagnostic>> {
+        let gpus = self.gpus()?;
+        let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
+        let Some(ray_version) = job.ray_version.clone().or(known) else {
+            let message = format!("which release of Ray is in `{}` is not known", crate::base::text::one_line(&job.pods.image, 100));
+            return Err(self.wrong("RW1229", message, "say it: --ray-version 2.40.0, as `ray --version` prints it in the image"));
+        };
+        let devices = self.devices();
+        let settled = self.settled(&devices, &[]);
+        let names = RayNames {
+            pod: self.pod_names(self.resources(gpus, &devices), &settled.variables),
+            replicas: job.replicas,
+            ray_version: ray_version.clone(),
+        };
+        self.finish(&names, settled, Made { gpus, ray_version: Some(ray_version), ..Made::default() })
+    }
+}
+
+impl Rendered {
+    /// Errors of rules, for which it is not to be used.
+    pub fn errors(&self) -> Vec<Diagnostic> {
+        self.judgement.errors()
+    }
+
+    /// All that is to be told.
+    pub fn told(&self) -> Vec<Diagnostic> {
+        self.judgement.diagnostics()
+    }
+
+    /// Whether it may be used.
+    pub fn is_lawful(&self) -> bool {
+        self.told().iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+    }
+}

@@ -1,0 +1,133 @@
+//! The templates of jobs, `modules/jobs/KIND.yaml.tera`, with the inventory's own in their place; and from what a template makes to objects.
+
+use super::names::shape;
+use super::request::Kind;
+use crate::base::shipped::MODULES;
+use crate::base::{Diagnostic, Label, Severity};
+use crate::spec::decode::sound;
+use crate::spec::yaml::Document;
+use crate::spec::{Source, SourceFile, Sources};
+use crate::template::engine::{Engine, Makes, Origin, Snippet};
+use crate::template::names;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The folder below a folder of modules that holds templates of jobs.
+pub const JOBS_FOLDER: &str = "jobs";
+
+const ENDING: &str = ".yaml.tera";
+
+/// The template of each kind.
+#[derive(Debug, Clone)]
+pub struct Templates {
+    by_kind: BTreeMap<Kind, Compiled>,
+    /// The files, for diagnostics that point into them.
+    pub sources: Sources,
+}
+
+#[derive(Debug, Clone)]
+struct Compiled {
+    snippet: Snippet,
+    engine: Engine,
+    document: Arc<Document>,
+    source: Arc<Source>,
+}
+
+impl Templates {
+    /// The shipped ones with the inventory's (`pytorch.yaml.tera` and text) over them; `folder` is what messages call theirs.
+    pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Templates, (Vec<Diagnostic>, Sources)> {
+        let own: BTreeMap<String, String> = own.into_iter().collect();
+        let (mut by_kind, mut sources, mut problems) = (BTreeMap::new(), Sources::default(), Vec::new());
+        for kind in Kind::ALL {
+            let file = format!("{}{ENDING}", kind.word());
+            let (name, text) = match own.get(&file) {
+                Some(text) => (format!("{folder}/{file}"), text.clone()),
+                None => (format!("modules/{JOBS_FOLDER}/{file}"), shipped(&file)),
+            };
+            let source = Arc::new(Source::new(SourceFile { name, text }));
+            sources.add(Arc::clone(&source));
+            match compiled(kind, source) {
+                Ok(compiled) => drop(by_kind.insert(kind, compiled)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        problems.extend(own.keys().filter_map(|file| unknown(folder, file)));
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err((problems, sources));
+        }
+        Ok(Templates { by_kind, sources })
+    }
+
+    /// The objects that a template makes of these names.
+    pub(super) fn objects(&self, kind: Kind, names: &impl Serialize) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
+        let missing = || vec![Diagnostic::error("RW1228", format!("there is no template of {}", kind.word()))];
+        let compiled = self.by_kind.get(&kind).ok_or_else(missing)?;
+        let context = tera::Context::from_serialize(names).map_err(|_| missing())?;
+        let text = compiled.engine.text(&compiled.snippet, &context, &compiled.document).map_err(|problem| vec![*problem])?;
+        let objects: Result<Vec<_>, _> =
+            text.split("\n---").filter(|part| !part.trim().is_empty()).map(|part| compiled.object(part)).collect();
+        objects.and_then(
+            |objects| if objects.is_empty() { Err(compiled.makes_no_object("it makes nothing", Vec::new())) } else { Ok(objects) },
+        )
+    }
+}
+
+impl Compiled {
+    /// What stands between two rules of the text.
+    fn object(&self, text: &str) -> Result<Map<String, Value>, Vec<Diagnostic>> {
+        let made = Arc::new(Source::new(SourceFile { name: format!("what {} makes", self.source.name()), text: text.to_owned() }));
+        let mut problems = Vec::new();
+        let document = Document::parse(made, &mut problems);
+        let value = document.as_ref().and_then(|document| sound::<Value>(document, document.root()?, &mut problems));
+        match value {
+            Some(Value::Object(object))
+                if problems.is_empty() && ["apiVersion", "kind", "metadata"].iter().all(|key| object.contains_key(*key)) =>
+            {
+                Ok(object)
+            }
+            _ => Err(self.makes_no_object("an object has `apiVersion`, `kind` and `metadata`", problems)),
+        }
+    }
+
+    fn makes_no_object(&self, why: &str, problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let file = self.source.name().to_owned();
+        let label = Label { file, span: self.source.line_span(0), text: why.to_owned() };
+        let error = Diagnostic::error("RW1228", "the template of a job makes no object of Kubernetes").labelled(label);
+        let first = problems.first().map(|problem| crate::base::text::one_line(&problem.message, 200));
+        vec![first.into_iter().fold(error, Diagnostic::effect).next("compare it with the shipped one in `modules/jobs`")]
+    }
+}
+
+fn shipped(file: &str) -> String {
+    MODULES.get_file(format!("{JOBS_FOLDER}/{file}")).and_then(|file| file.contents_utf8()).unwrap_or_default().to_owned()
+}
+
+fn compiled(kind: Kind, source: Arc<Source>) -> Result<Compiled, Vec<Diagnostic>> {
+    let mut problems = Vec::new();
+    let empty = Source::new(SourceFile { name: source.name().to_owned(), text: "{}".to_owned() });
+    let document = Document::parse(Arc::new(empty), &mut problems).ok_or_else(|| problems.clone())?;
+    let mut snippet = Snippet::verbatim(kind.word(), source.text(), Origin::File(Arc::clone(&source)));
+    debug_assert!(snippet.makes == Makes::Text);
+    let (uses, wrong) = names::check(snippet.text(), &shape(kind), &[]);
+    problems.extend(wrong.iter().map(|problem| snippet.diagnostic(&document, problem)));
+    snippet.uses = uses;
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let engine = Engine::new(&[&snippet], &document)?;
+    Ok(Compiled { snippet, engine, document: Arc::new(document), source })
+}
+
+/// A file of the inventory that is the template of no kind.
+fn unknown(folder: &str, file: &str) -> Option<Diagnostic> {
+    let kind = file.strip_suffix(ENDING)?;
+    let words = Kind::ALL.map(Kind::word);
+    if words.contains(&kind) {
+        return None;
+    }
+    let near = crate::base::suggest::nearest(kind, words);
+    let next = near.map_or_else(|| format!("templates are called {}", words.join(", ")), |near| format!("did you mean `{near}{ENDING}`?"));
+    Some(Diagnostic::error("RW1228", format!("{folder}/{file} is the template of no kind of job")).next(next))
+}
