@@ -5,6 +5,7 @@ pub mod apply;
 pub mod cables;
 pub mod catalog;
 pub mod discover;
+pub mod doctor;
 pub mod drift;
 pub mod exit;
 pub mod explain;
@@ -14,6 +15,7 @@ pub mod failure;
 pub mod gate;
 pub mod graph;
 pub mod inventory;
+pub mod job;
 pub mod knowledge;
 pub mod lab;
 pub mod lock;
@@ -69,6 +71,8 @@ pub enum Command {
     Rollout(rollout::Arguments),
     Lock(lock::Arguments),
     Verify(verify::Verify),
+    Job(job::Arguments),
+    Doctor(doctor::Arguments),
     Discover(discover::Arguments),
     Drift(drift::Drift),
     Facts(facts::Facts),
@@ -106,6 +110,8 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => wait(lock::run(&arguments)),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
+        Command::Job(arguments) => job::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),

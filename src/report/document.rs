@@ -10,6 +10,8 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::job::diagnosis::DiagnosisDocument;
+use crate::report::job::document::ProofDocument;
 use crate::report::rbac::Role;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
@@ -340,13 +342,15 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 16] = [
+const DOCUMENTS: [(&str, Make); 18] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
+    ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
+    ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),

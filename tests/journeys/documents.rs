@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 16] = [
     "spec",
     "plan",
     "observation",
@@ -13,6 +13,8 @@ const DOCUMENTS: [&str; 14] = [
     "verify",
     "cabling",
     "fabric",
+    "job-proof",
+    "diagnosis",
     "run",
     "rollout",
     "state",
@@ -69,8 +71,8 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
-              cabling, fabric, run, rollout, state, validation, catalog, rules, version, explanation,
-              rbac, translation
+              cabling, fabric, job-proof, diagnosis, run, rollout, state, validation, catalog, rules,
+              version, explanation, rbac, translation
     --- exit 1 ---
     ");
 }

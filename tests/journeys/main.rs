@@ -17,6 +17,7 @@ mod fixture;
 mod golden;
 mod hosts;
 mod interrupted;
+mod jobs;
 mod knowledge;
 mod kubelet;
 mod left_cordoned;
