@@ -48,7 +48,7 @@ fn a_job_over_rdma_is_proven() {
 
     THE JOB -----------------------------------------------------------------------------------------
        NCCL         2.21.5+cuda12.4
-       devices      erdma_0 on nccl-worker-[0-1], 2 processes
+       devices      erdma_0 on nccl-worker-[0-1], 2 processes, rank 0-1
        channels     2 over verbs with GPUDirect
        environment  NCCL_SOCKET_IFNAME=eth0
     --- exit 0 ---
@@ -121,7 +121,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
 
     THE JOB -----------------------------------------------------------------------------------------
        NCCL         2.21.5+cuda12.4
-       devices      erdma_0 on nccl-worker-[0-1], 2 processes
+       devices      erdma_0 on nccl-worker-[0-1], 2 processes, rank 0-1
        channels     2 over verbs with GPUDirect
        environment  NCCL_SOCKET_IFNAME=eth0
     --- exit 3 ---
@@ -161,7 +161,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
 
     THE JOB -----------------------------------------------------------------------------------------
        NCCL         2.21.5+cuda12.4
-       devices      erdma_0 on nccl-worker-[0-1], 2 processes
+       devices      erdma_0 on nccl-worker-[0-1], 2 processes, rank 0-1
        channels     2 over verbs with GPUDirect
        environment  NCCL_SOCKET_IFNAME=eth0
     --- exit 1 ---

@@ -87,6 +87,8 @@ pub struct DevicesDocument {
     hosts: String,
     /// Processes on them.
     processes: usize,
+    /// Their ranks, as far as the log says them: `0-7`, `0, 2`.
+    ranks: String,
     devices: Vec<DeviceDocument>,
 }
 
@@ -195,7 +197,7 @@ fn aspect((aspect, judgement): &(Aspect, crate::verify::result::Judgement)) -> A
 
 fn group(group: Group) -> DevicesDocument {
     let devices = group.devices.into_iter().map(|(port, link)| DeviceDocument { port, link }).collect();
-    DevicesDocument { hosts: group.hosts, processes: group.processes, devices }
+    DevicesDocument { hosts: group.hosts, processes: group.processes, ranks: group.ranks, devices }
 }
 
 fn run(run: &Run) -> RunDocument<'_> {

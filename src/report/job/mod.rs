@@ -69,7 +69,8 @@ fn facts(log: &Log) -> Vec<(&'static str, String)> {
     for group in devices::groups(log).iter().take(8) {
         let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", group.hosts) };
         let plural = if group.processes == 1 { "" } else { "es" };
-        facts.push(("devices", format!("{}{on}, {} process{plural}", devices::named(&group.devices), group.processes)));
+        let ranks = if group.ranks.is_empty() { String::new() } else { format!(", rank {}", group.ranks) };
+        facts.push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::named(&group.devices), group.processes)));
     }
     let channels = log.channels();
     if channels.all() > 0 {

@@ -14,24 +14,47 @@ pub struct Group {
     pub hosts: String,
     /// Processes on them.
     pub processes: usize,
+    /// Their ranks, as far as the log says them: `0-7`, `0, 2`.
+    pub ranks: String,
     /// `mlx5_0:1` and what it speaks.
     pub devices: Vec<(String, Link)>,
 }
 
+#[derive(Debug, Default)]
+struct Members {
+    hosts: BTreeSet<String>,
+    ranks: BTreeSet<u32>,
+    processes: usize,
+}
+
+/// Numbers in their order, neighbours as a range.
+fn ranges(numbers: &BTreeSet<u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let words = runs.into_iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Hosts by the devices that they use, the largest group first; who names no device is in none.
 pub fn groups(log: &Log) -> Vec<Group> {
-    let mut by_devices: BTreeMap<Vec<(String, Link)>, (BTreeSet<String>, usize)> = BTreeMap::new();
+    let mut by_devices: BTreeMap<Vec<(String, Link)>, Members> = BTreeMap::new();
     for process in log.processes.iter().filter(|process| !process.devices.is_empty()) {
-        let (hosts, processes) = by_devices.entry(process.devices.iter().cloned().collect()).or_default();
-        hosts.extend(process.host.clone());
-        *processes += 1;
+        let members = by_devices.entry(process.devices.iter().cloned().collect()).or_default();
+        members.hosts.extend(process.host.clone());
+        members.ranks.extend(&process.ranks);
+        members.processes += 1;
     }
-    let group = |(devices, (hosts, processes)): (Vec<(String, Link)>, (BTreeSet<String>, usize))| {
-        let hosts: Vec<String> = hosts.into_iter().collect();
-        Group { hosts: nodeset::fold(&hosts), processes, devices }
+    let group = |(devices, members): (Vec<(String, Link)>, Members)| {
+        let hosts: Vec<String> = members.hosts.into_iter().collect();
+        Group { hosts: nodeset::fold(&hosts), processes: members.processes, ranks: ranges(&members.ranks), devices }
     };
     let mut groups: Vec<Group> = by_devices.into_iter().map(group).collect();
-    groups.sort_by(|one, other| other.processes.cmp(&one.processes));
+    groups.sort_by_key(|group| std::cmp::Reverse(group.processes));
     groups
 }
 
@@ -59,4 +82,14 @@ pub fn judge(log: &Log, transport: Transport) -> Judgement {
         .expected("as many devices on every host")
         .effect("hosts with fewer devices slow down all others")
         .next("compare NCCL_IB_HCA and the ports of the hosts: railwright verify INVENTORY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_in_ranges() {
+        assert_eq!(ranges(&BTreeSet::from([0, 1, 2, 5, 7, 8, u32::MAX])), "0-2, 5, 7-8, 4294967295");
+    }
 }

@@ -237,7 +237,8 @@ impl Log {
 #[derive(Debug, Default)]
 pub struct Processes {
     places: FxHashMap<Box<str>, usize>,
-    last: (Box<str>, usize),
+    /// Who spoke last: most lines come in runs.
+    last: (String, usize),
     nameless: Option<usize>,
 }
 
@@ -266,7 +267,7 @@ impl Processes {
                 log.processes.len() - 1
             }));
         };
-        if &*self.last.0 == name.name {
+        if self.last.0 == name.name {
             return Some(self.last.1);
         }
         let place = match self.places.get(name.name) {
@@ -278,7 +279,9 @@ impl Processes {
                 log.processes.len() - 1
             }
         };
-        self.last = (name.name.into(), place);
+        self.last.0.clear();
+        self.last.0.push_str(name.name);
+        self.last.1 = place;
         Some(place)
     }
 }

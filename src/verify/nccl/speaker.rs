@@ -131,7 +131,9 @@ fn without_tag(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Vec<(Option<(&str, &str, u32)>, Level, &str)> {
+    type Told<'a> = (Option<(&'a str, &'a str, u32)>, Level, &'a str);
+
+    fn of(line: &str) -> Vec<Told<'_>> {
         let mut told = Vec::new();
         let found = Speakers::default().each(line, |said| {
             told.push((said.process.map(|process| (process.name, process.host, process.pid)), said.level, said.text));
