@@ -53,5 +53,6 @@ bench: tools ## Measurements against other readers, in the same run
 	$(CARGO) bench --bench spec_load
 	$(CARGO) bench --bench fleet
 	$(CARGO) bench --bench observe_host
+	$(CARGO) bench --bench job_log
 	$(CARGO) bench --bench kubernetes
 	$(CARGO) bench --bench peers

@@ -41,6 +41,7 @@
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
 //! - `drift`: what is no longer as it was applied, by plane.
+//! - `doctor`: why a job did not go, from its log, layer by layer.
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
 //! - `cli`: one file a command.
 
@@ -48,6 +49,7 @@ pub mod apply;
 pub mod base;
 pub mod catalog;
 pub mod cli;
+pub mod doctor;
 pub mod drift;
 pub mod graph;
 pub mod job;

@@ -37,12 +37,7 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
     }
     let code = arguments.what.to_uppercase();
     if let Some((_, page)) = pages().find(|(name, _)| *name == code) {
-        if arguments.json {
-            let only = Diagnostic::error("RW1032", format!("the page of {code} is text; rules and hosts are explained as JSON"));
-            return Err(only.next(format!("railwright explain {code}")).into());
-        }
-        out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
-        return Ok(Exit::Done);
+        return show(&code, page, arguments.json);
     }
     // An inventory may hold rules of its own.
     let known = match &arguments.inventory {
@@ -56,12 +51,27 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    let near = nearest(&code, pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)));
+    let symptoms = super::doctor::symptoms()?;
+    if let Some(symptom) = symptoms.iter().find(|symptom| symptom.code == code) {
+        return show(&code, &super::doctor::page(symptom), arguments.json);
+    }
+    let of_symptoms = symptoms.iter().map(|symptom| symptom.code.as_str());
+    let near = nearest(&code, pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)).chain(of_symptoms));
     let next = match near {
         Some(near) => format!("did you mean `railwright explain {near}`?"),
         None => "codes look like RW0112; a host is named host/NAME".to_owned(),
     };
     Err(Diagnostic::error("RW1008", format!("there is no code `{}`", crate::base::text::one_line(&arguments.what, 40))).next(next).into())
+}
+
+/// A page, which is text.
+fn show(code: &str, page: &str, json: bool) -> Result<Exit, Failure> {
+    if json {
+        let only = Diagnostic::error("RW1032", format!("the page of {code} is text; rules and hosts are explained as JSON"));
+        return Err(only.next(format!("railwright explain {code}")).into());
+    }
+    out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
+    Ok(Exit::Done)
 }
 
 /// Every code with its page, by code.

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod cables;
 pub mod catalog;
 pub mod discover;
+pub mod doctor;
 pub mod drift;
 pub mod exit;
 pub mod explain;
@@ -71,6 +72,7 @@ pub enum Command {
     Rollout(rollout::Arguments),
     Lock(lock::Arguments),
     Verify(verify::Verify),
+    Doctor(doctor::Arguments),
     Discover(discover::Arguments),
     Drift(drift::Drift),
     Facts(facts::Facts),
@@ -109,6 +111,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => wait(lock::run(&arguments)),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),

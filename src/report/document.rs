@@ -10,6 +10,8 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::job::diagnosis::DiagnosisDocument;
+use crate::report::job::document::ProofDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
 use crate::report::workload::JobDocument;
@@ -342,7 +344,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 19] = [
+const DOCUMENTS: [(&str, Make); 21] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -351,6 +353,8 @@ const DOCUMENTS: [(&str, Make); 19] = [
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
+    ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
+    ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),
     ("run", || schemars::schema_for!(RunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),

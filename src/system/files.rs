@@ -15,6 +15,21 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A file of any size piece by piece, as it comes; `-` is the standard input. A folder is an error.
+pub fn stream(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let from = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let mut file = File::open(from)?;
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => each(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
 /// file or the new one, and after a power cut it is one of the two. What is no file (`/dev/null`, a pipe) is written to and stays:
 /// for root a rename would put a file in its place.

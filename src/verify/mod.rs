@@ -4,7 +4,8 @@
 //! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts: first each by itself,
 //! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
-//! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters.
+//! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters. `nccl` reads
+//! logs of jobs.
 
 pub mod cabling;
 pub mod counters;
@@ -20,6 +21,7 @@ pub mod link;
 mod machine;
 pub mod marks;
 pub mod module_check;
+pub mod nccl;
 mod pair;
 pub mod path_mtu;
 mod pcie;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 19] = [
     "spec",
     "plan",
     "observation",
@@ -13,6 +13,8 @@ const DOCUMENTS: [&str; 15] = [
     "verify",
     "cabling",
     "fabric",
+    "job-proof",
+    "diagnosis",
     "run",
     "rollout",
     "state",
@@ -21,6 +23,8 @@ const DOCUMENTS: [&str; 15] = [
     "rbac",
     "translation",
     "job",
+    "jobs",
+    "watched-job",
 ];
 
 fn kept(document: &str) -> PathBuf {

@@ -18,6 +18,7 @@ mod golden;
 mod hosts;
 mod interrupted;
 mod job_render;
+mod jobs;
 mod knowledge;
 mod kubelet;
 mod left_cordoned;

@@ -6,6 +6,7 @@ mod layering;
 mod pages;
 mod seeds;
 mod sizes;
+mod symptoms;
 
 use std::path::{Path, PathBuf};
 

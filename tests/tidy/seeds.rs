@@ -48,6 +48,8 @@ struct Row {
     #[serde(default)]
     codes: Vec<String>,
     #[serde(default)]
+    symptoms: Vec<String>,
+    #[serde(default)]
     checks: Vec<String>,
     #[serde(default)]
     inventories: Vec<String>,
@@ -65,6 +67,7 @@ impl Row {
             named("modules", &self.modules),
             named("rules", &self.rules),
             named("errors", &self.codes),
+            named("doctor:", &self.symptoms),
             named("verify:", &self.checks),
             named("inventories", &self.inventories),
             named("catalogue:", &self.catalog),
@@ -86,6 +89,7 @@ fn map() -> Map {
 fn every_line_of_the_seeds_is_covered_or_open() {
     let rules = railwright::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
     let catalog = railwright::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let symptoms = railwright::doctor::load().map_err(|(problems, _)| problems).unwrap();
     let dictionary = railwright::translate::load().map_err(|(problems, _)| problems).unwrap();
     let checks: Vec<String> = [
         Check::Connection,
@@ -120,6 +124,8 @@ fn every_line_of_the_seeds_is_covered_or_open() {
             row.jobs.iter().filter(|job| !is_kind(job)).for_each(|job| wrong(format!("no kind of job {job}")));
             let page_of = |code: &String| root().join(format!("docs/codes/{code}.md")).is_file();
             row.codes.iter().filter(|code| !page_of(code)).for_each(|code| wrong(format!("no page of {code}")));
+            let known = |id: &String| symptoms.iter().any(|symptom| symptom.id == *id);
+            row.symptoms.iter().filter(|id| !known(id)).for_each(|id| wrong(format!("no symptom {id}")));
             row.checks.iter().filter(|check| !checks.contains(check)).for_each(|check| wrong(format!("no check {check}")));
             let known = |row: &String| {
                 let (sort, name) = row.split_once(' ').unwrap_or((row, ""));

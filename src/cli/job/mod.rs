@@ -7,18 +7,22 @@ mod deliver;
 mod from_arena;
 mod list;
 mod nccl_test;
+mod nics;
 mod perftest_pods;
 mod pods;
+mod prove;
 mod pytorch;
 mod ray;
 mod render;
 mod submit;
 mod watch;
 
+pub use prove::{nic_of, unreadable};
+
 use super::{Exit, Failure};
 use clap::Subcommand;
 
-/// Jobs that use the fabric: render, submit, list, watch and delete them
+/// Jobs that use the fabric: render, submit, list, watch, prove and delete them
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -32,6 +36,7 @@ enum Command {
     Submit(submit::Submit),
     List(list::List),
     Watch(watch::Watch),
+    Prove(prove::Prove),
     Delete(delete::Delete),
 }
 
@@ -43,6 +48,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Submit(arguments) => submit::run(arguments).await,
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
+        Command::Prove(arguments) => prove::run(arguments),
         Command::Delete(arguments) => delete::run(arguments).await,
     }
 }

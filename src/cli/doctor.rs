@@ -1,0 +1,70 @@
+//! `railwright doctor`: why a job did not go, from its log alone.
+
+use super::job::{nic_of, unreadable};
+use super::{Exit, Failure};
+use crate::base::text::one_line;
+use crate::doctor::{self, Doctor, Symptom};
+use crate::report::job::diagnosis;
+use crate::report::out;
+use crate::system::files;
+use crate::verify::nccl::{Expected, Proven};
+use std::path::PathBuf;
+
+/// Say why a job did not go: the first cause in its log, layer by layer from the host to the fabric, and the next command
+///
+/// Knows lines of NCCL, nccl-tests, PyTorch, MPI, perftest, the kernel, device plugins and operators, and events of Kubernetes: give it
+/// what there is, in one file. Ends with 1 where it finds a cause, with 0 where the log proves that RDMA was used and shows nothing wrong,
+/// and with 3 where it finds nothing. `docs/symptoms.md` lists what it knows.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The log; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+    /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model; without a model, by what the log says
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    acs: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Diagnoses.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
+    let name = one_line(&arguments.log.display().to_string(), 120);
+    let mut doctor = Doctor::new(symptoms()?);
+    files::stream(&arguments.log, |chunk| doctor.feed(chunk)).map_err(|error| unreadable(&arguments.log, &error))?;
+    // Nothing is held against a bandwidth here, so the share is never asked for.
+    let expected = Expected { node_gbps: None, source: String::new(), least_percent: 100, acs, needs_gpudirect: false, log: name.clone() };
+    let diagnosis = doctor.finish(&expected);
+    out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name) });
+    Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
+        (false, _) => Exit::Failed,
+        (true, Proven::Proven) => Exit::Done,
+        (true, _) => Exit::Incomplete,
+    })
+}
+
+/// The symptoms that come with railwright.
+pub fn symptoms() -> Result<Vec<Symptom>, Failure> {
+    doctor::load().map_err(|(problems, sources)| Failure::from(problems).with_sources(&sources))
+}
+
+/// What `explain` says of a symptom.
+pub fn page(symptom: &Symptom) -> String {
+    let next: String = symptom.next.iter().map(|next| format!("- {next}\n")).collect();
+    let case: String = symptom.case.lines().map(|line| format!("    {line}\n")).collect();
+    format!(
+        "# {}\n\nLayer: {}. {}.\n\nWhat it means: {}.\n\nWhat to do:\n\n{next}\nA log that shows it:\n\n{case}\nSource: {}\n",
+        symptom.title,
+        symptom.layer.word(),
+        capital(&symptom.cause),
+        symptom.means,
+        symptom.source.trim()
+    )
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}

@@ -1,0 +1,52 @@
+//! What the NICs of one node carry together, by an inventory: the speed of the switch's port where that is stated, else the greatest of
+//! the NIC's model.
+
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::cli::inventory::Inventory;
+use crate::spec::Host;
+use std::collections::BTreeSet;
+
+/// In Gb/s, of the weakest host. Hosts that the log names count alone, where the inventory has any of them.
+pub fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagnostic> {
+    let hosts = &inventory.loaded.hosts;
+    let in_log: Vec<&Host> = hosts.iter().filter(|host| named.contains(host.name.as_str()) || named.contains(host.node.as_str())).collect();
+    let asked = if in_log.is_empty() { hosts.iter().collect() } else { in_log };
+    let mut weakest: Option<f64> = None;
+    for host in asked.into_iter().filter(|host| !host.netdevs.is_empty()) {
+        let gbps = of_host(inventory, host)?;
+        weakest = Some(weakest.map_or(gbps, |known| known.min(gbps)));
+    }
+    weakest.ok_or_else(|| unknown(inventory, "no host of it has a NIC for RDMA"))
+}
+
+fn of_host(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
+    let mut sum = 0.0;
+    for rail in &host.netdevs {
+        let row = inventory.knowledge.catalog.nic.get(&rail.model);
+        let of_model = row.and_then(|row| row.speeds_gbps.iter().max().copied());
+        let speed = of_model.into_iter().chain(leaf_gbps(inventory)).min();
+        let why = || format!("the catalogue has no speed of {} ({})", one_line(&rail.model, 40), host.name);
+        sum += f64::from(speed.ok_or_else(|| unknown(inventory, &why()))?);
+    }
+    Ok(sum)
+}
+
+/// The speed of ports to hosts, where all leaves have one.
+fn leaf_gbps(inventory: &Inventory) -> Option<u32> {
+    let speeds: BTreeSet<u32> = inventory
+        .loaded
+        .spec
+        .switches
+        .iter()
+        .filter(|switch| switch.role != Some(crate::spec::model::SwitchRole::Spine))
+        .filter_map(|switch| switch.port_speed_gbps)
+        .collect();
+    speeds.first().copied().filter(|_| speeds.len() == 1)
+}
+
+fn unknown(inventory: &Inventory, why: &str) -> Diagnostic {
+    Diagnostic::warning("RW1216", format!("{} does not say what the NICs of a node carry: {why}", one_line(&inventory.path, 80)))
+        .effect("the bandwidth of the job is shown and not judged")
+        .next("say it: --expect-gbps N, in Gb/s for all NICs of one node together")
+}

@@ -1,0 +1,110 @@
+//! `railwright job prove`: whether the log of a job proves that RDMA was used.
+
+use super::nics;
+use crate::base::Diagnostic;
+use crate::base::suggest::nearest;
+use crate::base::text::one_line;
+use crate::catalog::{self, Catalog};
+use crate::cli::{Exit, Failure, inventory};
+use crate::report::{diagnostic, job, out};
+use crate::spec::Sources;
+use crate::system::files;
+use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Log, Proven};
+use std::path::{Path, PathBuf};
+
+/// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
+///
+/// Reads the log only. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
+/// it disproves it, and with 3 where it does not say enough.
+#[derive(Debug, clap::Args)]
+pub struct Prove {
+    /// The log of one rank, one pod or the whole job; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+    /// What the NICs of one node carry together, in Gb/s; the largest messages are held against it
+    #[arg(long, value_name = "GBPS", value_parser = gbps)]
+    expect_gbps: Option<f64>,
+    /// Take that from this inventory: a folder of YAML files
+    #[arg(long, value_name = "FOLDER", conflicts_with = "expect_gbps")]
+    inventory: Option<PathBuf>,
+    /// The least share of it that proves the bandwidth, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=100))]
+    least_percent: u32,
+    /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model: `hpn0` counts there, and with a NIC of type 2
+    /// (P16EN) no line of NET/IB is demanded. Without a model, by what the log says
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    acs: Option<String>,
+    /// Without GPUDirect RDMA nothing is proven
+    #[arg(long)]
+    require_gpudirect: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn gbps(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|gbps: &f64| gbps.is_finite() && *gbps > 0.0 && *gbps <= 1e6);
+    number.ok_or_else(|| "a number of Gb/s above 0, such as 400 for two NICs of 200".to_owned())
+}
+
+/// Proves.
+pub fn run(arguments: &Prove) -> Result<Exit, Failure> {
+    let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
+    let inventory = arguments.inventory.as_deref().map(inventory::read).transpose()?;
+    let log = read(&arguments.log)?;
+    let mut expected = Expected {
+        node_gbps: arguments.expect_gbps,
+        source: "--expect-gbps".to_owned(),
+        least_percent: arguments.least_percent,
+        acs,
+        needs_gpudirect: arguments.require_gpudirect,
+        log: one_line(&arguments.log.display().to_string(), 120),
+    };
+    if let Some(inventory) = &inventory {
+        match nics::node_gbps(inventory, &log.hosts()) {
+            Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
+            Err(unknown) => out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr())),
+        }
+    }
+    let proof = nccl::judge(&log, &expected);
+    out::print(&if arguments.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    Ok(match proof.proven {
+        Proven::Proven => Exit::Done,
+        Proven::Disproven => Exit::Failed,
+        Proven::NotKnown => Exit::Incomplete,
+    })
+}
+
+/// Decodes a log as it is read.
+fn read(path: &Path) -> Result<Log, Diagnostic> {
+    let mut decoder = Decoder::default();
+    files::stream(path, |chunk| decoder.feed(chunk)).map_err(|error| unreadable(path, &error))?;
+    Ok(decoder.finish())
+}
+
+/// A log that cannot be read.
+pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let name = if path == Path::new("-") { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
+    Diagnostic::error("RW1214", format!("the log {name} cannot be read: {error}"))
+        .state("nothing was judged")
+        .next("name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log -")
+}
+
+/// The type of NIC of a GPU model of Alibaba Container Compute Service.
+pub fn nic_of(model: &str) -> Result<AcsNic, Failure> {
+    if model.is_empty() {
+        return Ok(AcsNic::Unsaid);
+    }
+    let catalog: Catalog = catalog::load("", []).map_err(|problems| Failure::from(problems.diagnostics).with_sources(&problems.sources))?;
+    let rows = || catalog.acs.entries().map(|entry| &entry.row);
+    match rows().find(|row| row.name.eq_ignore_ascii_case(model)).map(|row| row.nic_type) {
+        Some(2) => Ok(AcsNic::Type2),
+        Some(_) => Ok(AcsNic::Type1),
+        None => {
+            let near = nearest(model, rows().map(|row| row.name.as_str()));
+            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let unknown = Diagnostic::error("RW1215", format!("the catalogue has no GPU model `{}` of ACS{hint}", one_line(model, 40)));
+            Err(unknown.state("nothing was judged").next("railwright catalog acs lists them; --acs without a model goes by the log").into())
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The screen of `doctor` and its JSON: the layers that show nothing, the first cause with its lines and the next command, then what
+//! follows from it or comes after it, one line each.
+
+use crate::base::text::{clean_line, counted};
+use crate::doctor::{Diagnosis, Found, Layer};
+use crate::report::document as documents;
+use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::verify::nccl::Proven;
+use crate::verify::nccl::transport::Transport;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// The whole screen; `name` is what the log is called.
+pub fn screen(diagnosis: &Diagnosis, name: &str) -> String {
+    let log = &diagnosis.log;
+    let mut out = format!("doctor {name}   {}, transport {}\n", counted(log.lines as usize, "line"), diagnosis.proof.transport.word());
+    let Some((first, rest)) = diagnosis.found.split_first() else {
+        out.push_str(&nothing(diagnosis, name));
+        return out;
+    };
+    out.push_str(&rule("FIRST CAUSE"));
+    let sound: Vec<&str> = diagnosis.sound_layers().map(Layer::word).collect();
+    if !sound.is_empty() {
+        out.push_str(&labelled("   layers ", &format!("{}: nothing in the log speaks against them", sound.join(", ")), COLUMNS));
+    }
+    out.push_str(&cause(first));
+    if !rest.is_empty() {
+        out.push_str(&rule("FOLLOWS FROM IT, OR COMES AFTER IT"));
+        out.extend(rest.iter().map(after));
+    }
+    out
+}
+
+/// The same as JSON.
+pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
+    documents::text(&DiagnosisDocument::of(diagnosis, name))
+}
+
+fn nothing(diagnosis: &Diagnosis, name: &str) -> String {
+    let (title, next) = match diagnosis.proof.proven {
+        Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove --log {name} tells more")),
+        _ => (
+            "NOT KNOWN: no symptom that railwright knows is in the log",
+            format!(
+                "railwright job prove --log {name} says what is missing; the log of another rank, of the operator or of the node may show it"
+            ),
+        ),
+    };
+    format!("{}{}", rule(title), labelled("   next     ", &next, COLUMNS))
+}
+
+fn cause(found: &Found) -> String {
+    let symptom = &found.symptom;
+    let mut out = labelled(&format!(" ! {:<12} {}   ", symptom.layer.word(), symptom.code), &symptom.title, COLUMNS);
+    for seen in &found.lines {
+        let often = if seen.lines > 1 { format!(" ({} times)", seen.lines) } else { String::new() };
+        out.push_str(&labelled(&format!("       line {:<5}", seen.line), &format!("{}{often}", seen.text), COLUMNS));
+    }
+    let mut rows = vec![("cause", &symptom.cause), ("means", &symptom.means)];
+    rows.extend(symptom.next.iter().map(|next| ("next", next)));
+    rows.push(("source", &symptom.source));
+    out.extend(rows.into_iter().map(|(word, text)| labelled(&format!("       {word:<8}"), text, COLUMNS)));
+    out
+}
+
+fn after(found: &Found) -> String {
+    let symptom = &found.symptom;
+    let line = found.lines.first().map_or(String::new(), |seen| format!(" (line {})", seen.line));
+    labelled(&format!(" ~ {:<12} {}   ", symptom.layer.word(), symptom.code), &format!("{}{line}", symptom.title), COLUMNS)
+}
+
+/// `doctor --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiagnosisDocument<'a> {
+    format_version: &'static str,
+    /// The log, as it was named.
+    log: &'a str,
+    /// Lines of it.
+    lines: u64,
+    /// What carried the data between hosts.
+    transport: Transport,
+    /// Whether the log proves that RDMA was used.
+    verdict: Proven,
+    /// Layers below the first broken one.
+    sound_layers: Vec<Layer>,
+    /// Symptoms: the first is the first cause, and the others follow from it or come after it.
+    found: Vec<FoundDocument<'a>>,
+}
+
+/// A symptom.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FoundDocument<'a> {
+    id: &'a str,
+    /// A code of `railwright explain`.
+    code: &'a str,
+    layer: Layer,
+    title: &'a str,
+    cause: &'a str,
+    /// What it does to the job.
+    means: &'a str,
+    /// What to run or to edit, in order.
+    next: &'a [String],
+    /// Where that is said.
+    source: &'a str,
+    /// The lines that show it, the first of each of its words.
+    seen: Vec<SeenDocument>,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SeenDocument {
+    /// From 1.
+    line: u64,
+    text: String,
+    /// Lines that say the same.
+    times: u64,
+}
+
+impl<'a> DiagnosisDocument<'a> {
+    /// Of a log.
+    pub fn of(diagnosis: &'a Diagnosis, log: &'a str) -> Self {
+        DiagnosisDocument {
+            format_version: FORMAT_VERSION,
+            log,
+            lines: diagnosis.log.lines,
+            transport: diagnosis.proof.transport,
+            verdict: diagnosis.proof.proven,
+            sound_layers: match diagnosis.found.is_empty() {
+                true => Vec::new(),
+                false => diagnosis.sound_layers().collect(),
+            },
+            found: diagnosis.found.iter().map(of_found).collect(),
+        }
+    }
+}
+
+fn of_found(found: &Found) -> FoundDocument<'_> {
+    let symptom = &found.symptom;
+    FoundDocument {
+        id: &symptom.id,
+        code: &symptom.code,
+        layer: symptom.layer,
+        title: &symptom.title,
+        cause: &symptom.cause,
+        means: &symptom.means,
+        next: &symptom.next,
+        source: &symptom.source,
+        seen: found.lines.iter().map(|seen| SeenDocument { line: seen.line, text: clean_line(&seen.text), times: seen.lines }).collect(),
+    }
+}

@@ -1,0 +1,219 @@
+//! `job prove --json`.
+
+use crate::base::text::clean_line;
+use crate::verify::Verdict;
+use crate::verify::nccl::collective::{Run, Size};
+use crate::verify::nccl::devices::{self, Group};
+use crate::verify::nccl::direct::{self, Direct};
+use crate::verify::nccl::failure::{Failure, Trouble};
+use crate::verify::nccl::log::Channels;
+use crate::verify::nccl::message::Link;
+use crate::verify::nccl::transport::Transport;
+use crate::verify::nccl::{Aspect, Expected, Log, Proof, Proven};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// `job prove --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProofDocument<'a> {
+    format_version: &'static str,
+    /// The log, as it was named.
+    log: &'a str,
+    /// Whether it proves that RDMA was used (exit code 0, 1 or 3).
+    verdict: Proven,
+    /// What carried the data between hosts.
+    transport: Transport,
+    /// Whether NICs read GPU memory themselves.
+    gpudirect: Direct,
+    /// Aspect by aspect.
+    aspects: Vec<AspectDocument<'a>>,
+    /// Lines of the log.
+    lines: u64,
+    /// Lines that were too long to be looked at whole.
+    cut_lines: u64,
+    /// Versions of NCCL.
+    versions: &'a BTreeSet<String>,
+    /// The ranks of the job, where the log says how many.
+    ranks: Option<u32>,
+    /// Hosts or pods that are named.
+    hosts: BTreeSet<&'a str>,
+    /// RDMA devices, by hosts that use the same.
+    devices: Vec<DevicesDocument>,
+    /// How many channels went which way.
+    channels: Channels,
+    /// Variables that NCCL obeyed, with their values; several where ranks differ.
+    environment: &'a BTreeMap<String, BTreeSet<String>>,
+    /// Runs of nccl-tests.
+    runs: Vec<RunDocument<'a>>,
+    /// Progress of a training job.
+    training: Option<TrainingDocument>,
+    /// `ib_write_bw` between the lines.
+    perftest: Option<PerftestDocument>,
+    /// The first lines that say that the job broke.
+    failures: Vec<FailureDocument<'a>>,
+    /// How many there are.
+    failed_lines: u64,
+    /// Warnings of NCCL that break nothing.
+    warnings: u64,
+    /// The first of them.
+    first_warning: Option<&'a str>,
+}
+
+/// One aspect.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AspectDocument<'a> {
+    aspect: Aspect,
+    verdict: Verdict,
+    /// What was found, in words.
+    measured: String,
+    /// What must be, in words; empty where nothing is stated.
+    expected: &'a str,
+    /// A code of `railwright explain`.
+    code: Option<&'a str>,
+    /// What it means.
+    effect: &'a str,
+    /// What to do.
+    next: &'a str,
+}
+
+/// Hosts that use the same RDMA devices.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DevicesDocument {
+    /// A node-set.
+    hosts: String,
+    /// Processes on them.
+    processes: usize,
+    /// Their ranks, as far as the log says them: `0-7`, `0, 2`.
+    ranks: String,
+    devices: Vec<DeviceDocument>,
+}
+
+/// An RDMA device.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeviceDocument {
+    /// Device and port: `mlx5_0:1`.
+    port: String,
+    link: Link,
+}
+
+/// A run of nccl-tests.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunDocument<'a> {
+    /// The line that it began with.
+    line: u64,
+    program: Option<&'a str>,
+    /// `sum`, `none`: what is done with the data.
+    operation: Option<&'a str>,
+    /// It said its last word.
+    is_over: bool,
+    /// Sizes that were measured.
+    sizes: u64,
+    /// The largest of them; rates in GB/s.
+    largest: Option<Size>,
+    /// Elements that arrived wrong.
+    wrong: u64,
+    /// Over all sizes and both placements, in GB/s.
+    average_busbw: Option<f64>,
+    ranks: u32,
+}
+
+/// Progress of a training job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrainingDocument {
+    /// Lines of progress.
+    lines: u64,
+    first_epoch: u64,
+    last_epoch: u64,
+}
+
+/// `ib_write_bw` between the lines.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PerftestDocument {
+    runs: u64,
+    /// In Gb/s.
+    least_gbps: f64,
+    /// In Gb/s.
+    most_gbps: f64,
+}
+
+/// A line that says that the job broke.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FailureDocument<'a> {
+    line: u64,
+    host: Option<&'a str>,
+    trouble: &'a Trouble,
+    text: &'a str,
+}
+
+impl<'a> ProofDocument<'a> {
+    /// Of a log and its judgement.
+    pub fn of(log: &'a Log, proof: &'a Proof, expected: &'a Expected) -> Self {
+        let training = &log.training;
+        ProofDocument {
+            format_version: FORMAT_VERSION,
+            log: &expected.log,
+            verdict: proof.proven,
+            transport: proof.transport,
+            gpudirect: direct::of_log(log),
+            aspects: proof.aspects.iter().map(aspect).collect(),
+            lines: log.lines,
+            cut_lines: log.cut,
+            versions: &log.versions,
+            ranks: log.world,
+            hosts: log.hosts(),
+            devices: devices::groups(log).into_iter().map(group).collect(),
+            channels: log.channels(),
+            environment: &log.environment,
+            runs: log.runs.iter().map(run).collect(),
+            training: (training.lines > 0).then_some(TrainingDocument {
+                lines: training.lines,
+                first_epoch: training.epochs.0,
+                last_epoch: training.epochs.1,
+            }),
+            perftest: log.perftest.map(|(runs, least_gbps, most_gbps)| PerftestDocument { runs, least_gbps, most_gbps }),
+            failures: log.failures.iter().map(failure).collect(),
+            failed_lines: log.failed,
+            warnings: log.warnings.0,
+            first_warning: log.warnings.1.as_ref().map(|(_, text)| text.as_str()),
+        }
+    }
+}
+
+fn aspect((aspect, judgement): &(Aspect, crate::verify::result::Judgement)) -> AspectDocument<'_> {
+    AspectDocument {
+        aspect: *aspect,
+        verdict: judgement.verdict,
+        measured: clean_line(&judgement.measured),
+        expected: &judgement.expected,
+        code: judgement.code,
+        effect: &judgement.effect,
+        next: &judgement.next,
+    }
+}
+
+fn group(group: Group) -> DevicesDocument {
+    let devices = group.devices.into_iter().map(|(port, link)| DeviceDocument { port, link }).collect();
+    DevicesDocument { hosts: group.hosts, processes: group.processes, ranks: group.ranks, devices }
+}
+
+fn run(run: &Run) -> RunDocument<'_> {
+    RunDocument {
+        line: run.line,
+        program: run.program.as_deref(),
+        operation: run.operation.as_deref(),
+        is_over: run.is_over(),
+        sizes: run.sizes,
+        largest: run.largest,
+        wrong: run.wrong,
+        average_busbw: run.average,
+        ranks: run.ranks,
+    }
+}
+
+fn failure(failure: &Failure) -> FailureDocument<'_> {
+    FailureDocument { line: failure.line, host: failure.host.as_deref(), trouble: &failure.trouble, text: &failure.text }
+}

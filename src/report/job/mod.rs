@@ -1,0 +1,102 @@
+//! The screen of `job prove`: the answer first, then each aspect with what was found, what it means and what to do, then what else the
+//! log says of the job.
+
+pub mod diagnosis;
+pub mod document;
+
+use super::document as documents;
+use super::wrap::{COLUMNS, labelled, rule};
+use crate::base::text::counted;
+use crate::verify::Verdict;
+use crate::verify::nccl::{Aspect, Expected, Log, Proof, Proven, devices};
+use crate::verify::result::Judgement;
+
+/// The whole screen.
+pub fn screen(log: &Log, proof: &Proof, expected: &Expected) -> String {
+    let mut out = format!("job prove {}   {}\n", expected.log, size(log));
+    let title = match proof.proven {
+        Proven::Proven => "PROVEN: RDMA was used",
+        Proven::Disproven => "DISPROVEN: not as it must be",
+        Proven::NotKnown => "NOT KNOWN: the log does not say enough",
+    };
+    out.push_str(&rule(title));
+    out.extend(proof.aspects.iter().map(aspect));
+    let facts = facts(log);
+    if !facts.is_empty() {
+        out.push_str(&rule("THE JOB"));
+        out.extend(facts.iter().map(|(word, text)| labelled(&format!("   {word:<12} "), text, COLUMNS)));
+    }
+    out
+}
+
+/// The same as JSON.
+pub fn json(log: &Log, proof: &Proof, expected: &Expected) -> String {
+    documents::text(&document::ProofDocument::of(log, proof, expected))
+}
+
+fn size(log: &Log) -> String {
+    let hosts = log.hosts().len();
+    let named = if hosts == 0 { String::new() } else { format!(", {}", counted(hosts, "host")) };
+    let ranks = log.world.map_or(String::new(), |world| format!(", {}", counted(world as usize, "rank")));
+    format!("{}{named}{ranks}", counted(log.lines as usize, "line"))
+}
+
+fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
+    let mark = match judgement.verdict {
+        Verdict::Failed => '!',
+        Verdict::Unknown | Verdict::NotRun => '?',
+        Verdict::Warning => '~',
+        Verdict::NotApplicable => '-',
+        Verdict::Passed => ' ',
+    };
+    let Some(code) = judgement.code else {
+        return labelled(&format!(" {mark} {:<12} ", aspect.word()), &judgement.measured, COLUMNS);
+    };
+    let mut out = format!(" {mark} {:<12} {code}\n", aspect.word());
+    let rows = [("found", &judgement.measured), ("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
+    for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
+        out.push_str(&labelled(&format!("       {word:<8}"), text, COLUMNS));
+    }
+    out
+}
+
+/// What else the log says.
+fn facts(log: &Log) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if !log.versions.is_empty() {
+        facts.push(("NCCL", log.versions.iter().cloned().collect::<Vec<_>>().join(", ")));
+    }
+    for group in devices::groups(log).iter().take(8) {
+        let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", group.hosts) };
+        let plural = if group.processes == 1 { "" } else { "es" };
+        let ranks = if group.ranks.is_empty() { String::new() } else { format!(", rank {}", group.ranks) };
+        facts.push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::named(&group.devices), group.processes)));
+    }
+    let channels = log.channels();
+    if channels.all() > 0 {
+        let ways = [
+            (channels.rdma_direct, "over verbs with GPUDirect"),
+            (channels.rdma, "over verbs through host memory"),
+            (channels.socket, "over TCP"),
+            (channels.plugin, "over a plugin"),
+            (channels.peer, "from GPU to GPU"),
+            (channels.shared, "over shared memory"),
+        ];
+        let words: Vec<String> = ways.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+        facts.push(("channels", words.join(", ")));
+    }
+    for (name, values) in log.environment.iter().take(24) {
+        let value = values.iter().map(|value| if value.is_empty() { "(empty)" } else { value }).collect::<Vec<_>>().join(" or ");
+        facts.push(("environment", format!("{name}={value}")));
+    }
+    if let Some((runs, least, most)) = log.perftest {
+        facts.push(("perftest", format!("{} of ib_write_bw: {least} to {most} Gb/s", counted(runs as usize, "run"))));
+    }
+    if let (warnings, Some((line, text))) = &log.warnings {
+        facts.push(("warnings", format!("{warnings} of NCCL, the first in line {line}: {text}")));
+    }
+    if log.cut > 0 {
+        facts.push(("cut", format!("{} too long, looked at in part", counted(log.cut as usize, "line"))));
+    }
+    facts
+}

@@ -1,0 +1,265 @@
+//! What the programs of nccl-tests print: a table by message size, in two placements, and what they say at the end.
+//!
+//! Sources: NVIDIA/nccl-tests, `src/common.cu` and `src/util.cu`, and `doc/PERFORMANCE.md` for what busbw means. The columns come and go
+//! (`error` for `#wrong` before 2.12, no `root` before 2.13, more behind `#wrong` with `-I`), so they are found by the header.
+
+use std::collections::BTreeSet;
+
+/// Hosts and sizes of one run that are kept at most.
+const HOSTS_MAX: usize = 16_384;
+
+/// Rates of one placement, in GB/s (10^9 bytes).
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Rates {
+    /// Bytes by time.
+    pub algbw: f64,
+    /// What a link of the hardware carried, comparable between operations and numbers of ranks.
+    pub busbw: f64,
+}
+
+/// One size.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Size {
+    /// Of the message.
+    pub bytes: u64,
+    /// From one buffer to another.
+    pub out_of_place: Option<Rates>,
+    /// Within one buffer.
+    pub in_place: Option<Rates>,
+}
+
+impl Size {
+    /// The slower placement's busbw.
+    pub fn busbw(&self) -> Option<f64> {
+        [self.out_of_place, self.in_place].into_iter().flatten().map(|rates| rates.busbw).min_by(f64::total_cmp)
+    }
+}
+
+/// One run of a program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// The line that it began with.
+    pub line: u64,
+    /// `all_reduce_perf`, where the release says it.
+    pub program: Option<String>,
+    /// `sum`, `none`: what is done with the data.
+    pub operation: Option<String>,
+    /// Sizes that were measured.
+    pub sizes: u64,
+    /// The largest of them.
+    pub largest: Option<Size>,
+    /// The size that it was to end with.
+    pub bytes_max: Option<u64>,
+    /// Elements that arrived wrong, over all sizes.
+    pub wrong: u64,
+    /// Sizes whose data nobody looked at (`-c 0`).
+    pub unchecked: u64,
+    /// `# Out of bounds values : 0 OK`.
+    pub is_right: Option<bool>,
+    /// `# Avg bus bandwidth`: over all sizes, so small ones pull it down.
+    pub average: Option<f64>,
+    /// Hosts of `# Using devices`.
+    pub hosts: BTreeSet<String>,
+    /// Ranks of it.
+    pub ranks: u32,
+    columns: Columns,
+}
+
+/// Places of columns, from the right: what is empty is on the left.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Columns {
+    count: usize,
+    operation: Option<usize>,
+    algbw: Vec<usize>,
+    busbw: Vec<usize>,
+    wrong: Vec<usize>,
+}
+
+impl Columns {
+    fn of(header: &str) -> Self {
+        let names: Vec<&str> = header.split_whitespace().filter(|word| *word != "#").map(|word| word.trim_start_matches('#')).collect();
+        let places = |name: &str| names.iter().enumerate().filter(|(_, known)| **known == name).map(|(at, _)| names.len() - at).collect();
+        Columns {
+            count: names.len(),
+            operation: names.iter().position(|name| *name == "redop"),
+            algbw: places("algbw"),
+            busbw: places("busbw"),
+            wrong: places("wrong"),
+        }
+    }
+}
+
+impl Run {
+    /// It said its last word.
+    pub fn is_over(&self) -> bool {
+        self.average.is_some()
+    }
+
+    /// Busbw of it is what a node's NICs carry together. In an all-to-all each GPU has its own share of them, and what is sent in
+    /// one direction only says nothing of the other; `None` where the operation is not said.
+    pub fn is_of_the_whole_node(&self) -> Option<bool> {
+        if let Some(program) = &self.program {
+            return Some(
+                ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce_perf"].iter().any(|name| program.contains(name)),
+            );
+        }
+        self.operation.as_deref().filter(|operation| *operation != "none").map(|_| true)
+    }
+
+    fn row(&mut self, line: &str) {
+        let cells: Vec<&str> = line.split_whitespace().take(self.columns.count + 1).collect();
+        let columns = &self.columns;
+        if cells.len() > columns.count || columns.busbw.is_empty() || cells.len() + 3 < columns.count {
+            return;
+        }
+        let cell = |place: &usize| cells.get(cells.len().checked_sub(*place)?).copied();
+        let number = |place: &usize| cell(place)?.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+        let placement = |n: usize| Some(Rates { algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? });
+        let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else { return };
+        let size = Size { bytes, out_of_place: placement(0), in_place: placement(1) };
+        if size.busbw().is_none() {
+            return;
+        }
+        for cell in columns.wrong.iter().filter_map(cell) {
+            self.wrong = self.wrong.saturating_add(cell.parse().unwrap_or(0));
+        }
+        self.unchecked += u64::from(columns.wrong.iter().filter_map(cell).all(|cell| cell == "N/A"));
+        self.operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
+        self.sizes += 1;
+        // with several iterations of one size the last counts
+        if self.largest.is_none_or(|largest| largest.bytes <= bytes) {
+            self.largest = Some(size);
+        }
+    }
+
+    fn remark(&mut self, text: &str) {
+        if let Some((_, rest)) = text.split_once("Out of bounds values : ") {
+            self.is_right = rest.split_whitespace().nth(1).map(|word| word == "OK");
+        } else if let Some((_, rest)) = text.split_once("Avg bus bandwidth") {
+            self.average = rest.split_whitespace().find_map(|word| word.parse().ok()).filter(|value: &f64| value.is_finite());
+        } else if let Some((_, rest)) = text.split_once("Rank ")
+            && let Some((_, rest)) = rest.split_once(" on ")
+        {
+            self.ranks = self.ranks.saturating_add(1);
+            let host = rest.split_whitespace().next().unwrap_or_default();
+            if self.hosts.len() < HOSTS_MAX {
+                self.hosts.insert(super::kept(host));
+            }
+        }
+    }
+}
+
+/// All runs of a log.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// In their order; at most `RUNS_MAX`.
+    pub runs: Vec<Run>,
+    /// Said before its run begins.
+    program: Option<String>,
+}
+
+/// Runs that are kept.
+const RUNS_MAX: usize = 64;
+
+impl Runs {
+    /// A line that begins with `#`.
+    pub fn comment(&mut self, text: &str, line: u64) {
+        if let Some((_, name)) = text.split_once("Collective test starting: ") {
+            self.program = Some(super::kept(name));
+        } else if text.contains("nThread ") {
+            let bytes_max = text.split_once("maxBytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+            self.begin(line).bytes_max = bytes_max;
+        } else if text.contains("algbw") && text.contains("busbw") {
+            let columns = Columns::of(text);
+            let again = self.runs.last().is_none_or(|run| !run.columns.busbw.is_empty());
+            let run = if again { Some(self.begin(line)) } else { self.runs.last_mut() };
+            run.into_iter().for_each(|run| run.columns = columns.clone());
+        } else if let Some((_, name)) = text.split_once("Collective test concluded: ") {
+            if let Some(run) = self.runs.last_mut() {
+                run.program.get_or_insert_with(|| super::kept(name));
+            }
+        } else if let Some(run) = self.runs.last_mut() {
+            run.remark(text);
+        }
+    }
+
+    /// A line that begins with a digit.
+    pub fn row(&mut self, text: &str) {
+        if let Some(run) = self.runs.last_mut().filter(|run| !run.is_over()) {
+            run.row(text);
+        }
+    }
+
+    fn begin(&mut self, line: u64) -> &mut Run {
+        if self.runs.len() == RUNS_MAX {
+            self.runs.remove(0);
+        }
+        self.runs.push(Run { line, program: self.program.take(), ..Run::default() });
+        let last = self.runs.len() - 1;
+        &mut self.runs[last]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::nccl::samples;
+
+    fn of(text: &str) -> Vec<Run> {
+        let mut runs = Runs::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with('#') {
+                runs.comment(line, number as u64 + 1);
+            } else {
+                runs.row(line);
+            }
+        }
+        runs.runs
+    }
+
+    #[test]
+    fn the_largest_size_and_the_last_words() {
+        let runs = of(samples::ALL_REDUCE);
+        let run = &runs[0];
+        assert_eq!((runs.len(), run.sizes, run.wrong, run.unchecked, run.is_right), (1, 4, 0, 0, Some(true)));
+        assert_eq!((run.average, run.bytes_max, run.ranks, run.hosts.len()), (Some(13.2121), Some(8_589_934_592), 4, 2));
+        let largest = run.largest.unwrap();
+        assert_eq!((largest.bytes, largest.busbw()), (8_589_934_592, Some(26.56)));
+        assert_eq!((run.operation.as_deref(), run.is_of_the_whole_node()), (Some("sum"), Some(true)));
+    }
+
+    #[test]
+    fn older_and_newer_columns() {
+        let old = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n\
+                   8388608       2097152   float     sum    532.7   15.75   29.53  5e-07    533.5   15.72   29.48  5e-07\n";
+        let run = &of(old)[0];
+        assert_eq!((run.wrong, run.largest.unwrap().busbw()), (0, Some(29.48)));
+        let more = "#  size count type redop root time algbw busbw #wrong min max time algbw busbw #wrong min max\n\
+                    8388608 2097152 float sum -1 532.7 15.75 29.53 3 1 2 533.5 15.72 29.48 1 1 2\n";
+        let run = &of(more)[0];
+        assert_eq!((run.wrong, run.largest.unwrap().busbw()), (4, Some(29.48)));
+    }
+
+    #[test]
+    fn unchecked_data_empty_cells_and_lines_that_are_no_row() {
+        let unchecked = samples::ALL_REDUCE.replace("      0", "    N/A");
+        assert_eq!(of(&unchecked)[0].unchecked, 4);
+        let no_operation = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n\
+                            1024 256 float 0 532.7 15.75 29.53 0 533.5 15.72 29.48 0\n1 2 3\n9 x\n2048 256 float sum 0 nan inf -1 0 1 1 1 0\n";
+        let run = &of(no_operation)[0];
+        assert_eq!((run.sizes, run.operation.as_deref(), run.is_of_the_whole_node()), (2, Some("sum"), Some(true)));
+        assert_eq!(run.largest.unwrap().out_of_place, None);
+    }
+
+    #[test]
+    fn runs_follow_each_other() {
+        let twice =
+            format!("{0}# Collective test concluded: all_reduce_perf\n# Collective test starting: alltoall_perf\n{0}", samples::ALL_REDUCE);
+        let runs = of(&twice);
+        assert_eq!(runs.len(), 2);
+        assert_eq!((runs[0].is_of_the_whole_node(), runs[1].is_of_the_whole_node()), (Some(true), Some(false)));
+        let cut = &samples::ALL_REDUCE[..samples::ALL_REDUCE.find("# Out of").unwrap()];
+        assert!(!of(cut)[0].is_over());
+    }
+}

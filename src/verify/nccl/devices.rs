@@ -1,0 +1,95 @@
+//! The RDMA devices that ranks use, host by host.
+
+use super::log::Log;
+use super::message::Link;
+use super::transport::Transport;
+use crate::base::nodeset;
+use crate::verify::result::Judgement;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hosts that use the same devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// A node-set; empty for lines without a name.
+    pub hosts: String,
+    /// Processes on them.
+    pub processes: usize,
+    /// Their ranks, as far as the log says them: `0-7`, `0, 2`.
+    pub ranks: String,
+    /// `mlx5_0:1` and what it speaks.
+    pub devices: Vec<(String, Link)>,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    hosts: BTreeSet<String>,
+    ranks: BTreeSet<u32>,
+    processes: usize,
+}
+
+/// Numbers in their order, neighbours as a range.
+fn ranges(numbers: &BTreeSet<u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let words = runs.into_iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Hosts by the devices that they use, the largest group first; who names no device is in none.
+pub fn groups(log: &Log) -> Vec<Group> {
+    let mut by_devices: BTreeMap<Vec<(String, Link)>, Members> = BTreeMap::new();
+    for process in log.processes.iter().filter(|process| !process.devices.is_empty()) {
+        let members = by_devices.entry(process.devices.iter().cloned().collect()).or_default();
+        members.hosts.extend(process.host.clone());
+        members.ranks.extend(&process.ranks);
+        members.processes += 1;
+    }
+    let group = |(devices, members): (Vec<(String, Link)>, Members)| {
+        let hosts: Vec<String> = members.hosts.into_iter().collect();
+        Group { hosts: nodeset::fold(&hosts), processes: members.processes, ranks: ranges(&members.ranks), devices }
+    };
+    let mut groups: Vec<Group> = by_devices.into_iter().map(group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.processes));
+    groups
+}
+
+/// `mlx5_[0-7]`: ports of devices, 1 left out as every device has it.
+pub fn named(devices: &[(String, Link)]) -> String {
+    let names: Vec<String> = devices.iter().map(|(port, _)| port.strip_suffix(":1").unwrap_or(port).to_owned()).collect();
+    nodeset::fold(&names)
+}
+
+/// Judges them: as many on every host.
+pub fn judge(log: &Log, transport: Transport) -> Judgement {
+    let groups = groups(log);
+    let Some(first) = groups.first() else {
+        return Judgement::not_applicable(match transport {
+            Transport::Socket => "no RDMA device is used",
+            _ => "the log names no RDMA device",
+        });
+    };
+    if groups.iter().all(|group| group.devices.len() == first.devices.len()) {
+        let words: Vec<String> = groups.iter().take(3).map(|group| named(&group.devices)).collect();
+        return Judgement::passed(words.join("; "));
+    }
+    let words: Vec<String> = groups.iter().take(4).map(|group| format!("{} on {}", named(&group.devices), group.hosts)).collect();
+    Judgement::warning("RW1204", words.join("; "))
+        .expected("as many devices on every host")
+        .effect("hosts with fewer devices slow down all others")
+        .next("compare NCCL_IB_HCA and the ports of the hosts: railwright verify INVENTORY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_in_ranges() {
+        assert_eq!(ranges(&BTreeSet::from([0, 1, 2, 5, 7, 8, u32::MAX])), "0-2, 5, 7-8, 4294967295");
+    }
+}

@@ -1,0 +1,79 @@
+//! GPUDirect RDMA: whether NICs read and write GPU memory themselves, and why not.
+
+use super::judge::Expected;
+use super::log::Log;
+use super::transport::Transport;
+use crate::base::text::counted;
+use crate::verify::result::Judgement;
+use serde::Serialize;
+
+/// Whether GPUDirect is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direct {
+    /// In every channel between hosts.
+    On,
+    /// In some of them.
+    Partly,
+    /// In none.
+    Off,
+    /// The log does not tell.
+    Unknown,
+}
+
+/// Whether it is used.
+pub fn of_log(log: &Log) -> Direct {
+    let channels = log.channels();
+    let (nics_on, nics_off) = log.processes.iter().fold((0, 0), |(on, off), p| (on + p.direct_nics.0, off + p.direct_nics.1));
+    let (near, far) = log.processes.iter().fold((0, 0), |(near, far), p| (near + p.direct_paths.0, far + p.direct_paths.1));
+    match (channels.rdma_direct, channels.rdma) {
+        (0, 0) if nics_on == 0 && nics_off > 0 => Direct::Off,
+        (0, 0) if near == 0 && far > 0 => Direct::Off,
+        (0, 0) => Direct::Unknown,
+        (0, _) => Direct::Off,
+        (_, 0) => Direct::On,
+        _ => Direct::Partly,
+    }
+}
+
+/// Why it is off, as far as the log says.
+pub fn why(log: &Log) -> String {
+    if log.processes.iter().any(|process| process.direct_nics.1 > 0) {
+        return "NICs cannot read GPU memory: neither nvidia_peermem nor DMA-BUF is there for them".to_owned();
+    }
+    let level = log.environment.get("NCCL_NET_GDR_LEVEL").and_then(|values| values.first());
+    if let Some((distance, most)) = log.processes.iter().find_map(|process| process.too_far) {
+        let by = level.map_or("NCCL's own level".to_owned(), |level| format!("NCCL_NET_GDR_LEVEL={level}"));
+        return format!("GPU and NIC are too far apart: distance {distance}, and {by} allows {most}");
+    }
+    match level {
+        Some(level) => format!("the log does not say why; NCCL_NET_GDR_LEVEL={level} limits how far apart GPU and NIC may be"),
+        None => "the log does not say why".to_owned(),
+    }
+}
+
+/// Judges it.
+pub fn judge(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
+    if matches!(transport, Transport::Socket | Transport::Plugin) {
+        return Judgement::not_applicable("no RDMA, no GPUDirect");
+    }
+    let channels = log.channels();
+    let off = |measured: String| {
+        let judgement =
+            if expected.needs_gpudirect { Judgement::failed("RW1205", measured) } else { Judgement::warning("RW1205", measured) };
+        judgement
+            .expected("every channel between hosts with GDRDMA")
+            .effect("data is copied through host memory, which takes half of the bandwidth and more")
+            .next("lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with NCCL_NET_GDR_LEVEL")
+    };
+    match of_log(log) {
+        Direct::On => Judgement::passed(format!("on in {} between hosts", counted(channels.rdma_direct as usize, "channel"))),
+        Direct::Partly => off(format!("off in {} of {} channels: {}", channels.rdma, channels.verbs(), why(log))),
+        Direct::Off => off(format!("off: {}", why(log))),
+        Direct::Unknown if expected.needs_gpudirect => Judgement::unknown("RW1206", "the log does not tell")
+            .expected("every channel between hosts with GDRDMA")
+            .effect("whether data is copied through host memory is not known")
+            .next("run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH"),
+        Direct::Unknown => Judgement::not_applicable("the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would"),
+    }
+}

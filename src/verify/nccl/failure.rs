@@ -1,0 +1,154 @@
+//! Lines that say that a job broke: completions with an error, calls of verbs that were refused, time that ran out.
+//!
+//! Sources: NVIDIA/nccl `src/transport/net_ib*` (completions and events) and `src/misc/ibvwrap.cc` (calls); `enum ibv_wc_status` of
+//! rdma-core's `libibverbs/verbs.h`; NVIDIA/nccl-tests `src/common.h` (`Test NCCL failure`); pytorch/pytorch `ProcessGroupNCCL.cpp`.
+
+use serde::Serialize;
+
+/// What broke.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// A transfer ended with an error (`ibv_wc_status`).
+    Completion {
+        /// The number of the status; 12 is the transport retry counter.
+        status: u32,
+        /// The NIC's own code.
+        vendor: Option<u32>,
+        /// The device, where the release says it.
+        device: Option<String>,
+    },
+    /// A call of verbs was refused: its name, and the error in words.
+    Verbs {
+        /// `ibv_create_qp`.
+        call: String,
+        /// `Cannot allocate memory`; empty where the release does not say it.
+        error: String,
+    },
+    /// The device itself reported that it cannot go on.
+    Device,
+    /// A collective did not end in its time.
+    Timeout,
+    /// The other end was gone.
+    Remote,
+    /// NCCL or a test gave up for another reason.
+    Other,
+}
+
+/// A line of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What broke.
+    pub trouble: Trouble,
+    /// The line.
+    pub line: u64,
+    /// The host that says it.
+    pub host: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// Calls without which nothing can be sent. Others fail while NCCL looks around, and it goes on without.
+const NEEDED: [&str; 8] =
+    ["ibv_create_qp", "ibv_modify_qp", "ibv_reg_mr", "ibv_create_cq", "ibv_alloc_pd", "ibv_post_send", "ibv_post_recv", "ibv_poll_cq"];
+
+/// What a warning of NCCL means, if it is the end.
+pub fn of_warning(text: &str) -> Option<Trouble> {
+    if let Some((_, rest)) = text.split_once("Got completion ") {
+        return completion(rest);
+    }
+    if let Some((_, rest)) = text.split_once("Call to ibv_") {
+        let name = rest.split(' ').next().unwrap_or_default();
+        let call = format!("ibv_{name}");
+        // `failed with error Invalid argument`, and from 2.23 on `failed with 22 Invalid argument, on dev mlx5_0:1, ...`
+        let error = rest.split_once("failed with ").map_or("", |(_, error)| error.strip_prefix("error ").unwrap_or(error));
+        return NEEDED
+            .iter()
+            .any(|needed| call.starts_with(needed))
+            .then(|| Trouble::Verbs { call: super::kept(&call), error: super::kept(error) });
+    }
+    if text.contains("async fatal event") {
+        return Some(Trouble::Device);
+    }
+    let remote = ["Connection closed by remote peer", "Connection reset by peer", "Broken pipe"];
+    remote.iter().any(|word| text.contains(word)).then_some(Trouble::Remote)
+}
+
+/// `from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129`, `with error 12, opcode 0, len 0, vendor err 129`,
+/// `with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129`.
+fn completion(text: &str) -> Option<Trouble> {
+    let number = |mark: &str| {
+        let (_, rest) = text.split_once(mark)?;
+        let word = rest.split([' ', ',']).next()?;
+        let digits = word.rsplit_once('(').map_or(word, |(_, inside)| inside.trim_end_matches(')'));
+        digits.parse::<u32>().ok()
+    };
+    let status = number("status=").or_else(|| number("with error "))?;
+    let device = text.split_once(" hca ").map(|(_, rest)| super::kept(rest.split_whitespace().next().unwrap_or_default()));
+    Some(Trouble::Completion { status, vendor: number("vendor err ").or_else(|| number("vendor_err=")), device })
+}
+
+/// Words of other programs that say the same, and what they mean.
+pub const WORDS: [(&str, Trouble); 9] = [
+    ("Test NCCL failure", Trouble::Other),
+    ("Test CUDA failure", Trouble::Other),
+    (": Test failure ", Trouble::Other),
+    ("Watchdog caught collective operation timeout", Trouble::Timeout),
+    ("NCCL timeout", Trouble::Timeout),
+    ("ncclRemoteError", Trouble::Remote),
+    ("ncclSystemError", Trouble::Other),
+    ("ncclInternalError", Trouble::Other),
+    ("ncclUnhandledCudaError", Trouble::Other),
+];
+
+/// What a status means, in words for the person on call.
+pub fn meaning(status: u32) -> &'static str {
+    match status {
+        4 => "the other end answered with an error of protection: memory that is not registered any more (local protection error)",
+        5 => "the connection was torn down under way, most often because the other end broke first (flushed)",
+        9 => "the other end refused the request (remote invalid request)",
+        10 => "the other end refused the access (remote access error)",
+        11 => "the other end could not carry out the request (remote operation error)",
+        12 => {
+            "packets were sent again and again without an answer (transport retry counter exceeded): the path loses them, or the other end is gone"
+        }
+        13 => "the receiver was never ready (receiver-not-ready retry counter exceeded)",
+        _ => "a transfer ended with an error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_of_every_release() {
+        let lost = |vendor, device: Option<&str>| Some(Trouble::Completion { status: 12, vendor, device: device.map(str::to_owned) });
+        for (text, trouble) in [
+            ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", lost(Some(129), None)),
+            ("NET/IB : Got completion from peer 10.0.0.2<4791> with error 12, opcode 0, len 0, vendor err 129", lost(Some(129), None)),
+            (
+                "NET/IB: Got completion from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129 (Send) localGid ::ffff:10.0.0.1 remoteGids::ffff:10.0.0.2 hca mlx5_0",
+                lost(Some(129), Some("mlx5_0")),
+            ),
+            (
+                "NET/IB: Got completion from peer 10.0.0.2<4791> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129  hca mlx5_0",
+                lost(Some(129), Some("mlx5_0")),
+            ),
+        ] {
+            assert_eq!(of_warning(text), trouble, "{text}");
+        }
+        assert!(meaning(12).contains("retry counter"));
+    }
+
+    #[test]
+    fn refused_calls_and_warnings_that_are_none() {
+        let refused = of_warning("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory");
+        assert_eq!(refused, Some(Trouble::Verbs { call: "ibv_reg_mr_iova2".into(), error: "Cannot allocate memory".into() }));
+        assert_eq!(of_warning("Call to ibv_create_qp failed"), Some(Trouble::Verbs { call: "ibv_create_qp".into(), error: String::new() }));
+        assert_eq!(of_warning("Call to ibv_open_device failed"), None);
+        assert_eq!(of_warning("NET/IB : mlx5_0:1 Got async error event: GID table change"), None);
+        let broken = "NET/IB : mlx5_0:1 async fatal event on QP (0x7f): local work queue catastrophic error";
+        assert_eq!(of_warning(broken), Some(Trouble::Device));
+    }
+}

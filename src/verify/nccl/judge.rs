@@ -1,0 +1,360 @@
+//! Whether a log proves that RDMA was used: one judgement an aspect, and what they say together.
+
+use super::collective::{Run, Size};
+use super::failure::{Trouble, meaning};
+use super::log::Log;
+use super::transport::{self, Transport};
+use crate::base::text::counted;
+use crate::verify::result::{Judgement, Verdict};
+use serde::Serialize;
+
+/// From this size on a low figure disproves; smaller messages are slow for themselves (a run of two hosts in `samples` reaches nine
+/// tenths of its end at 256 MiB).
+const JUDGED_FROM: u64 = 256 << 20;
+
+/// What is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Aspect {
+    /// What carried the data between hosts.
+    Transport,
+    /// The RDMA devices that the ranks use.
+    Devices,
+    /// Whether NICs read GPU memory themselves.
+    Gpudirect,
+    /// The NIC of a pod of Alibaba Container Compute Service.
+    Hpn0,
+    /// Whether data arrived as it was sent.
+    Data,
+    /// What the largest messages reached.
+    Bandwidth,
+    /// Whether the job goes on, or came to its end.
+    Progress,
+}
+
+impl Aspect {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Aspect::Transport => "transport",
+            Aspect::Devices => "devices",
+            Aspect::Gpudirect => "gpudirect",
+            Aspect::Hpn0 => "hpn0",
+            Aspect::Data => "data",
+            Aspect::Bandwidth => "bandwidth",
+            Aspect::Progress => "progress",
+        }
+    }
+}
+
+/// The type of RDMA NIC of Alibaba Container Compute Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcsNic {
+    /// Verbs see it: NCCL uses `mlx5` devices.
+    Type1,
+    /// Verbs do not see it: NCCL has `NCCL_IB_DISABLE=1`, and no line of `NET/IB` is to be expected.
+    Type2,
+    /// Nobody said; by the log.
+    Unsaid,
+}
+
+/// What a log is held against.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// What the NICs of one node carry together, in Gb/s.
+    pub node_gbps: Option<f64>,
+    /// Where that number comes from.
+    pub source: String,
+    /// The least share of it that the largest messages must reach, in percent.
+    pub least_percent: u32,
+    /// The log is of pods of Alibaba Container Compute Service.
+    pub acs: Option<AcsNic>,
+    /// Without GPUDirect nothing is proven.
+    pub needs_gpudirect: bool,
+    /// What the log is called in commands that are suggested.
+    pub log: String,
+}
+
+/// What the aspects say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Proven {
+    /// RDMA was used, and nothing speaks against it.
+    Proven,
+    /// Something is not as it must be.
+    Disproven,
+    /// The log does not say enough.
+    NotKnown,
+}
+
+/// The judgement of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    /// All together.
+    pub proven: Proven,
+    /// What carried the data.
+    pub transport: Transport,
+    /// By aspect, in the order of the screen.
+    pub aspects: Vec<(Aspect, Judgement)>,
+}
+
+/// Judges a log.
+pub fn judge(log: &Log, expected: &Expected) -> Proof {
+    let transport = transport::of_log(log);
+    let is_type2 = match expected.acs {
+        None | Some(AcsNic::Type1) => false,
+        Some(AcsNic::Type2) => true,
+        Some(AcsNic::Unsaid) => log.is_set("NCCL_IB_DISABLE", "1") || !transport.is_rdma(),
+    };
+    let bandwidth = bandwidth(log, expected, is_type2);
+    let mut aspects = vec![];
+    if is_type2 {
+        let why = "NCCL does not see a NIC of type 2 (NCCL_IB_DISABLE=1 is right there): hpn0 and the bandwidth count";
+        aspects.push((Aspect::Transport, Judgement::not_applicable(why)));
+        aspects.push((Aspect::Hpn0, hpn0(log, expected)));
+    } else {
+        aspects.push((Aspect::Transport, carried(log, transport, expected)));
+        aspects.push((Aspect::Devices, super::devices::judge(log, transport)));
+        aspects.push((Aspect::Gpudirect, super::direct::judge(log, transport, expected)));
+    }
+    aspects.push((Aspect::Data, data(log)));
+    aspects.push((Aspect::Bandwidth, bandwidth));
+    aspects.push((Aspect::Progress, progress(log, expected)));
+    let has = |verdict: Verdict| aspects.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    let proven = match (has(Verdict::Failed), has(Verdict::Unknown)) {
+        (true, _) => Proven::Disproven,
+        (false, true) => Proven::NotKnown,
+        (false, false) => Proven::Proven,
+    };
+    Proof { proven, transport, aspects }
+}
+
+fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
+    let doctor = format!("railwright doctor --log {}", expected.log);
+    let of_hosts = counted(log.hosts().len(), "host");
+    match transport {
+        _ if transport.is_rdma() && log.is_of_one_host() => {
+            Judgement::unknown("RW1203", "all ranks are on one host: nothing crosses the network")
+                .expected("RDMA between hosts")
+                .effect("what was measured is NVLink, PCIe or memory, whatever NICs NCCL found")
+                .next("run it on at least two hosts")
+        }
+        Transport::Infiniband | Transport::Roce | Transport::Verbs => {
+            let channels = log.channels();
+            let ground = match (channels.verbs(), channels.all()) {
+                (0, 0) => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
+                (0, _) => "chosen by NCCL at its start; no channel between hosts is in the log".to_owned(),
+                (verbs, _) => format!("{} between hosts go over verbs, none over TCP", counted(verbs as usize, "channel")),
+            };
+            Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
+        }
+        Transport::Socket => Judgement::failed("RW1201", format!("TCP sockets: {}", why_sockets(log)))
+            .expected("RDMA between hosts")
+            .effect("every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and many times the latency")
+            .next(doctor),
+        Transport::Mixed => Judgement::failed("RW1202", mixed(log))
+            .expected("one transport, RDMA, everywhere")
+            .effect("a collective is as slow as its slowest path, so the whole job goes at the speed of that")
+            .next(doctor),
+        Transport::Plugin => {
+            let name = log.processes.iter().find_map(|process| process.plugin()).unwrap_or_default();
+            Judgement::unknown("RW1203", format!("the plugin `{name}`; the log does not say what it sends over"))
+                .expected("RDMA between hosts")
+                .effect("nothing is proven")
+                .next("look for the plugin's own lines, or judge by bandwidth: --expect-gbps")
+        }
+        Transport::Unknown => Judgement::unknown("RW1203", silent(log))
+            .expected("RDMA between hosts")
+            .effect("nothing is proven")
+            .next(format!("run the job with NCCL_DEBUG=INFO and take the whole log of a rank; {doctor}")),
+    }
+}
+
+fn silent(log: &Log) -> String {
+    match (log.lines, log.processes.is_empty()) {
+        (0, _) => "the log is empty".to_owned(),
+        (_, true) => format!("NCCL says nothing in {}", counted(log.lines as usize, "line")),
+        _ => "NCCL does not say which network it uses".to_owned(),
+    }
+}
+
+fn why_sockets(log: &Log) -> String {
+    if log.is_set("NCCL_IB_DISABLE", "1") {
+        return "NCCL_IB_DISABLE=1 switches RDMA off".to_owned();
+    }
+    if log.is_set("NCCL_NET", "Socket") {
+        return "NCCL_NET=Socket asks for them".to_owned();
+    }
+    if log.processes.iter().any(|process| process.has_no_device) {
+        return "NCCL found no RDMA device (`NET/IB : No device found`)".to_owned();
+    }
+    "NCCL says `NET/Socket` and nothing of RDMA devices, as with an image that lacks libibverbs".to_owned()
+}
+
+fn mixed(log: &Log) -> String {
+    let of = |wanted: Transport| {
+        let hosts = log.processes.iter().filter(|process| transport::of_process(process) == wanted);
+        hosts.filter_map(|process| process.host.clone()).collect::<std::collections::BTreeSet<String>>()
+    };
+    let parts = [Transport::Socket, Transport::Plugin, Transport::Mixed, Transport::Roce, Transport::Infiniband, Transport::Verbs];
+    let parts = parts.into_iter().filter_map(|wanted| {
+        let hosts: Vec<String> = of(wanted).into_iter().collect();
+        let named = crate::base::nodeset::fold(&hosts);
+        (!hosts.is_empty()).then(|| format!("{} on {named}", if wanted == Transport::Mixed { "both at once" } else { wanted.word() }))
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn hpn0(log: &Log, expected: &Expected) -> Judgement {
+    let wanted = "hpn0 is up and running, with an IPv6 address of its link and a global one";
+    let show = format!("kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}", expected.log);
+    match &log.hpn {
+        None => {
+            Judgement::unknown("RW1213", "the log does not show hpn0").expected(wanted).effect("nothing is proven of the NIC").next(show)
+        }
+        Some(seen) if seen.is_ready() => {
+            Judgement::passed(format!("up and running with both addresses (line {})", seen.line)).expected(wanted)
+        }
+        Some(seen) => {
+            let parts = [
+                (seen.is_up, "not up"),
+                (seen.is_running, "not running"),
+                (seen.has_link_address, "without an address of its link"),
+                (seen.has_global_address, "without a global IPv6 address"),
+            ];
+            let wrong: Vec<&str> = parts.iter().filter(|(is_so, _)| !is_so).map(|(_, word)| *word).collect();
+            Judgement::failed("RW1213", format!("{} (line {})", wrong.join(", "), seen.line))
+                .expected(wanted)
+                .effect("the pod's high-performance NIC cannot carry traffic")
+                .next("delete the pod, and look at its labels: alibabacloud.com/hpn-type must be \"rdma\"")
+        }
+    }
+}
+
+fn data(log: &Log) -> Judgement {
+    let wrong: u64 = log.runs.iter().map(|run| run.wrong).sum();
+    let out_of_bounds = log.runs.iter().any(|run| run.is_right == Some(false));
+    let sizes: u64 = log.runs.iter().map(|run| run.sizes).sum();
+    let unchecked: u64 = log.runs.iter().map(|run| run.unchecked).sum();
+    if sizes == 0 {
+        return Judgement::not_applicable("the log has no table of nccl-tests");
+    }
+    if wrong > 0 || out_of_bounds {
+        return Judgement::failed("RW1207", format!("{wrong} elements arrived wrong"))
+            .expected("#wrong is 0 everywhere")
+            .effect("results of this job are worthless, and so is a model that was trained like this")
+            .next(
+                "run it again with NCCL_NET_GDR_LEVEL=LOC: if the data is right then, GPUDirect's path (PCIe ACS, IOMMU, driver) breaks it",
+            );
+    }
+    if unchecked == sizes {
+        return Judgement::warning("RW1208", "nobody looked at the data (-c 0)")
+            .expected("#wrong is 0 everywhere")
+            .next("run it with -c 1");
+    }
+    Judgement::passed(format!("#wrong is 0 in {}", counted((sizes - unchecked) as usize, "size"))).expected("#wrong is 0 everywhere")
+}
+
+/// The run that is judged: the last one that measures what a node's NICs carry, else the last one.
+fn judged(log: &Log) -> Option<(&Run, Size)> {
+    let measured = || log.runs.iter().rev().filter_map(|run| Some((run, run.largest?)));
+    measured().find(|(run, _)| run.is_of_the_whole_node() == Some(true)).or_else(|| measured().next())
+}
+
+fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
+    let state = "run all_reduce_perf -b 8 -e 8G -f 2 on two hosts, and say with --expect-gbps what the NICs of one node carry";
+    let missing = |what: &str| {
+        let judgement = Judgement::unknown("RW1210", what.to_owned()).expected("a figure of nccl-tests and what it is held against");
+        judgement.effect("whether the fabric's bandwidth was there is not known").next(state)
+    };
+    let Some((run, size)) = judged(log) else {
+        return match expected.node_gbps.is_some() || is_needed {
+            true => missing("the log has no table of nccl-tests"),
+            false => Judgement::not_applicable("the log has no table of nccl-tests"),
+        };
+    };
+    let Some(busbw) = size.busbw() else { return missing("the table has no busbw") };
+    let measured = format!("{busbw} GB/s busbw at {}", bytes(size.bytes));
+    let Some(gbps) = expected.node_gbps else {
+        let unjudged = format!("{measured}; nothing to hold it against");
+        return if is_needed { missing(&unjudged) } else { Judgement::not_applicable(unjudged) };
+    };
+    let can = gbps / 8.0;
+    let least = can * f64::from(expected.least_percent) / 100.0;
+    let wanted = format!("at least {least:.1} GB/s: {} % of {can:.1} GB/s ({gbps} Gb/s, {})", expected.least_percent, expected.source);
+    // where nothing but the bandwidth proves anything, a figure that does not say it leaves it open
+    let aside = |why: String| if is_needed { missing(&why) } else { Judgement::not_applicable(why) };
+    if log.is_of_one_host() {
+        return aside(format!("{measured}, within one host"));
+    }
+    match run.is_of_the_whole_node() {
+        Some(true) => {}
+        Some(false) => return aside(format!("{measured}; each GPU has its own share of the NICs in this operation")),
+        None => return missing(&format!("{measured}, and which operation it is does not stand there")).expected(wanted),
+    }
+    let share = format!("{measured}, {:.0} % of what the NICs carry", 100.0 * busbw / can);
+    if busbw >= least {
+        return Judgement::passed(share).expected(wanted);
+    }
+    if size.bytes < JUDGED_FROM {
+        let small = format!("{share}, but messages of this size are slow by themselves");
+        return Judgement::unknown("RW1209", small).expected(wanted).effect("nothing is proven of the bandwidth").next(state);
+    }
+    Judgement::failed("RW1209", share)
+        .expected(wanted)
+        .effect("jobs wait for the network for longer than its NICs make necessary")
+        .next(format!("railwright doctor --log {}; railwright verify INVENTORY measures each rail by itself", expected.log))
+}
+
+fn bytes(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(shift, _)| bytes >= 1 << shift);
+    unit.map_or(format!("{bytes} B"), |(shift, word)| match bytes % (1 << shift) {
+        0 => format!("{} {word}", bytes >> shift),
+        _ => format!("{:.1} {word}", bytes as f64 / f64::from(1 << shift)),
+    })
+}
+
+fn progress(log: &Log, expected: &Expected) -> Judgement {
+    let doctor = format!("railwright doctor --log {}", expected.log);
+    if let Some(first) = log.failures.first() {
+        let more = if log.failed > 1 { format!(" (and {} more)", counted(log.failed as usize - 1, "line")) } else { String::new() };
+        let host = first.host.as_deref().map_or(String::new(), |host| format!(" on {host}"));
+        let effect = match &first.trouble {
+            Trouble::Completion { status, .. } => meaning(*status),
+            Trouble::Verbs { .. } => "the NIC could not be used: a call that every transfer needs was refused",
+            Trouble::Device => "the RDMA device itself reported that it cannot go on",
+            Trouble::Timeout => "a collective did not end in its time: a rank is gone, or the network lost what it waited for",
+            Trouble::Remote => "another rank was gone; why stands in that rank's log",
+            Trouble::Other => "the job gave up",
+        };
+        return Judgement::failed("RW1211", format!("line {}{host}: {}{more}", first.line, first.text)).effect(effect).next(doctor);
+    }
+    let is_open = |run: &&Run| !run.is_over();
+    if let Some(run) = log.runs.iter().rev().find(is_open) {
+        let so_far =
+            run.largest.map_or("no size".to_owned(), |size| format!("{} up to {}", counted(run.sizes as usize, "size"), bytes(size.bytes)));
+        let to_do = run.bytes_max.map_or(String::new(), |most| format!(" of {}", bytes(most)));
+        return Judgement::unknown("RW1212", format!("a run of nccl-tests has no last line: {so_far}{to_do}"))
+            .expected("`# Avg bus bandwidth` at its end")
+            .effect("it still runs, its log was cut off, or it hangs")
+            .next(doctor);
+    }
+    let began = log.processes.iter().filter(|process| process.complete.is_empty() && !process.ranks.is_empty());
+    let hosts: Vec<String> = began.filter_map(|process| process.host.clone()).collect();
+    if !hosts.is_empty() && log.training.lines == 0 && log.runs.is_empty() {
+        return Judgement::unknown("RW1212", format!("ranks on {} never completed their communicator", crate::base::nodeset::fold(&hosts)))
+            .expected("`Init COMPLETE` of every rank")
+            .effect("they still wait for others, the log was cut off, or they hang")
+            .next(doctor);
+    }
+    match (&log.training, log.runs.len()) {
+        (training, _) if training.lines > 0 => {
+            let (first, last) = training.epochs;
+            let samples = training.samples.map_or(String::new(), |(done, all)| format!(", {done} of {all} samples of the last"));
+            Judgement::passed(format!("{} of progress, epoch {first} to {last}{samples}", counted(training.lines as usize, "line")))
+        }
+        (_, 0) => Judgement::not_applicable("the log has neither nccl-tests nor progress of a training"),
+        (_, runs) => Judgement::passed(format!("{} of nccl-tests to the end", counted(runs, "run"))),
+    }
+}

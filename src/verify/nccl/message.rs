@@ -1,0 +1,245 @@
+//! What a text of NCCL tells of the fabric, as one event. Texts that tell nothing of it are passed over.
+//!
+//! Sources: NVIDIA/nccl, releases 2.4 to 2.30: `src/transport/net_ib*` (devices, completions, calls of verbs), `src/transport/net.cc`
+//! (`via NET/IB/0/GDRDMA`), `src/transport/net_socket.cc`, `src/graph/paths.cc` (GPUDirect by distance), `src/graph/topo.cc`
+//! (GPUDirect by NIC), `src/misc/param.cc` (`set by environment to`), `src/init.cc` (ranks, `Using network`).
+
+/// What the port of an RDMA device speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Link {
+    /// `/RoCE`.
+    Roce,
+    /// `/IB`.
+    Infiniband,
+}
+
+/// An RDMA device that NCCL uses: `mlx5_0:1/RoCE`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Device<'a> {
+    /// `mlx5_0:1`, device and port.
+    pub port: &'a str,
+    /// What it speaks.
+    pub link: Link,
+}
+
+/// How a channel goes from one rank to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way<'a> {
+    /// From GPU to GPU in one host: `P2P/IPC`, `P2P/CUMEM`, NVLS.
+    Peer,
+    /// Over memory of the host: `SHM`.
+    Shared,
+    /// Over a network by its name (`IB`, `Socket`, a plugin's), with GPUDirect or without.
+    Net(&'a str, bool),
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event<'a> {
+    /// `NCCL version 2.21.5+cuda12.4`.
+    Version(&'a str),
+    /// The RDMA devices of the process.
+    Devices(Vec<Device<'a>>),
+    /// NCCL looked for RDMA devices and found none.
+    NoDevice,
+    /// The interfaces of sockets: `eth0:10.0.0.1<0>`.
+    Interfaces(Vec<&'a str>),
+    /// The network that is used between hosts.
+    Network(&'a str),
+    /// A channel was set up.
+    Channel(Way<'a>),
+    /// Whether a NIC can read and write GPU memory.
+    DirectNic(bool),
+    /// Whether GPU and NIC are near enough: their distance and the greatest that is allowed.
+    DirectPath(bool, Option<(u32, u32)>),
+    /// A variable of the environment that NCCL obeys.
+    Environment(&'a str, &'a str),
+    /// A rank of so many began to set up its communicator, or ended with it.
+    Rank {
+        /// From 0.
+        rank: u32,
+        /// Of how many.
+        of: u32,
+        /// It is set up.
+        is_complete: bool,
+    },
+}
+
+/// The event of a text.
+pub fn event(text: &str) -> Option<Event<'_>> {
+    let text = text.trim_start();
+    match text.as_bytes().first()? {
+        b'C' if text.starts_with("Channel ") => channel(text),
+        b'R' if text.starts_with("Ring ") => channel(text),
+        b'N' if text.starts_with("NET/") => net(text),
+        b'N' if text.starts_with("NCCL version ") => version(text).map(Event::Version),
+        b'N' if text.starts_with("NCCL_") => environment(text),
+        b'U' => text.strip_prefix("Using network ").map(|name| Event::Network(name.trim_end_matches('.'))),
+        b'A' => text.strip_prefix("Assigned NET plugin ")?.split_once(" to comm").map(|(name, _)| Event::Network(name)),
+        b'G' => direct_path(text),
+        b'c' | b'n' => rank(text),
+        _ => None,
+    }
+}
+
+/// The version behind `NCCL version `, wherever that stands.
+pub fn version(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("NCCL version ")?;
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-'))).unwrap_or(rest.len());
+    let found = rest[..end].trim_end_matches(['.', '-']);
+    found.starts_with(|c: char| c.is_ascii_digit()).then_some(found)
+}
+
+fn channel(text: &str) -> Option<Event<'_>> {
+    let at = memchr::memmem::find(text.as_bytes(), b" via ")?;
+    let path = &text[at + 5..];
+    let way = if let Some(net) = path.strip_prefix("NET/") {
+        // the name of a plugin may hold a space: `NET/AWS Libfabric/0/GDRDMA`
+        let name = net.split('/').next().unwrap_or_default();
+        Way::Net(name.trim_end(), net.contains("/GDRDMA"))
+    } else if path.starts_with("P2P") || path.starts_with("direct") || path.starts_with("NVLS") {
+        Way::Peer
+    } else if path.starts_with("SHM") {
+        Way::Shared
+    } else {
+        return None;
+    };
+    Some(Event::Channel(way))
+}
+
+fn net(text: &str) -> Option<Event<'_>> {
+    let (name, rest) = text[4..].split_once(':')?;
+    let rest = rest.trim_start();
+    if let Some(direct) = rest.strip_prefix("GPU Direct RDMA ") {
+        return match direct.split_once(" for HCA ") {
+            Some((word, _)) => Some(Event::DirectNic(word == "Enabled")),
+            None => direct_path(rest),
+        };
+    }
+    let list = || rest.strip_prefix("Using ");
+    match name.trim_end() {
+        "Socket" => Some(Event::Interfaces(numbered(list()?).collect())),
+        _ if rest.starts_with("No device found") => Some(Event::NoDevice),
+        _ => {
+            let devices: Vec<Device<'_>> = numbered(list()?).filter_map(device).collect();
+            (!devices.is_empty()).then_some(Event::Devices(devices))
+        }
+    }
+}
+
+/// `[0]a [1]b ; OOB ...` and, where NICs are merged, `[0]={[0] a, [1] b}`.
+fn numbered(list: &str) -> impl Iterator<Item = &str> {
+    let list = list.split(';').next().unwrap_or_default();
+    list.split('[').filter_map(|item| {
+        let (number, rest) = item.split_once(']')?;
+        number.parse::<u32>().ok()?;
+        let value = rest.trim_start().split([' ', ',', '}', '\t']).next().unwrap_or_default();
+        (!value.is_empty() && !value.starts_with('=')).then_some(value)
+    })
+}
+
+/// `mlx5_0:1/RoCE`, with `/SHARP` behind it where the switch reduces.
+fn device(text: &str) -> Option<Device<'_>> {
+    let (port, link) = text.split_once('/')?;
+    let link = match link.split('/').next()? {
+        "RoCE" => Link::Roce,
+        "IB" => Link::Infiniband,
+        _ => return None,
+    };
+    (!port.is_empty()).then_some(Device { port, link })
+}
+
+/// `GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)`.
+fn direct_path(text: &str) -> Option<Event<'_>> {
+    let (word, rest) = text.strip_prefix("GPU Direct RDMA ").unwrap_or(text).split_once(" for GPU ")?;
+    let numbers = || {
+        let (_, rest) = rest.split_once("(distance ")?;
+        let mut numbers = rest.split(')').next()?.split(' ').filter_map(|word| word.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?))
+    };
+    matches!(word, "Enabled" | "Disabled").then(|| Event::DirectPath(word == "Enabled", numbers()))
+}
+
+/// `NCCL_IB_HCA set by environment to mlx5`, `NCCL_IB_DISABLE set by environment to 1.`, and `set to` in releases before 2.11.
+fn environment(text: &str) -> Option<Event<'_>> {
+    let (name, rest) = text.split_once(' ')?;
+    let value = rest.strip_prefix("set by environment to").or_else(|| rest.strip_prefix("set to"))?;
+    let value = value.strip_prefix(' ').unwrap_or(value);
+    Some(Event::Environment(name, value.strip_suffix('.').unwrap_or(value)))
+}
+
+/// `comm 0x1 rank 0 nranks 16 cudaDev 0 ... - Init COMPLETE`.
+fn rank(text: &str) -> Option<Event<'_>> {
+    if !(text.starts_with("comm ") || text.starts_with("ncclCommInit")) {
+        return None;
+    }
+    let mut words = text.split([' ', ',']);
+    let rank = words.by_ref().skip_while(|word| *word != "rank").nth(1)?.parse().ok()?;
+    let of = words.skip_while(|word| *word != "nranks").nth(1)?.parse().ok()?;
+    // a communicator that is destroyed was complete
+    let is_complete = ["COMPLETE", "Destroy", "Abort"].iter().any(|word| text.contains(word));
+    Some(Event::Rank { rank, of, is_complete })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_of_every_release() {
+        let two =
+            Some(Event::Devices(vec![Device { port: "mlx5_0:1", link: Link::Roce }, Device { port: "mlx5_1:1", link: Link::Infiniband }]));
+        for line in [
+            "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/IB ; OOB eth0:10.0.0.1<0>",
+            "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+            "NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/IB} [RO]; OOB eth0:10.0.0.1<0>",
+            "NET/IB : Using [0]mlx5_0:1/RoCE/SHARP [1]mlx5_1:1/IB",
+        ] {
+            assert_eq!(event(line), two, "{line}");
+        }
+        assert_eq!(event("NET/IB : No device found."), Some(Event::NoDevice));
+        assert_eq!(event("NET/Socket : Using [0]eth0:10.0.0.1<0>"), Some(Event::Interfaces(vec!["eth0:10.0.0.1<0>"])));
+        assert_eq!(event("NET/IB : Using "), None);
+    }
+
+    #[test]
+    fn ways_of_channels() {
+        for (line, way) in [
+            ("Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0/GDRDMA", Way::Net("IB", true)),
+            ("Channel 00 : 0[1b000] -> 8[0] [send] via NET/IB/3", Way::Net("IB", false)),
+            ("Channel 00/0 : 0[0] -> 1[0] [send] via NET/IBext_v8/0/GDRDMA/Shared", Way::Net("IBext_v8", true)),
+            ("Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA", Way::Net("AWS Libfabric", true)),
+            ("Ring 00 : 1 -> 0 [receive] via NET/Socket/0", Way::Net("Socket", false)),
+            ("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read", Way::Peer),
+            ("Channel 00 : 0[1b000] -> 1[3d000] via P2P/IPC", Way::Peer),
+            ("Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", Way::Shared),
+        ] {
+            assert_eq!(event(line), Some(Event::Channel(way)), "{line}");
+        }
+        assert_eq!(event("Channel 00/08 :    0   1   2   3"), None);
+    }
+
+    #[test]
+    fn what_keeps_a_nic_from_gpu_memory() {
+        assert_eq!(event("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"), Some(Event::DirectNic(false)));
+        assert_eq!(event("NET/IB: GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"), Some(Event::DirectNic(true)));
+        assert_eq!(event("GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)"), Some(Event::DirectPath(false, Some((8, 5)))));
+        let old = "NET/IB : GPU Direct RDMA Enabled for GPU 1b000 / HCA 0 (distance 4 < 5), read 0";
+        assert_eq!(event(old), Some(Event::DirectPath(true, Some((4, 5)))));
+    }
+
+    #[test]
+    fn networks_ranks_environment_and_version() {
+        assert_eq!(event("Using network Socket"), Some(Event::Network("Socket")));
+        assert_eq!(event("Assigned NET plugin IB to comm"), Some(Event::Network("IB")));
+        assert_eq!(event("NCCL_IB_DISABLE set by environment to 1."), Some(Event::Environment("NCCL_IB_DISABLE", "1")));
+        assert_eq!(event("NCCL_IB_HCA set by environment to "), Some(Event::Environment("NCCL_IB_HCA", "")));
+        assert_eq!(event("NCCL_IB_HCA set to mlx5_0"), Some(Event::Environment("NCCL_IB_HCA", "mlx5_0")));
+        let rank = "ncclCommInitRank comm 0x5 rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 1 commId 0x9 - Init COMPLETE";
+        assert_eq!(event(rank), Some(Event::Rank { rank: 3, of: 16, is_complete: true }));
+        assert_eq!(version("NCCL version 2.21.5+cuda12.4"), Some("2.21.5+cuda12.4"));
+        assert_eq!(version("NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.19.3"), Some("2.19.3"));
+        assert_eq!(version("NCCL version unknown"), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was used.
+//!
+//! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
+//! `training`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together.
+//! Nothing here reads a file: bytes in, values out.
+
+pub mod collective;
+pub mod decoder;
+pub mod devices;
+pub mod direct;
+pub mod failure;
+pub mod interface;
+pub mod judge;
+pub mod lines;
+pub mod log;
+pub mod message;
+#[cfg(test)]
+mod samples;
+mod speaker;
+#[cfg(test)]
+mod tests;
+pub mod training;
+pub mod transport;
+
+pub use decoder::Decoder;
+pub use judge::{AcsNic, Aspect, Expected, Proof, Proven, judge};
+pub use log::Log;
+
+/// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.
+fn kept(text: &str) -> String {
+    const KEPT_MAX: usize = 240;
+    let mut end = text.len().min(4 * KEPT_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    crate::base::text::one_line(&text[..end], KEPT_MAX)
+}

@@ -1,0 +1,49 @@
+//! Logs for the tests, written from the formats of the sources that the decoders name; hosts and addresses are made up.
+
+/// Two hosts, two GPUs each, over two eRDMA-like RoCE devices with GPUDirect: NCCL 2.21 and nccl-tests 2.13.
+pub const ALL_REDUCE: &str = "\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid   1201 on    gpu-01 device  0 [0x1b] NVIDIA A100-SXM4-80GB
+#  Rank  1 Group  0 Pid   1202 on    gpu-01 device  1 [0x43] NVIDIA A100-SXM4-80GB
+#  Rank  2 Group  0 Pid   1301 on    gpu-02 device  0 [0x1b] NVIDIA A100-SXM4-80GB
+#  Rank  3 Group  0 Pid   1302 on    gpu-02 device  1 [0x43] NVIDIA A100-SXM4-80GB
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    35.21    0.00    0.00      0    34.80    0.00    0.00      0
+       65536         16384     float     sum      -1    98.34    0.67    1.00      0    97.90    0.67    1.00      0
+   268435456      67108864     float     sum      -1  16320.1   16.45   24.67      0  16330.8   16.44   24.66      0
+  8589934592    2147483648     float     sum      -1   485120   17.71   26.56      0   484900   17.72   26.57      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 13.2121
+#
+";
+
+/// What NCCL says of one rank: over RDMA.
+pub fn rank(host: &str, pid: u32, rank: u32) -> String {
+    let device = rank % 2;
+    let me = format!("{host}:{pid}:{pid} [{device}] NCCL INFO");
+    format!(
+        "{me} Bootstrap : Using eth0:10.0.0.1<0>\n\
+         {me} NCCL_SOCKET_IFNAME set by environment to eth0\n\
+         {me} NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n\
+         {me} Using network IB\n\
+         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init START\n\
+         {me} NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'\n\
+         {me} GPU Direct RDMA Enabled for GPU {device} / HCA {device} (distance 4 <= 5), read 0 mode Default\n\
+         {me} Channel 00/0 : {rank}[{device}] -> 1[1] via P2P/CUMEM/read\n\
+         {me} Channel 00/0 : 3[1] -> {rank}[{device}] [receive] via NET/IB/0/GDRDMA\n\
+         {me} Channel 00/0 : {rank}[{device}] -> 2[0] [send] via NET/IB/0/GDRDMA\n\
+         {me} ncclCommInitRank comm 0x5581 rank {rank} nranks 4 cudaDev {device} nvmlDev {device} busId 1b000 commId 0x9 - Init COMPLETE\n"
+    )
+}
+
+/// The whole job.
+pub fn job() -> String {
+    let ranks = [("gpu-01", 1201, 0), ("gpu-01", 1202, 1), ("gpu-02", 1301, 2), ("gpu-02", 1302, 3)];
+    let said: String = ranks.iter().map(|(host, pid, number)| rank(host, *pid, *number)).collect();
+    format!("NCCL version 2.21.5+cuda12.4\n{said}{ALL_REDUCE}")
+}

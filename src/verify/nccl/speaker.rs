@@ -1,0 +1,190 @@
+//! Who says a line: what NCCL writes before its text, and what launchers and log readers put before whole lines.
+//!
+//! Sources: `src/debug.cc` of NVIDIA/nccl (`HOST:PID:TID [DEVICE] NCCL INFO TEXT`; a warning has its place in the source before the
+//! word, and from 2.27 on a time in brackets before all); `--tag-output` of Open MPI's mpirun(1) (`[1,0]<stdout>:`);
+//! `kubectl logs --prefix` and `--timestamps`; the log format of the Container Runtime Interface (`TIME stdout F TEXT`);
+//! ProcessGroupNCCL of PyTorch (`[rank0]:`), Ray (`(Worker pid=1, ip=10.0.0.1)`).
+
+use memchr::memmem::Finder;
+
+/// How NCCL says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// `NCCL INFO`.
+    Info,
+    /// `NCCL WARN`: NCCL's word for errors.
+    Warn,
+}
+
+/// One text of NCCL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Said<'a> {
+    /// `HOST:PID`; nothing where a log was shortened by hand.
+    pub process: Option<Process<'a>>,
+    /// How.
+    pub level: Level,
+    /// What.
+    pub text: &'a str,
+}
+
+/// A process of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process<'a> {
+    /// `HOST:PID`, which is its name here.
+    pub name: &'a str,
+    /// The host or pod.
+    pub host: &'a str,
+    /// On that host.
+    pub pid: u32,
+}
+
+/// Finds the texts of NCCL in lines. Lines of several ranks can run into each other, so there can be several in one.
+#[derive(Debug)]
+pub struct Speakers {
+    word: Finder<'static>,
+}
+
+impl Default for Speakers {
+    fn default() -> Self {
+        Speakers { word: Finder::new("NCCL ") }
+    }
+}
+
+impl Speakers {
+    /// The texts of NCCL in a line; false where there is none.
+    pub fn each<'a>(&self, line: &'a str, mut each: impl FnMut(Said<'a>)) -> bool {
+        let mut marks = self.word.find_iter(line.as_bytes()).filter_map(|at| Some((at, level(&line[at + 5..])?)));
+        let Some((mut at, mut how)) = marks.next() else { return false };
+        let mut before = 0;
+        loop {
+            let next = marks.next();
+            let text = &line[at + 10..next.map_or(line.len(), |(next, _)| next)];
+            each(Said { process: process(&line[before..at]), level: how, text: text.trim_end() });
+            let Some(following) = next else { return true };
+            before = at + 10;
+            (at, how) = following;
+        }
+    }
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text.get(..5)? {
+        "INFO " => Some(Level::Info),
+        "WARN " => Some(Level::Warn),
+        _ => None,
+    }
+}
+
+/// `HOST:PID:TID [DEVICE] ` at the end of what stands before; a warning has `FILE:LINE ` after it.
+fn process(before: &str) -> Option<Process<'_>> {
+    let mut words = before.trim_end().rsplit(' ').filter(|word| !word.is_empty());
+    let mut word = words.next()?;
+    if !word.ends_with(']') {
+        word = words.next()?;
+    }
+    if !(word.starts_with('[') && word.ends_with(']')) {
+        return None;
+    }
+    let triple = words.next()?;
+    let (name, thread) = triple.rsplit_once(':')?;
+    let (host, pid) = name.rsplit_once(':')?;
+    let pid: u32 = pid.parse().ok().filter(|_| thread.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let start = host.rfind([':', '>', ']', ')']).map_or(0, |at| at + 1);
+    let (name, host) = (&name[start..], &host[start..]);
+    (!host.is_empty()).then_some(Process { name, host, pid })
+}
+
+/// The line without what launchers and log readers put before it.
+pub fn untagged(line: &str) -> &str {
+    let mut rest = line;
+    for _ in 0..4 {
+        let Some(next) = without_tag(rest) else { break };
+        rest = next;
+    }
+    rest
+}
+
+fn without_tag(line: &str) -> Option<&str> {
+    match line.as_bytes().first()? {
+        b'[' => {
+            let (tag, rest) = line.split_once(']')?;
+            let channel = rest.strip_prefix("<stdout>:").or_else(|| rest.strip_prefix("<stderr>:"));
+            let of_rank = || rest.strip_prefix(':').filter(|_| tag.starts_with("[rank"));
+            let of_pod = || rest.strip_prefix(' ').filter(|_| tag.starts_with("[pod/"));
+            channel.or_else(of_rank).or_else(of_pod).map(|rest| rest.strip_prefix(' ').filter(|_| channel.is_none()).unwrap_or(rest))
+        }
+        b'(' => {
+            let (tag, rest) = line.split_once(')')?;
+            rest.strip_prefix(' ').filter(|_| tag.contains(" pid="))
+        }
+        b'0'..=b'9' => {
+            let (time, rest) = line.split_once(' ')?;
+            let is_time = time.len() >= 20 && time.as_bytes().get(4) == Some(&b'-') && time.as_bytes().get(10) == Some(&b'T');
+            is_time.then_some(rest)
+        }
+        b's' => line.strip_prefix("stdout F ").or_else(|| line.strip_prefix("stderr F ")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Told<'a> = (Option<(&'a str, &'a str, u32)>, Level, &'a str);
+
+    fn of(line: &str) -> Vec<Told<'_>> {
+        let mut told = Vec::new();
+        let found = Speakers::default().each(line, |said| {
+            told.push((said.process.map(|process| (process.name, process.host, process.pid)), said.level, said.text));
+        });
+        assert_eq!(found, !told.is_empty());
+        told
+    }
+
+    #[test]
+    fn who_says_it_is_found_behind_whatever_stands_before() {
+        let me = Some(("gpu-01:12", "gpu-01", 12));
+        for before in [
+            "",
+            "[1,0]<stdout>:",
+            "[pod/nccl-launcher-x/nccl] ",
+            "2025-06-01T12:00:00.123456789Z stdout F ",
+            "[rank0]: ",
+            "  3: ",
+            "(W pid=7) ",
+        ] {
+            assert_eq!(of(&format!("{before}gpu-01:12:34 [0] NCCL INFO Using network IB")), [(me, Level::Info, "Using network IB")]);
+        }
+        let warning = "[2025-09-01 12:00:00] gpu-01:12:34 [3] transport/net_ib.cc:1234 NCCL WARN NET/IB : x";
+        assert_eq!(of(warning), [(me, Level::Warn, "NET/IB : x")]);
+        assert_eq!(of("NCCL INFO Using network IB"), [(None, Level::Info, "Using network IB")]);
+        assert_eq!(of("NCCL version 2.21.5+cuda12.4"), []);
+        assert_eq!(of("gpu-01:12:34 [0] NCCL"), []);
+    }
+
+    #[test]
+    fn lines_that_ran_into_each_other_are_told_apart() {
+        let line = "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] ->b:3:4 [1] NCCL INFO Using network IB";
+        let told = of(line);
+        assert_eq!(told[0].2, "Channel 00/0 : 0[0] ->b:3:4 [1]");
+        assert_eq!(told[1].1, Level::Info);
+        assert_eq!(told[1].2, "Using network IB");
+    }
+
+    #[test]
+    fn tags_of_launchers_and_log_readers_are_taken_off() {
+        for (line, rest) in [
+            ("[1,0]<stdout>:       8", "       8"),
+            ("2025-06-01T12:00:00.123456789Z stderr F # Avg", "# Avg"),
+            ("2025-06-01T12:00:00.123456789Z # Avg", "# Avg"),
+            ("[pod/a-launcher/b] # Avg", "# Avg"),
+            ("[rank0]: # Avg", "# Avg"),
+            ("   8589934592 1", "   8589934592 1"),
+            ("[0xa4]", "[0xa4]"),
+            ("[é", "[é"),
+        ] {
+            assert_eq!(untagged(line), rest);
+        }
+    }
+}

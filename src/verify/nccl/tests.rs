@@ -1,0 +1,239 @@
+//! Logs in, judgements out; hostile logs; the same answer however a log is split.
+
+use super::direct::{self, Direct};
+use super::transport::Transport;
+use super::*;
+use crate::verify::result::Verdict;
+use proptest::prelude::*;
+
+fn of(text: &str) -> Log {
+    let mut decoder = Decoder::default();
+    decoder.feed(text.as_bytes());
+    decoder.finish()
+}
+
+fn expected() -> Expected {
+    Expected {
+        node_gbps: None,
+        source: "--expect-gbps".into(),
+        least_percent: 80,
+        acs: None,
+        needs_gpudirect: false,
+        log: "job.log".into(),
+    }
+}
+
+/// Each aspect that is not passed or without meaning, with its code, and all together.
+fn told(text: &str, expected: &Expected) -> (Proven, Vec<(&'static str, Verdict, &'static str)>) {
+    let proof = judge(&of(text), expected);
+    let found = proof.aspects.iter().filter_map(|(aspect, judgement)| Some((aspect.word(), judgement.verdict, judgement.code?)));
+    (proof.proven, found.collect())
+}
+
+#[test]
+fn a_good_job_is_proven_and_all_of_it_is_known() {
+    let log = of(&samples::job());
+    assert_eq!(log.versions.iter().collect::<Vec<_>>(), ["2.21.5+cuda12.4"]);
+    assert_eq!((log.world, log.processes.len(), log.hosts().len()), (Some(4), 4, 2));
+    assert_eq!(
+        devices::groups(&log).iter().map(|g| (g.hosts.as_str(), devices::named(&g.devices))).collect::<Vec<_>>(),
+        [("gpu-[01-02]", "mlx5_[0-1]".to_owned())]
+    );
+    assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::On));
+    assert_eq!((log.channels().rdma_direct, log.channels().peer), (8, 4));
+    assert_eq!(told(&samples::job(), &expected()), (Proven::Proven, vec![]));
+    let carried = Expected { node_gbps: Some(240.0), ..expected() };
+    assert_eq!(told(&samples::job(), &carried), (Proven::Proven, vec![]), "26.56 of 30 GB/s");
+    let more = Expected { node_gbps: Some(400.0), ..expected() };
+    assert_eq!(told(&samples::job(), &more), (Proven::Disproven, vec![("bandwidth", Verdict::Failed, "RW1209")]));
+}
+
+#[test]
+fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
+    let pod = "pytorch-mnist-master-0:7:7 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n\
+               pytorch-mnist-master-0:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n\
+               Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\nTrain Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
+    assert_eq!(told(pod, &expected()), (Proven::Proven, vec![]));
+    let alone = pod.replace("nranks 2", "nranks 1");
+    assert_eq!(told(&alone, &expected()), (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]));
+    let strict = Expected { needs_gpudirect: true, ..expected() };
+    assert_eq!(told(pod, &strict), (Proven::NotKnown, vec![("gpudirect", Verdict::Unknown, "RW1206")]));
+}
+
+#[test]
+fn sockets_disprove_and_one_slow_host_disproves_too() {
+    let tcp = samples::job()
+        .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
+        .replace("Using network IB", "Using network Socket")
+        .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
+    assert_eq!(told(&tcp, &expected()), (Proven::Disproven, vec![("transport", Verdict::Failed, "RW1201")]));
+    let slow =
+        samples::job().replace("gpu-02:1301:1301 [0] NCCL INFO Using network IB", "gpu-02:1301:1301 [0] NCCL INFO Using network Socket");
+    assert_eq!(told(&slow, &expected()), (Proven::Proven, vec![]), "its channels say better what it uses");
+    let slow = samples::rank("gpu-01", 1, 0) + &samples::rank("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
+    let proof = judge(&of(&slow), &expected());
+    assert_eq!(proof.proven, Proven::Disproven);
+    assert_eq!(proof.aspects[0].1.measured, "TCP sockets on gpu-02, RoCE on gpu-01");
+}
+
+#[test]
+fn gpudirect_that_is_off_says_why() {
+    let off = samples::job().replace("/GDRDMA", "");
+    assert_eq!(told(&off, &expected()), (Proven::Proven, vec![("gpudirect", Verdict::Warning, "RW1205")]));
+    let needed = Expected { needs_gpudirect: true, ..expected() };
+    assert_eq!(told(&off, &needed), (Proven::Disproven, vec![("gpudirect", Verdict::Failed, "RW1205")]));
+    let far =
+        off.replace("Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default", "Disabled for GPU 0 / HCA 0 (distance 8 > 5)");
+    assert_eq!(direct::why(&of(&far)), "GPU and NIC are too far apart: distance 8, and NCCL's own level allows 5");
+    let no_module = off.replace("GPU Direct RDMA Enabled for HCA", "GPU Direct RDMA Disabled for HCA");
+    assert!(direct::why(&of(&no_module)).contains("nvidia_peermem"));
+    let half = samples::job().replacen("/GDRDMA", "", 3);
+    assert_eq!(direct::of_log(&of(&half)), Direct::Partly);
+}
+
+#[test]
+fn wrong_data_missing_ends_and_failures() {
+    let wrong = samples::job().replace("26.56      0", "26.56      7");
+    assert_eq!(told(&wrong, &expected()), (Proven::Disproven, vec![("data", Verdict::Failed, "RW1207")]));
+    let cut = samples::job();
+    let cut = &cut[..cut.find("  8589934592").unwrap()];
+    assert_eq!(told(cut, &expected()), (Proven::NotKnown, vec![("progress", Verdict::Unknown, "RW1212")]));
+    let lost = "gpu-02:1302:1400 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4791> with status=12 opcode=0 len=0 vendor err 129 (Send)\n";
+    let broken = format!("{cut}{lost}gpu-02: Test NCCL failure common.cu:958 'remote process exited or there was a network error'\n");
+    let proof = judge(&of(&broken), &expected());
+    let (_, progress) = proof.aspects.last().unwrap();
+    assert_eq!((proof.proven, progress.code), (Proven::Disproven, Some("RW1211")));
+    assert!(progress.measured.contains("on gpu-02") && progress.measured.ends_with("(and 1 line more)"), "{}", progress.measured);
+    assert!(progress.effect.contains("retry counter"), "{}", progress.effect);
+    let hung = samples::rank("gpu-01", 1, 0);
+    let hung = &hung[..hung.find("Init START").unwrap() + 10];
+    assert_eq!(told(hung, &expected()), (Proven::NotKnown, vec![("progress", Verdict::Unknown, "RW1212")]));
+}
+
+#[test]
+fn few_devices_on_one_host_are_told() {
+    let fewer = samples::rank("gpu-01", 1, 0) + &samples::rank("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
+    let (proven, found) = told(&fewer, &expected());
+    assert_eq!((proven, found), (Proven::Proven, vec![("devices", Verdict::Warning, "RW1204")]));
+}
+
+#[test]
+fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
+    let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
+    let job = samples::job()
+        .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NCCL_IB_DISABLE set by environment to 1.")
+        .replace("Using network IB", "Using network Socket")
+        .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
+    let acs = |acs| Expected { acs: Some(acs), node_gbps: Some(240.0), ..expected() };
+    let whole = format!("{hpn}{job}");
+    for nic in [AcsNic::Type2, AcsNic::Unsaid] {
+        assert_eq!(told(&whole, &acs(nic)), (Proven::Proven, vec![]));
+        assert_eq!(told(&job, &acs(nic)), (Proven::NotKnown, vec![("hpn0", Verdict::Unknown, "RW1213")]));
+        let down = whole.replace(" RUNNING", "");
+        assert_eq!(told(&down, &acs(nic)), (Proven::Disproven, vec![("hpn0", Verdict::Failed, "RW1213")]));
+    }
+    let unstated = Expected { node_gbps: None, ..acs(AcsNic::Type2) };
+    assert_eq!(told(&whole, &unstated), (Proven::NotKnown, vec![("bandwidth", Verdict::Unknown, "RW1210")]), "hpn0 alone carries nothing");
+    let alone = whole.replace("gpu-02", "gpu-01");
+    let open = vec![("bandwidth", Verdict::Unknown, "RW1210")];
+    assert_eq!(told(&alone, &acs(AcsNic::Type2)), (Proven::NotKnown, open.clone()), "within one host no NIC was used");
+    let share = whole.replace("# Out of", "# Collective test concluded: alltoall_perf\n# Out of");
+    assert_eq!(told(&share, &acs(AcsNic::Type2)), (Proven::NotKnown, open));
+    assert_eq!(told(&whole, &acs(AcsNic::Type1)).0, Proven::Disproven);
+    assert_eq!(told(&samples::job(), &acs(AcsNic::Unsaid)), (Proven::Proven, vec![]));
+}
+
+#[test]
+fn nothing_is_known_of_a_log_that_says_nothing() {
+    for text in ["", "hello\n", "\0\0\0"] {
+        assert_eq!(told(text, &expected()), (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]));
+    }
+}
+
+#[test]
+fn perftest_between_the_lines_is_read() {
+    let log = of(&format!(
+        "{}\nnoise\n{}",
+        crate::verify::samples::WRITE_BW_GBITS,
+        crate::verify::samples::WRITE_BW_GBITS.replace("0.30", "0.50")
+    ));
+    assert_eq!(log.perftest, Some((2, 0.30, 0.50)));
+}
+
+#[test]
+fn memory_does_not_grow_with_the_log() {
+    let mut decoder = Decoder::default();
+    for n in 0..200_000 {
+        let host =
+            format!("h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\nh:1:1 [0] NCCL INFO NCCL_{n} set by environment to {n}\n");
+        decoder.feed(host.as_bytes());
+        decoder.feed(format!("x: Test NCCL failure {n}\n# nThread 1\n#  Rank 0 Pid 1 on h{n} device\n").as_bytes());
+    }
+    let log = decoder.finish();
+    assert_eq!((log.processes.len(), log.untold, log.failed), (65_536, 200_000 - 65_536, 200_000));
+    assert!(log.environment.len() <= 256 && log.failures.len() <= 32 && log.runs.len() <= 64);
+}
+
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
+    let words = [
+        "NCCL INFO ",
+        "NCCL WARN ",
+        "gpu-1:1:2 [0] ",
+        "NET/IB : Using ",
+        "[0]mlx5_0:1/RoCE ",
+        "; OOB",
+        "Channel 00 : 0[0] -> 1[0] via ",
+        "NET/IB/0/GDRDMA",
+        "NET/Socket/0",
+        "Got completion from peer ",
+        "with status=12 ",
+        "Call to ibv_reg_mr failed with error ",
+        "# nThread 1 maxBytes 8\n",
+        "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n",
+        "8 2 float sum -1 1 2 3 0 1 2 3 0\n",
+        "# Avg bus bandwidth : 3",
+        "hpn0: <UP>",
+        "Train Epoch: 3 [1/2 ",
+        "\n",
+        "\r\n",
+        "\0",
+        "\x1b[1m",
+        "é",
+        "rank 0 nranks 4 ",
+        "comm 0x1 ",
+        "NCCL_X set by environment to ",
+        "[1,0]<stdout>:",
+        " #bytes #iterations BW average[Gb/sec]\n",
+        "65536 5000 96.9\n",
+        "GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)",
+        "NCCL version 2.",
+        "Out of bounds values : 1 FAILED\n",
+        "  ",
+    ];
+    prop_oneof![8 => prop::sample::select(words.to_vec()).prop_map(|word| word.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 0..8)]
+}
+
+proptest! {
+    #[test]
+    fn no_log_panics_and_how_it_is_split_changes_nothing(
+        parts in prop::collection::vec(fragment(), 0..60),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let bytes = parts.concat();
+        let mut whole = Decoder::default();
+        whole.feed(&bytes);
+        let whole = whole.finish();
+        let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
+        places.sort_unstable();
+        let (mut split, mut from) = (Decoder::default(), 0);
+        for place in places {
+            split.feed(&bytes[from..place]);
+            from = place;
+        }
+        split.feed(&bytes[from..]);
+        prop_assert_eq!(&split.finish(), &whole);
+        for acs in [None, Some(AcsNic::Unsaid), Some(AcsNic::Type2)] {
+            judge(&whole, &Expected { node_gbps: Some(200.0), acs, needs_gpudirect: true, ..expected() });
+        }
+    }
+}
