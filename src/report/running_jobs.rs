@@ -1,8 +1,8 @@
 //! Jobs of a cluster as a list and as documents.
 
 use crate::base::text::{counted, duration, one_line};
-use crate::resource::kubernetes_job::JobPod;
 use crate::job::{Found, JobKind, Kept, Looked, Phase, View};
+use crate::resource::kubernetes_job::JobPod;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::cli::{Failure, inventory};
+use crate::job::{Found, JobKind, Look as Looks, Looked};
 use crate::report::diagnostic;
 use crate::report::out::{self, Look};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
 use crate::transport::{HostAccess, HostLink, Reader, Writer, connector};
-use crate::job::{Found, JobKind, Look as Looks, Looked};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@ use super::cluster::{Cluster, Named, named};
 use crate::base::Diagnostic;
 use crate::base::text::counted;
 use crate::cli::{Exit, Failure};
+use crate::job::{Gone, delete, objects_of};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::terminal;
-use crate::job::{Gone, delete, objects_of};
 
 /// Delete a job with its pods and all that was submitted with it; may be run again
 ///

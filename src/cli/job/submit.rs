@@ -5,10 +5,10 @@ use super::watch::{self, Patience};
 use crate::base::Diagnostic;
 use crate::base::text::counted;
 use crate::cli::{Exit, Failure};
+use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::files;
-use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
 use std::path::{Path, PathBuf};
 
 /// A job is not larger.

@@ -4,13 +4,13 @@ use super::cluster::{Cluster, Named, one};
 use crate::base::Diagnostic;
 use crate::base::text::{clean_line, duration, one_line};
 use crate::cli::{Exit, Failure};
+use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
 use crate::report::running_jobs::WatchedJobDocument;
 use crate::report::{document, out};
 use crate::resource::kubernetes_job::JobPod;
 use crate::system::clock::{self, Stopwatch};
 use crate::system::signals;
 use crate::transport::{Reader, TransportError};
-use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
 use std::time::Duration;
 
 /// Between two looks.

@@ -27,7 +27,7 @@ struct Check<'a> {
 
 /// The cables of these lines; what names nobody, or names a port twice, is an error.
 pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut Errors) -> Vec<Cable> {
-    let system = |switch: &SwitchNode| switch.ssh.as_ref().and(loaded.spec.switches.get(switch.group)?.os);
+    let system = |switch: &SwitchNode| switch.reach.as_ref().and(loaded.spec.switches.get(switch.group)?.os);
     let systems = loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(switch)?))).collect();
     let switches = loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
     let mut check = Check { loaded, source, switches, systems, errors };
