@@ -136,7 +136,7 @@ fn merge_records(observation: &Observation, state: &mut State, folder: &StateFol
 
 fn is_denied(answers: &Answers) -> bool {
     let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
-    answers.get(&record).is_some_and(|answer| answer.status == AnswerStatus::Denied)
+    answers.get(&record).is_some_and(|answer| matches!(answer.status, AnswerStatus::Denied | AnswerStatus::NotOffered))
 }
 
 /// The records hold what stood in files before we changed them, so no line of sudoers gives them to a user without rights.
@@ -149,11 +149,19 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
             .next(next)
     };
     let hosts = Some(of(TargetKind::Host)).filter(|hosts| !hosts.is_empty());
+    let switches = Some(of(TargetKind::Switch)).filter(|switches| !switches.is_empty());
+    let of_switches = switches.map(|switches| {
+        told(
+            switches,
+            "it is a file on the switch, which not every way there shows",
+            "look from the folder that applies, or reach it over SSH as root",
+        )
+    });
     let clusters = Some(of(TargetKind::Kube)).filter(|clusters| !clusters.is_empty());
     let of_hosts = hosts.map(|hosts| told(hosts, "it is root's alone", "look from the folder that applies, or as root"));
     let secret = "no role of ours lets us get its Secret in `kube-system`";
     let of_clusters = clusters.map(|clusters| told(clusters, secret, "look from the folder that applies, or as somebody who may"));
-    of_hosts.into_iter().chain(of_clusters).collect()
+    of_hosts.into_iter().chain(of_switches).chain(of_clusters).collect()
 }
 
 async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {

@@ -32,6 +32,8 @@ pub struct Header {
     pub waived: Vec<Waived>,
     /// Hosts without SSH.
     pub no_ssh: Vec<NoSsh>,
+    /// Targets that are read and never changed, with the reason.
+    pub only_read: BTreeMap<Target, String>,
 }
 
 /// Everything that a plan depends on.
@@ -121,7 +123,7 @@ fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
         inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand(&some.hosts).unwrap_or_default()).collect();
     for address in inputs.last.resources.keys().filter(|address| !known.contains(&address.target)) {
         if address.target.kind == TargetKind::Switch {
-            let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`), so it cannot be read or taken back; what is remembered of it stays";
+            let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, `nvue`), so it cannot be read or taken back; what is remembered of it stays";
             unknown.push(UnknownFinding::new(address.to_string(), why));
             continue;
         }

@@ -1,6 +1,7 @@
 //! What came back from one target: an answer for each read, by the read's key.
 
 use super::{Read, rights};
+use crate::base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub enum AnswerStatus {
     TooLong,
     /// Only root may see it, and it was read as somebody else; the output says what was missing, a line each.
     Denied,
+    /// The way by which the target is reached does not tell it; the output says why.
+    NotOffered,
 }
 
 /// The answer to one read: bounded text, invalid UTF-8 replaced.
@@ -120,6 +123,7 @@ impl Answers {
             Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
             Some(Answer { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => Err(rights::of_role(out)),
             Some(Answer { status: AnswerStatus::Denied, out }) => Err(rights::reason(out)),
+            Some(Answer { status: AnswerStatus::NotOffered, out }) => Err(one_line(out, 300)),
             Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
         }
     }

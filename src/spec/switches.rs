@@ -2,7 +2,7 @@
 
 use super::cabling::{Cabling, End};
 use super::hosts::{HostSsh, named};
-use super::model::{Api, Spec, Ssh, Switch};
+use super::model::{Api, ApiKind, Spec, Ssh, Switch};
 use crate::base::nodeset::{expand, expand_ports, natural_order};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub enum SwitchReach {
 /// How the API of a switch is reached; paths are as they stand in the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchApi {
+    /// Which.
+    pub kind: ApiKind,
     /// What to connect to.
     pub address: String,
     /// The TCP port.
@@ -43,9 +45,6 @@ pub struct SwitchApi {
     pub certificate: String,
 }
 
-/// The TCP port of eAPI (the EOS manual, `management api http-commands`: HTTPS is on, at port 443).
-const EAPI_PORT: u16 = 443;
-
 /// Where the certificate of a switch is pinned that the spec says nothing of.
 const CERTIFICATE_DEFAULT: &str = "certificates/{name}.pem";
 
@@ -53,6 +52,16 @@ impl SwitchNode {
     /// Whether it is read and changed: it can be reached, and nobody works on it.
     pub fn is_managed(&self) -> bool {
         self.reach.is_some()
+    }
+
+    /// Why it is read and never changed; nothing where it can be changed.
+    pub fn only_read_because(&self) -> Option<&'static str> {
+        match self.reach {
+            Some(SwitchReach::Api(SwitchApi { kind: ApiKind::Nvue, .. })) => Some(
+                "it is reached over the NVUE API alone, and lock, record and guard are files on the switch, so it is compared and not changed; `ssh` in the place of `nvue` lets it be changed",
+            ),
+            _ => None,
+        }
     }
 }
 
@@ -84,17 +93,18 @@ pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
 }
 
 fn reach(switch: &Switch, group: usize, name: &str, index: usize, cluster: &Ssh) -> Option<SwitchReach> {
-    match (&switch.ssh, &switch.eapi) {
-        (Some(ssh), _) => Some(SwitchReach::Ssh(reached(name, index, ssh, cluster))),
-        (None, Some(api)) => Some(SwitchReach::Api(api_of(api, Switch::password_name(group), name, index))),
-        (None, None) => None,
+    if let Some(ssh) = &switch.ssh {
+        return Some(SwitchReach::Ssh(reached(name, index, ssh, cluster)));
     }
+    let (kind, api) = switch.apis().next()?;
+    Some(SwitchReach::Api(api_of(kind, api, Switch::password_name(group, kind), name, index)))
 }
 
-fn api_of(api: &Api, password: String, name: &str, index: usize) -> SwitchApi {
+fn api_of(kind: ApiKind, api: &Api, password: String, name: &str, index: usize) -> SwitchApi {
     SwitchApi {
+        kind,
         address: api.address.as_ref().map_or_else(|| name.to_owned(), |template| named(template, name, index)),
-        port: api.port.unwrap_or(EAPI_PORT),
+        port: api.port.unwrap_or(kind.port()),
         user: api.user.clone(),
         password,
         certificate: named(api.certificate.as_deref().unwrap_or(CERTIFICATE_DEFAULT), name, index),

@@ -58,7 +58,7 @@ impl HostAccess {
                 let ssh =
                     HostSsh { address: api.address.clone(), port: Some(api.port), user: Some(api.user.clone()), ..HostSsh::default() };
                 let pin = CertificatePin::of(&api.certificate, |path| absolute(path, inventory, home));
-                (ssh, Some(ApiAccess { pin, password: Password::named(&api.password) }))
+                (ssh, Some(ApiAccess { kind: api.kind, pin, password: Password::named(&api.password) }))
             }
         };
         Some(HostAccess { switch: true, local: false, api, ..HostAccess::over_ssh(&switch.name, &ssh, inventory, home) })

@@ -163,6 +163,9 @@ pub enum TransportError {
     /// The API refuses what was asked for; nothing of it was begun.
     #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
     ApiRefused { switch: String, api: &'static str, user: String, reason: String },
+    /// The API tells of the switch, and is never used to change it.
+    #[error("{switch} is reached over the {api}, by which nothing is changed")]
+    OnlyRead { switch: String, api: &'static str },
     /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
     #[error("the record of our changes on {cluster} cannot be read: {reason}")]
     RecordUnread { cluster: String, secret: String, reason: String },

@@ -51,6 +51,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
             proof: Proof::Rdma,
             waived: Vec::new(),
             no_ssh: Vec::new(),
+            only_read: Default::default(),
         },
         wishes,
         last,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Two ports of a leaf, with all that the modules of switches wish for.
-const SPEC: &str = "cluster: fab
+pub const SPEC: &str = "cluster: fab
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
 ssh: { host_keys: known_hosts, identities: [id] }
 switches:
@@ -26,17 +26,17 @@ fn start(story: &str, guard: &str) -> Option<Fabric> {
 }
 
 impl Fabric {
-    fn applied(&self) -> Value {
+    pub fn applied(&self) -> Value {
         let state: Value = serde_json::from_str(&self.switch.must("cat /var/lib/cumulus-stand-in/state.json")).unwrap();
         state["applied"].clone()
     }
 
-    fn startup(&self) -> Value {
+    pub fn startup(&self) -> Value {
         let saved: Value = serde_json::from_str(&self.switch.must("cat /etc/nvue.d/startup.yaml")).unwrap();
         saved[1]["set"].clone()
     }
 
-    fn nv(&self, words: &str) {
+    pub fn nv(&self, words: &str) {
         self.switch.must(&format!("nv {words}"));
     }
 

@@ -161,7 +161,7 @@ fn a_switch_without_eapi_is_told_apart_from_one_that_is_away() {
     fabric.fails(&["plan", "inv"], &["RW0420", "leaf1 has no eAPI at 127.0.0.1:PORT: it answers 404 for /command-api"]);
     fabric.api().mend("elsewhere");
     fabric.api().fault("status", "502");
-    fabric.fails(&["plan", "inv"], &["RW0408", "the server before eAPI answers 502"]);
+    fabric.fails(&["plan", "inv"], &["RW0408", "the server before the eAPI answers 502"]);
     fabric.api().fault("status", "500");
     fabric.fails(&["plan", "inv"], &["RW0401", "it answers 500: Bad Gateway"]);
     fabric.api().mend("status");

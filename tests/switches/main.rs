@@ -18,6 +18,7 @@ mod journeys;
 #[path = "../journeys/machine.rs"]
 #[allow(dead_code, reason = "the journeys use the rest of it")]
 mod machine;
+mod nvue;
 mod refusals;
 mod rig;
 #[path = "../kinds/rig.rs"]

@@ -85,6 +85,13 @@ impl Switch {
         Some(Switch { api, ..switch })
     }
 
+    /// A switch with Cumulus Linux and the REST API of NVUE (`tests/stand-ins/cumulus/nvue`).
+    pub fn start_nvue(story: &str) -> Option<Switch> {
+        let switch = Self::start_cumulus(story)?;
+        let api = Some(Https::start("cumulus/nvue/server.py", switch.host.entry()));
+        Some(Switch { api, ..switch })
+    }
+
     /// Its API.
     pub fn api(&self) -> &Https {
         self.api.as_ref().unwrap()

@@ -2,6 +2,20 @@
 //! status` from 5.6 on (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
 
 use crate::base::quote::{sh, sh_words};
+use crate::base::text::one_line;
+use serde_json::Value;
+
+/// The columns that mean something (`names`).
+const KEPT: [&str; 8] = [
+    "rx-pause-frames",
+    "tx-pause-frames",
+    "rx-buffer-discards",
+    "tx-uc-buffer-discards",
+    "wred-discards",
+    "ecn-marked-frames",
+    "status",
+    "deadlock-count",
+];
 
 /// Asks for several ports at a time, because `nv` takes a second or so to start.
 const PROGRAM: &str = include_str!("nvue_counters.py");
@@ -15,4 +29,36 @@ pub fn script(ports: &[String]) -> String {
         sh(PROGRAM),
         sh_words(ports.iter().map(String::as_str))
     )
+}
+
+/// What is asked of the REST API for a port, below `/nvue_v1`: counters of QoS by their new name and their old one, and the watchdog.
+pub fn rest_paths(port: &str) -> [String; 3] {
+    ["counters/qos", "qos/counters", "qos/pfc-watchdog/status"].map(|place| format!("/interface/{port}/{place}"))
+}
+
+/// The same lines as the program prints, from what the REST API gave for a port; without counters none are told.
+pub fn rest_lines(port: &str, counters: Option<&Value>, watchdog: Option<&Value>) -> String {
+    let Some(counters) = counters else { return format!("port {port}\nunread NVUE tells no counters of the port\n") };
+    let mut lines = Vec::new();
+    let watchdog = watchdog.unwrap_or(&Value::Null);
+    for tree in [counters, watchdog] {
+        rows(tree, &mut lines);
+    }
+    format!("port {port}\n{}", lines.concat())
+}
+
+/// Tables of rows by their number, below each other or not.
+fn rows(tree: &Value, lines: &mut Vec<String>) {
+    for (key, row) in tree.as_object().into_iter().flatten().filter(|(_, row)| row.is_object()) {
+        if key.bytes().all(|byte| byte.is_ascii_digit()) {
+            let told = KEPT.iter().filter_map(|name| Some((name, row.get(name)?)));
+            lines.extend(told.map(|(name, value)| format!("{name}/{key} {}\n", word(value))));
+        } else {
+            rows(row, lines);
+        }
+    }
+}
+
+fn word(value: &Value) -> String {
+    one_line(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_str(), 80)
 }

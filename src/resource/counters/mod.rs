@@ -2,7 +2,7 @@
 //! switches of every system: `uptime SECONDS`, then for each port `port NAME` and lines `counter value` in the vendor's own names, which
 //! `names` tells apart. What a vendor does not count is absent, and never zero.
 
-mod cumulus;
+pub mod cumulus;
 mod host;
 pub mod names;
 mod sonic;

@@ -4,6 +4,41 @@ use super::SecretReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The API of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKind {
+    /// eAPI of Arista EOS.
+    Eapi,
+    /// The REST API of NVUE, of Cumulus Linux.
+    Nvue,
+}
+
+impl ApiKind {
+    /// The key of the spec.
+    pub const fn key(self) -> &'static str {
+        match self {
+            ApiKind::Eapi => "eapi",
+            ApiKind::Nvue => "nvue",
+        }
+    }
+
+    /// As messages call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ApiKind::Eapi => "eAPI",
+            ApiKind::Nvue => "NVUE API",
+        }
+    }
+
+    /// The TCP port where nobody says another: the EOS manual, `management api http-commands`; CumulusNetworks/docs, NVUE-API.md.
+    pub const fn port(self) -> u16 {
+        match self {
+            ApiKind::Eapi => 443,
+            ApiKind::Nvue => 8765,
+        }
+    }
+}
+
 /// How a switch is reached over HTTPS, by its own API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ mod operation;
 mod reach;
 mod switch;
 
-pub use api::Api;
+pub use api::{Api, ApiKind};
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
 pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
@@ -121,8 +121,8 @@ impl Spec {
     /// Every secret by its name: those of `secrets`, and the passwords of switches, which are called by their place in the spec.
     pub fn secret_references(&self) -> impl Iterator<Item = (String, &SecretReference)> {
         let named = self.secrets.iter().map(|(name, secret)| (name.clone(), secret));
-        let apis = self.switches.iter().enumerate().filter_map(|(index, switch)| Some((index, switch.eapi.as_ref()?)));
-        named.chain(apis.map(|(index, api)| (Switch::password_name(index), &api.password)))
+        let apis = self.switches.iter().enumerate().flat_map(|(index, switch)| switch.apis().map(move |(kind, api)| (index, kind, api)));
+        named.chain(apis.map(|(index, kind, api)| (Switch::password_name(index, kind), &api.password)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The switches of the fabric. Field docs become the JSON Schema's descriptions.
 
-use super::api::Api;
+use super::api::{Api, ApiKind};
 use super::fabric::Trust;
 use super::reach::Ssh;
 use schemars::JsonSchema;
@@ -107,6 +107,10 @@ pub struct Switch {
     /// user may run `bash` there, and acts through `sudo -n` unless it is root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eapi: Option<Api>,
+    /// A switch with Cumulus Linux over the API of NVUE: port 8765 unless said otherwise. It is read so and compared, and never changed: what
+    /// `apply` keeps on a switch (its lock, its record, its guard) are files there, which takes `ssh`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvue: Option<Api>,
     /// The ports of the fabric, a node-set: `Ethernet[0-60/4]`; those of `cabling` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<String>,
@@ -147,9 +151,14 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// The APIs that it is said to be reached over: one, where the spec is right.
+    pub fn apis(&self) -> impl Iterator<Item = (ApiKind, &Api)> {
+        [(ApiKind::Eapi, &self.eapi), (ApiKind::Nvue, &self.nvue)].into_iter().filter_map(|(kind, api)| Some((kind, api.as_ref()?)))
+    }
+
     /// What the password of a group's API is called among the secrets: its place in the spec, which no name of `secrets` can be.
-    pub fn password_name(group: usize) -> String {
-        format!("switches[{group}].eapi.password")
+    pub fn password_name(group: usize, kind: ApiKind) -> String {
+        format!("switches[{group}].{}.password", kind.key())
     }
 }
 

@@ -5,33 +5,38 @@ use super::supply::check_secret;
 use super::{Checker, error, shown};
 use crate::base::Fingerprint;
 use crate::spec::hosts::placeholders;
-use crate::spec::model::{Api, Spec, Switch, SwitchOs};
+use crate::spec::model::{Api, ApiKind, Spec, Switch, SwitchOs};
 
 /// An API that cannot be reached so, or that the switch does not have.
 const API: &str = "RW0174";
 
 const EFFECT: &str = "the switch cannot be reached, so nothing of it can be read or changed";
 
-/// The `eapi` of every group of switches.
+/// The APIs of every group of switches.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     for (index, switch) in spec.switches.iter().enumerate() {
-        if let Some(api) = &switch.eapi {
-            check_pairing(checker, &format!("switches[{index}].eapi"), switch);
-            check_api(checker, &format!("switches[{index}].eapi"), &Switch::password_name(index), api);
+        for (kind, api) in switch.apis() {
+            let at = format!("switches[{index}].{}", kind.key());
+            check_system(checker, &at, switch, kind);
+            check_api(checker, &at, &Switch::password_name(index, kind), api);
+        }
+        let ways: Vec<&str> = switch.ssh.iter().map(|_| "ssh").chain(switch.apis().map(|(kind, _)| kind.key())).collect();
+        if let [first, .., last] = ways[..] {
+            let message = format!("{} has `{first}` and `{last}`", shown(&switch.name));
+            let effect = "one way has to be the one that is used";
+            checker.find(&format!("switches[{index}].{last}"), "not the only way", error(API, message, effect, "keep one of them"));
         }
     }
 }
 
-fn check_pairing(checker: &mut Checker<'_>, at: &str, switch: &Switch) {
-    let name = shown(&switch.name);
-    if let Some(os) = switch.os.filter(|os| *os != SwitchOs::Eos) {
-        let message = format!("{name} has `eapi`, which is the API of Arista EOS, and `os: {}`", os.word());
+fn check_system(checker: &mut Checker<'_>, at: &str, switch: &Switch, kind: ApiKind) {
+    let (of, whose) = match kind {
+        ApiKind::Eapi => (SwitchOs::Eos, "Arista EOS"),
+        ApiKind::Nvue => (SwitchOs::Cumulus, "Cumulus Linux"),
+    };
+    if let Some(os) = switch.os.filter(|os| *os != of) {
+        let message = format!("{} has `{}`, which is the API of {whose}, and `os: {}`", shown(&switch.name), kind.key(), os.word());
         checker.find(at, "not of this system", error(API, message, EFFECT, "write `ssh` in its place, or correct `os`"));
-    }
-    if switch.ssh.is_some() {
-        let message = format!("{name} has `ssh` and `eapi`");
-        let effect = "one way has to be the one that is used";
-        checker.find(at, "and `ssh` beside it", error(API, message, effect, "keep one of the two"));
     }
 }
 

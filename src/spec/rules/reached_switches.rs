@@ -23,9 +23,8 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
             let fix = problem.fix.unwrap_or_else(|| "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`".to_owned());
             checker.find(&at("ports"), &problem.message, error(PORTS, "this is no node-set of ports", effect, fix));
         }
-        if let Some(way) =
-            [("ssh", switch.ssh.is_some()), ("eapi", switch.eapi.is_some())].into_iter().find_map(|(way, said)| said.then_some(way))
-        {
+        let way = switch.ssh.as_ref().map(|_| "ssh").or_else(|| switch.apis().next().map(|(kind, _)| kind.key()));
+        if let Some(way) = way {
             reached(checker, switch, way, &at, spec.cabling.is_some());
         }
     }

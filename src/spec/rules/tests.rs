@@ -444,5 +444,8 @@ fn apis_of_switches() {
     check(&eapi("user: u"), &[("RW0107", "{")]);
     check(&switch("os: sonic, eapi: { user: u, password: { env: P } }"), &[("RW0174", "eapi")]);
     check(&switch("os: eos, ssh: {}, eapi: { user: u, password: { env: P } }"), &[("RW0174", "eapi")]);
+    check(&switch("os: cumulus, nvue: { user: u, password: { env: P } }"), &[]);
+    check(&switch("os: eos, nvue: { user: u, password: { env: P } }"), &[("RW0174", "nvue")]);
+    check(&switch("os: cumulus, nvue: { user: u, password: { env: P } }, ssh: {}"), &[("RW0174", "nvue")]);
     check(&switch("eapi: { user: u, password: { env: P } }"), &[("RW0170", "eapi")]);
 }

@@ -2,6 +2,7 @@
 
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::spec::model::ApiKind;
 use crate::transport::TransportError;
 
 /// What it means, and what mends it; nothing where the error is none of an API.
@@ -13,14 +14,22 @@ pub fn told(error: &TransportError) -> Option<Diagnostic> {
         }
         TransportError::CertificateRefused { address, pin, .. } => refused_certificate(diagnostic("RW0418"), address, pin),
         TransportError::LoginRefused { user, reason, .. } => refused_login(diagnostic("RW0419"), user, reason),
-        TransportError::NoApi { address, .. } => diagnostic("RW0420")
+        TransportError::NoApi { address, api, .. } => diagnostic("RW0420")
             .effect("the switch cannot be read, and its ports are unknown")
-            .next("on the switch: configure, management api http-commands, no shutdown (and `protocol https`, which is so from the start)")
+            .next(match *api == ApiKind::Nvue.name() {
+                true => "on the switch: nv set system api state enabled; nv config apply (it is so from the start from 5.6 on)",
+                false => {
+                    "on the switch: configure, management api http-commands, no shutdown (and `protocol https`, which is so from the start)"
+                }
+            })
             .next(format!("check that {} is its address, and its port, in the inventory", one_line(address, 120))),
         TransportError::ApiRefused { user, .. } => diagnostic("RW0421")
             .effect("a switch is read and changed by scripts in its bash, so nothing of it is known")
             .next(format!("on the switch: username {} privilege 15 role network-admin", one_line(user, 40)))
             .next("or reach it over SSH: `ssh` in the place of `eapi`"),
+        TransportError::OnlyRead { .. } => diagnostic("RW0422")
+            .effect("lock, record and guard of a change are files on the switch, which this API neither shows nor writes")
+            .next("reach it over SSH: `ssh` in the place of `nvue`"),
         _ => return None,
     })
 }

@@ -15,13 +15,17 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io::ErrorKind;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// More than this of one answer is not taken.
 const ANSWER_LIMIT: usize = 32 << 20;
+/// A request that has no answer by then is given up.
+const REQUEST_LIMIT: Duration = Duration::from_secs(45);
+/// A connection that nobody used for longer may be one that the server is about to close.
+const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// The API of one switch, and us as it knows us.
 pub(super) struct Server {
@@ -40,7 +44,15 @@ pub(super) struct Server {
 }
 
 /// An open connection.
-pub(super) struct Session(SendRequest<String>);
+struct Session(SendRequest<String>);
+
+/// A server with the connections to it that nobody uses at the moment. It begins with one, so that a client is a proof of a way there.
+pub(super) struct Client {
+    /// The server.
+    pub server: Server,
+    api: &'static str,
+    idle: Mutex<Vec<(Session, Instant)>>,
+}
 
 /// An answer.
 #[derive(Debug)]
@@ -50,10 +62,9 @@ pub(super) struct Reply {
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
 pub(super) enum Failure {
-    /// The request was certainly not sent.
-    NotSent(String),
+    /// The request was certainly not taken.
+    NotTaken(TransportError),
     /// The connection ended; whether the request was taken nobody knows.
     Lost(String),
     /// The answer was longer than what is taken.
@@ -95,7 +106,7 @@ impl Server {
     }
 
     /// A new connection; `api` is what should be there.
-    pub async fn connect(&self, api: &'static str) -> Result<Session, TransportError> {
+    async fn connect(&self, api: &'static str) -> Result<Session, TransportError> {
         match tokio::time::timeout(self.timeout, self.meet(api)).await {
             Ok(session) => session,
             Err(_) => Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs()))),
@@ -139,12 +150,11 @@ impl Server {
             .body(body)
     }
 
-    /// One request, and its answer.
-    pub async fn ask(&self, session: &mut Session, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
-        let request = self.request(method, path, body).map_err(|error| Failure::NotSent(error.to_string()))?;
-        session.0.ready().await.map_err(|error| Failure::NotSent(words(&error)))?;
+    async fn ask(&self, session: &mut Session, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
+        let request = self.request(method, path, body).map_err(|error| Failure::NotTaken(self.unreachable(error.to_string())))?;
+        session.0.ready().await.map_err(|error| Failure::NotTaken(self.unreachable(words(&error))))?;
         let response = session.0.send_request(request).await.map_err(|error| match error.is_canceled() {
-            true => Failure::NotSent(words(&error)),
+            true => Failure::NotTaken(self.unreachable(words(&error))),
             false => Failure::Lost(words(&error)),
         })?;
         let status = response.status().as_u16();
@@ -152,10 +162,48 @@ impl Server {
     }
 }
 
-impl Session {
-    /// True while it can carry something.
-    pub fn is_open(&self) -> bool {
-        !self.0.is_closed()
+impl Client {
+    /// Connects; `api` is what should be there.
+    pub async fn open(server: Server, api: &'static str) -> Result<Self, TransportError> {
+        let session = server.connect(api).await?;
+        Ok(Client { server, api, idle: Mutex::new(vec![(session, Instant::now())]) })
+    }
+
+    /// One request, and its answer, whatever it says.
+    pub async fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
+        let mut session = match self.idle() {
+            Some(session) => session,
+            None => self.server.connect(self.api).await.map_err(Failure::NotTaken)?,
+        };
+        let asked = self.server.ask(&mut session, method, path, body);
+        let reply = match tokio::time::timeout(REQUEST_LIMIT, asked).await {
+            Ok(reply) => reply?,
+            Err(_) => return Err(Failure::Lost(format!("no answer within {} s", REQUEST_LIMIT.as_secs()))),
+        };
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((session, Instant::now()));
+        match reply.status {
+            401 | 403 => Err(Failure::NotTaken(TransportError::LoginRefused {
+                switch: self.server.switch.clone(),
+                user: self.server.user.clone(),
+                reason: reply.said(),
+            })),
+            // Of a server before the API, which gave up waiting for it.
+            502 | 504 => Err(Failure::Lost(format!("the server before the {} answers {}", self.api, reply.status))),
+            _ => Ok(reply),
+        }
+    }
+
+    /// A connection that surely stands, where there is one.
+    fn idle(&self) -> Option<Session> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(session, since)| !session.0.is_closed() && since.elapsed() < IDLE_LIMIT);
+        idle.pop().map(|(session, _)| session)
+    }
+
+    /// That there is no such API.
+    pub fn none_here(&self, reason: String) -> TransportError {
+        let (switch, address) = (self.server.switch.clone(), self.server.address.clone());
+        TransportError::NoApi { switch, address, api: self.api, reason }
     }
 }
 
@@ -175,11 +223,13 @@ async fn take(mut body: Incoming) -> Result<Vec<u8>, Failure> {
 
 /// The innermost cause, in one line.
 fn words(error: &hyper::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
+    let mut innermost: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    if error.is_incomplete_message() || error.is_closed() {
+    let broke = innermost.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let is_gone = matches!(broke, Some(ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe));
+    if is_gone || error.is_incomplete_message() || error.is_closed() {
         return "the server closed the connection".to_owned();
     }
     one_line(&innermost.to_string(), 200)

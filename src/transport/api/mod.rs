@@ -1,11 +1,12 @@
 //! Switches over their own APIs, which are HTTPS with a user and a password.
 //!
 //! The way of a connection: `pin` (whose certificate is taken) -> `https` (socket, TLS, one request after the other) -> `eapi` (the shell of
-//! Arista EOS behind its JSON-RPC). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
+//! Arista EOS behind its JSON-RPC) or `nvue` (what the REST API of Cumulus Linux tells). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
 
 mod diagnose;
 mod eapi;
 mod https;
+mod nvue;
 mod pin;
 
 pub use diagnose::told;
@@ -13,12 +14,15 @@ pub use pin::CertificatePin;
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
 use crate::base::secret;
+use crate::spec::model::ApiKind;
 use std::fmt;
 use std::sync::Arc;
 
 /// How the API of a switch is reached, beside what is said of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiAccess {
+    /// Which API.
+    pub kind: ApiKind,
     /// Whose certificate is taken.
     pub pin: CertificatePin,
     /// The password of the user.
@@ -53,6 +57,14 @@ pub struct ApiConnector;
 
 impl Connector for ApiConnector {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        Box::pin(eapi::open(access))
+        Box::pin(async {
+            let api = access.api.as_ref();
+            let api = api.ok_or_else(|| TransportError::Local { reason: format!("{} is not reached over an API", access.name) })?;
+            let server = https::Server::new(access, api)?;
+            match api.kind {
+                ApiKind::Eapi => eapi::open(server, access.read_only).await,
+                ApiKind::Nvue => nvue::open(server).await,
+            }
+        })
     }
 }

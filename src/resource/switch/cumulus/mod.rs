@@ -12,6 +12,7 @@ pub mod edit;
 mod intent;
 mod port_view;
 mod profile;
+pub mod rest;
 pub mod script;
 
 pub use config::Nvue;

@@ -9,12 +9,11 @@ mod shell;
 
 use super::https::Server;
 use crate::transport::link::ShellLink;
-use crate::transport::{HostAccess, HostLink, TransportError};
+use crate::transport::{HostLink, TransportError};
 use std::sync::Arc;
 
 /// A new connection to a switch that is reached over eAPI.
-pub(super) async fn open(access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
-    let api = access.api.as_ref().ok_or_else(|| TransportError::Local { reason: format!("{} is not reached over an API", access.name) })?;
-    let shell = shell::EapiShell::open(Server::new(access, api)?, access.read_only).await?;
+pub(super) async fn open(server: Server, read_only: bool) -> Result<Arc<dyn HostLink>, TransportError> {
+    let shell = shell::EapiShell::open(server, read_only).await?;
     Ok(Arc::new(ShellLink::new(shell)))
 }

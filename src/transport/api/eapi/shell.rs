@@ -2,30 +2,25 @@
 
 use super::relay::{Look, Relay, State};
 use super::rpc::{self, Refused};
+use crate::spec::model::ApiKind;
 use crate::system::clock;
 use crate::system::fed::Capture;
-use crate::transport::api::https::{Failure, Reply, Server, Session};
+use crate::transport::api::https::{Client, Failure, Reply, Server};
 use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, Ran, Shell};
 use crate::transport::{BoxFuture, TransportError};
 use http::Method;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// As messages call it.
-pub(super) const API: &str = "eAPI";
+const API: &str = ApiKind::Eapi.name();
 /// Commands in one request: with a part of a script in each the request stays far below 1 MiB, beyond which nginx refuses one where nobody says
 /// otherwise (nginx, `client_max_body_size`; that EOS serves eAPI by nginx: the EOS manual, `management http-server`).
 const COMMANDS_AT_ONCE: usize = 32;
-/// A request that has no answer by then is given up: the longest look takes 10 s.
-const REQUEST_LIMIT: Duration = Duration::from_secs(45);
-/// A connection that nobody used for longer may be one that the server is about to close.
-const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
-/// A link to one switch. It holds the connection that it was opened with as long as the switch does.
+/// A link to one switch.
 pub(super) struct EapiShell {
-    server: Server,
+    client: Client,
     read_only: bool,
-    idle: Mutex<Option<(Session, Instant)>>,
 }
 
 /// How a request ended without an answer.
@@ -40,16 +35,16 @@ enum Trouble {
 
 impl Shell for EapiShell {
     fn host(&self) -> &str {
-        &self.server.switch
+        &self.client.server.switch
     }
     fn user(&self) -> &str {
-        &self.server.user
+        &self.client.server.user
     }
     fn address(&self) -> &str {
-        &self.server.address
+        &self.client.server.address
     }
     fn elevated(&self) -> bool {
-        self.server.user != "root" && !self.read_only
+        self.client.server.user != "root" && !self.read_only
     }
     fn read_only(&self) -> bool {
         self.read_only
@@ -67,8 +62,7 @@ impl Shell for EapiShell {
 impl EapiShell {
     /// Connects, and sees whether the API lets us in. A user without rights begins below `enable`, and bash is above it.
     pub async fn open(server: Server, read_only: bool) -> Result<Self, TransportError> {
-        let session = server.connect(API).await?;
-        let shell = EapiShell { server, read_only, idle: Mutex::new(Some((session, Instant::now()))) };
+        let shell = EapiShell { client: Client::open(server, API).await?, read_only };
         match shell.commands(Vec::new()).await {
             Ok(_) => Ok(shell),
             Err(Trouble::NotRun(error)) => Err(error),
@@ -78,56 +72,37 @@ impl EapiShell {
     }
 
     fn refused(&self, refused: Refused) -> TransportError {
-        let (switch, user) = (self.server.switch.clone(), self.server.user.clone());
+        let (switch, user) = (self.client.server.switch.clone(), self.client.server.user.clone());
         TransportError::ApiRefused { switch, api: API, user, reason: refused.reason }
     }
 
     fn lost(&self, end: &End) -> TransportError {
-        let host = self.server.switch.clone();
-        TransportError::Lost { host, reason: end.doubt(REQUEST_LIMIT).unwrap_or_default() }
-    }
-
-    /// The connection that nobody uses, where there is one that surely stands; else a new one.
-    async fn session(&self) -> Result<Session, TransportError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match idle {
-            Some((session, since)) if session.is_open() && since.elapsed() < IDLE_LIMIT => Ok(session),
-            _ => self.server.connect(API).await,
-        }
+        let host = self.client.server.switch.clone();
+        TransportError::Lost { host, reason: end.doubt(Duration::ZERO).unwrap_or_default() }
     }
 
     /// Runs commands after `enable`, and gives back what each printed.
     async fn commands(&self, commands: Vec<String>) -> Result<Vec<String>, Trouble> {
         let commands: Vec<String> = std::iter::once("enable".to_owned()).chain(commands).collect();
-        let mut session = self.session().await.map_err(Trouble::NotRun)?;
-        let asked = self.server.ask(&mut session, Method::POST, rpc::PATH, rpc::request(&commands));
-        let reply = match tokio::time::timeout(REQUEST_LIMIT, asked).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(Failure::NotSent(reason))) => return Err(Trouble::NotRun(self.server.unreachable(reason))),
-            Ok(Err(Failure::Lost(reason))) => return Err(Trouble::Doubt(End::Lost(reason))),
-            Ok(Err(Failure::TooMuch)) => return Err(Trouble::Doubt(End::TooMuch)),
-            Err(_) => return Err(Trouble::Doubt(End::Lost(format!("no answer within {} s", REQUEST_LIMIT.as_secs())))),
+        let reply = match self.client.ask(Method::POST, rpc::PATH, rpc::request(&commands)).await {
+            Ok(reply) => reply,
+            Err(Failure::NotTaken(error)) => return Err(Trouble::NotRun(error)),
+            Err(Failure::Lost(reason)) => return Err(Trouble::Doubt(End::Lost(reason))),
+            Err(Failure::TooMuch) => return Err(Trouble::Doubt(End::TooMuch)),
         };
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some((session, Instant::now()));
         if reply.status != 200 {
-            return Err(self.not_an_answer(&reply));
+            return Err(Trouble::NotRun(self.not_an_answer(&reply)));
         }
         let mut outputs = rpc::answer(&reply.body, &commands).map_err(Trouble::Refused)?;
         outputs.remove(0);
         Ok(outputs)
     }
 
-    /// What a status of HTTP says. 502 and 504 are of a server before eAPI, which gave up waiting for it.
-    fn not_an_answer(&self, reply: &Reply) -> Trouble {
-        let (switch, address) = (self.server.switch.clone(), self.server.address.clone());
-        Trouble::NotRun(match reply.status {
-            401 | 403 => TransportError::LoginRefused { switch, user: self.server.user.clone(), reason: reply.said() },
-            404 | 405 => {
-                TransportError::NoApi { switch, address, api: API, reason: format!("it answers {} for {}", reply.status, rpc::PATH) }
-            }
-            502 | 504 => return Trouble::Doubt(End::Lost(format!("the server before eAPI answers {}", reply.status))),
-            status => self.server.unreachable(format!("it answers {status}: {}", reply.said())),
-        })
+    fn not_an_answer(&self, reply: &Reply) -> TransportError {
+        match reply.status {
+            404 | 405 => self.client.none_here(format!("it answers {} for {}", reply.status, rpc::PATH)),
+            status => self.client.server.unreachable(format!("it answers {status}: {}", reply.said())),
+        }
     }
 
     async fn run_script(&self, input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
@@ -189,7 +164,7 @@ impl EapiShell {
     }
 
     fn not_laid(&self, said: &str, elevated: bool) -> TransportError {
-        let (host, user) = (self.server.switch.clone(), self.server.user.clone());
+        let (host, user) = (self.client.server.switch.clone(), self.client.server.user.clone());
         let said = crate::base::text::one_line(said, 160);
         if elevated && (said.is_empty() || said.contains("sudo")) {
             return TransportError::SudoRefused { host, user };

@@ -1,20 +1,19 @@
 """A stand-in for eAPI of Arista EOS (`management api http-commands`), called one by name: `runCmds` over HTTPS, of the commands `enable` and
-`bash timeout SECONDS COMMAND`. What it refuses is data (`refusals/eapi.json`). It runs beside the switch and enters it for each command.
+`bash timeout SECONDS COMMAND`. What it refuses is data (`refusals/eapi.json`). It runs beside the switch and enters it for each command, which
+it writes into `commands`; its arguments are those of `switch/https.py`."""
 
-server.py FOLDER ENTRY... : in FOLDER are `cert.pem`, `key.pem`, `users.json`, the port in `port` (written where there is none), faults as files
-in `faults`, and the log `commands`."""
-
-import base64
 import json
 import os
 import signal
-import ssl
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-FOLDER, ENTRY = sys.argv[1], sys.argv[2:]
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../refusals/eapi.json")) as file:
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/../../switch")
+import https
+from https import ENTRY, fault
+
+with open(f"{HERE}/../refusals/eapi.json") as file:
     REFUSALS = json.load(file)
 
 
@@ -26,21 +25,12 @@ class Refused(Exception):
         self.said = known.get("said", "").format(**words)
 
 
-def fault(name):
-    try:
-        with open(f"{FOLDER}/faults/{name}") as file:
-            return file.read().strip()
-    except FileNotFoundError:
-        return None
-
-
 def bash(command):
     """EOS hands on what follows `timeout SECONDS`, which is a line of bash, and says what it printed."""
     words = command.split(" ", 3)
     if len(words) < 4 or words[1] != "timeout" or not words[2].isdigit():
         raise Refused("interactive")
-    with open(f"{FOLDER}/commands", "a") as log:
-        log.write(command + "\n")
+    https.log("commands", command)
     line = [*ENTRY, "/bin/bash", "-c", words[3]]
     child = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -92,41 +82,18 @@ def answer(body):
     return asked["id"], *run(commands, parameters.get("format") == "text")
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def reply(self, status, body, kind="application/json"):
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if status == 401:
-            self.send_header("WWW-Authenticate", 'Basic realm="COMMAND_API_AUTH"')
-        self.end_headers()
-        self.wfile.write(body)
-
-    def refuse(self, name):
-        known = REFUSALS["http"][name]
-        self.reply(known["status"], known["body"].encode(), "text/html")
-        self.close_connection = True
-
-    def is_known(self):
-        kind, _, credentials = self.headers.get("Authorization", "").partition(" ")
-        user, _, password = base64.b64decode(credentials or "").decode("utf-8", "replace").partition(":")
-        with open(f"{FOLDER}/users.json") as users:
-            return kind == "Basic" and json.load(users).get(user) == password
+class Handler(https.Handler):
+    refusals = REFUSALS["http"]
 
     def do_GET(self):
         self.refuse("method" if self.path == "/command-api" else "elsewhere")
 
     def do_POST(self):
         length = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(min(length, REFUSALS["http"]["too_large"]["most"] + 1))
+        body = self.rfile.read(min(length, self.refusals["too_large"]["most"] + 1))
         if self.path != "/command-api" or fault("elsewhere") is not None:
             return self.refuse("elsewhere")
-        if length > REFUSALS["http"]["too_large"]["most"]:
+        if length > self.refusals["too_large"]["most"]:
             return self.refuse("too_large")
         if not self.is_known():
             return self.refuse("unauthorized")
@@ -147,29 +114,4 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200, json.dumps(said).encode())
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def handle_error(self, *_):
-        pass
-
-
-def main():
-    try:
-        with open(f"{FOLDER}/port") as file:
-            port = int(file.read())
-    except FileNotFoundError:
-        port = 0
-    server = Server(("127.0.0.1", port), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(f"{FOLDER}/cert.pem", f"{FOLDER}/key.pem")
-    # The handshake is done by the thread of the connection.
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    with open(f"{FOLDER}/port", "w") as file:
-        file.write(str(server.server_port))
-    print("ready", flush=True)
-    server.serve_forever()
-
-
-main()
+https.serve(Handler)
