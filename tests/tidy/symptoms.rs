@@ -4,7 +4,7 @@ use crate::{none, root};
 use railwright::doctor::{Layer, Symptom};
 
 fn symptoms() -> Vec<Symptom> {
-    railwright::doctor::load().map_err(|(problems, _)| problems).unwrap()
+    railwright::doctor::load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
 #[test]

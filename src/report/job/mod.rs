@@ -6,7 +6,7 @@ pub mod document;
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::text::counted;
+use crate::base::text::{counted, one_line};
 use crate::verify::Verdict;
 use crate::verify::nccl::{Aspect, Expected, Log, Proof, Proven, devices};
 use crate::verify::result::Judgement;
@@ -67,7 +67,7 @@ fn facts(log: &Log) -> Vec<(&'static str, String)> {
         facts.push(("NCCL", log.versions.iter().cloned().collect::<Vec<_>>().join(", ")));
     }
     for group in devices::groups(log).iter().take(8) {
-        let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", group.hosts) };
+        let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", one_line(&group.hosts, 300)) };
         let plural = if group.processes == 1 { "" } else { "es" };
         let ranks = if group.ranks.is_empty() { String::new() } else { format!(", rank {}", group.ranks) };
         facts.push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::named(&group.devices), group.processes)));

@@ -3,7 +3,6 @@
 use super::log::Log;
 use super::message::Link;
 use super::transport::Transport;
-use crate::base::nodeset;
 use crate::verify::result::Judgement;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +49,8 @@ pub fn groups(log: &Log) -> Vec<Group> {
         members.processes += 1;
     }
     let group = |(devices, members): (Vec<(String, Link)>, Members)| {
-        let hosts: Vec<String> = members.hosts.into_iter().collect();
-        Group { hosts: nodeset::fold(&hosts), processes: members.processes, ranks: ranges(&members.ranks), devices }
+        let hosts = super::folded(members.hosts.iter().map(String::as_str));
+        Group { hosts, processes: members.processes, ranks: ranges(&members.ranks), devices }
     };
     let mut groups: Vec<Group> = by_devices.into_iter().map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.processes));
@@ -60,8 +59,7 @@ pub fn groups(log: &Log) -> Vec<Group> {
 
 /// `mlx5_[0-7]`: ports of devices, 1 left out as every device has it.
 pub fn named(devices: &[(String, Link)]) -> String {
-    let names: Vec<String> = devices.iter().map(|(port, _)| port.strip_suffix(":1").unwrap_or(port).to_owned()).collect();
-    nodeset::fold(&names)
+    super::folded(devices.iter().map(|(port, _)| port.strip_suffix(":1").unwrap_or(port)))
 }
 
 /// Judges them: as many on every host.

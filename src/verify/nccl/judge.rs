@@ -194,12 +194,12 @@ fn why_sockets(log: &Log) -> String {
 fn mixed(log: &Log) -> String {
     let of = |wanted: Transport| {
         let hosts = log.processes.iter().filter(|process| transport::of_process(process) == wanted);
-        hosts.filter_map(|process| process.host.clone()).collect::<std::collections::BTreeSet<String>>()
+        hosts.filter_map(|process| process.host.as_deref()).collect::<std::collections::BTreeSet<&str>>()
     };
     let parts = [Transport::Socket, Transport::Plugin, Transport::Mixed, Transport::Roce, Transport::Infiniband, Transport::Verbs];
     let parts = parts.into_iter().filter_map(|wanted| {
-        let hosts: Vec<String> = of(wanted).into_iter().collect();
-        let named = crate::base::nodeset::fold(&hosts);
+        let hosts = of(wanted);
+        let named = super::folded(hosts.iter().copied());
         (!hosts.is_empty()).then(|| format!("{} on {named}", if wanted == Transport::Mixed { "both at once" } else { wanted.word() }))
     });
     parts.collect::<Vec<_>>().join(", ")
@@ -341,9 +341,9 @@ fn progress(log: &Log, expected: &Expected) -> Judgement {
             .next(doctor);
     }
     let began = log.processes.iter().filter(|process| process.complete.is_empty() && !process.ranks.is_empty());
-    let hosts: Vec<String> = began.filter_map(|process| process.host.clone()).collect();
+    let hosts: std::collections::BTreeSet<&str> = began.filter_map(|process| process.host.as_deref()).collect();
     if !hosts.is_empty() && log.training.lines == 0 && log.runs.is_empty() {
-        return Judgement::unknown("RW1212", format!("ranks on {} never completed their communicator", crate::base::nodeset::fold(&hosts)))
+        return Judgement::unknown("RW1212", format!("ranks on {} never completed their communicator", super::folded(hosts)))
             .expected("`Init COMPLETE` of every rank")
             .effect("they still wait for others, the log was cut off, or they hang")
             .next(doctor);

@@ -22,6 +22,7 @@ mod tests;
 pub mod training;
 pub mod transport;
 
+use crate::base::nodeset;
 pub use decoder::Decoder;
 pub use judge::{AcsNic, Aspect, Expected, Proof, Proven, judge};
 pub use log::Log;
@@ -34,4 +35,15 @@ fn kept(text: &str) -> String {
         end -= 1;
     }
     crate::base::text::one_line(&text[..end], KEPT_MAX)
+}
+
+/// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds more numbers than a name that
+/// counts on, is told as it is, so that folding stays cheap and the brackets of a node-set are ours.
+fn folded<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const NUMBERS_MAX: usize = 8;
+    let numbers = |name: &str| name.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty()).count();
+    let counts_on = |name: &&str| nodeset::is_plain(name) && numbers(name) <= NUMBERS_MAX;
+    let (plain, odd): (Vec<&str>, Vec<&str>) = names.into_iter().partition(counts_on);
+    let folded = nodeset::fold(&plain);
+    std::iter::once(folded.as_str()).chain(odd).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
 }

@@ -151,6 +151,18 @@ fn nothing_is_known_of_a_log_that_says_nothing() {
 }
 
 #[test]
+fn hosts_of_any_name_are_told_quickly() {
+    let many = "1-".repeat(100);
+    let log: String = (0..20_000)
+        .map(|n| format!("{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n[x{n},:1:1 [0] NCCL INFO Using network IB\n"))
+        .collect();
+    let groups = devices::groups(&of(&log));
+    assert_eq!(groups.len(), 1);
+    assert!(groups[0].hosts.contains("1-1-1-"));
+    assert_eq!(folded(["n2", "n1", "a[1]", "n3"]), "n[1-3],a[1]");
+}
+
+#[test]
 fn perftest_between_the_lines_is_read() {
     let log = of(&format!(
         "{}\nnoise\n{}",
