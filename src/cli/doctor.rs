@@ -1,14 +1,11 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
-use super::job::{nic_of, unreadable};
+use super::job::{Said, nic_of};
 use super::{Exit, Failure};
-use crate::base::text::one_line;
 use crate::doctor::{self, Doctor, Symptom};
 use crate::report::job::diagnosis;
 use crate::report::out;
-use crate::system::files;
 use crate::verify::nccl::{Expected, Proven};
-use std::path::PathBuf;
 
 /// Say why a job did not go: the first cause in its log, layer by layer from the host to the fabric, and the next command
 ///
@@ -17,9 +14,8 @@ use std::path::PathBuf;
 /// and with 3 where it finds nothing. `docs/symptoms.md` lists what it knows.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The log; `-` is the standard input
-    #[arg(long, value_name = "FILE")]
-    log: PathBuf,
+    #[command(flatten)]
+    said: Said,
     /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model; without a model, by what the log says
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     acs: Option<String>,
@@ -29,11 +25,10 @@ pub struct Arguments {
 }
 
 /// Diagnoses.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
-    let name = one_line(&arguments.log.display().to_string(), 120);
     let mut doctor = Doctor::new(symptoms()?);
-    files::stream(&arguments.log, |chunk| doctor.feed(chunk)).map_err(|error| unreadable(&arguments.log, &error))?;
+    let name = arguments.said.read(|chunk| doctor.feed(chunk)).await?;
     // Nothing is held against a bandwidth here, so the share is never asked for.
     let expected = Expected { node_gbps: None, source: String::new(), least_percent: 100, acs, needs_gpudirect: false, log: name.clone() };
     let diagnosis = doctor.finish(&expected);

@@ -111,7 +111,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => wait(lock::run(&arguments)),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Doctor(arguments) => wait(doctor::run(&arguments)),
         Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),

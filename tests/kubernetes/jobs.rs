@@ -207,13 +207,43 @@ pub fn a_watch_that_is_ended_leaves_the_job(plane: &ControlPlane) {
     watching.ends(1);
 }
 
-pub fn a_job_is_deleted_with_all_that_it_had(plane: &ControlPlane) {
+pub fn a_job_is_proven_by_the_logs_of_its_pods(plane: &ControlPlane, writes_of: &Path) {
     let cluster = Cluster::new(plane, "admin");
     plane.kubectl(&["delete", "configmap", "nccl-hosts", "--ignore-not-found"]);
     plane.kubectl(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
     cluster.file("job.yaml", &job(""));
     cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
     pod(plane, "nccl-launcher", "launcher", 0);
+    plane.kubectl(&["wait", "pod/nccl-launcher", "--for=condition=Ready", "--timeout=60s"]);
+    writes(
+        writes_of,
+        &[
+            (1, "nccl-worker-0:7:42 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>"),
+            (1, "nccl-worker-0:7:42 [0] NCCL INFO Using network IB"),
+            (2, "nccl-worker-0:7:42 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA"),
+        ],
+    );
+    let proven = cluster.told(0, &["job", "prove", "nccl", "-i", INV]);
+    assert!(proven.contains("job prove MPIJob default/nccl, the logs of 1 pod") && proven.contains("PROVEN: RDMA was used"), "{proven}");
+    writes(
+        writes_of,
+        &[
+            (1, "nccl-worker-0:7:42 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>"),
+            (1, "nccl-worker-0:7:42 [0] NCCL INFO Using network Socket"),
+        ],
+    );
+    let disproven = cluster.told(1, &["job", "prove", "nccl", "-i", INV]);
+    assert!(disproven.contains("DISPROVEN") && disproven.contains("RW1201"), "{disproven}");
+    // What keeps a pod is said by the cluster alone.
+    pod(plane, "nccl-worker-9", "worker", 9);
+    plane.kubectl(&["wait", "pod/nccl-worker-9", "--for=condition=PodScheduled=False", "--timeout=60s"]);
+    let doctor = cluster.flat(1, &["doctor", "nccl", "-i", INV]);
+    assert!(doctor.contains("RW1351") && doctor.contains("Insufficient aliyun/erdma"), "{doctor}");
+    assert!(cluster.flat(64, &["doctor"]).contains("--log"));
+}
+
+pub fn a_job_is_deleted_with_all_that_it_had(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
     let asked = cluster.flat(4, &["job", "delete", "nccl", "-i", INV]);
     assert!(asked.contains("RW1013") && asked.contains("nothing was changed"), "{asked}");
     let deleted = cluster.told(0, &["job", "delete", "nccl", "-i", INV, "--yes"]);

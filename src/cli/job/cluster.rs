@@ -35,14 +35,16 @@ pub struct Named {
     pub place: Place,
 }
 
-fn name(text: &str) -> Result<String, String> {
+/// A name of Kubernetes.
+pub fn name(text: &str) -> Result<String, String> {
     match is_subdomain(text) {
         true => Ok(text.to_owned()),
         false => Err("a name of Kubernetes: small letters, digits and `-`".to_owned()),
     }
 }
 
-fn kind(text: &str) -> Result<JobKind, String> {
+/// A kind of jobs.
+pub fn kind(text: &str) -> Result<JobKind, String> {
     JobKind::of(text).ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))
 }
 

@@ -14,10 +14,12 @@ mod prove;
 mod pytorch;
 mod ray;
 mod render;
+mod said;
 mod submit;
 mod watch;
 
-pub use prove::{nic_of, unreadable};
+pub use prove::nic_of;
+pub use said::Said;
 
 use super::{Exit, Failure};
 use clap::Subcommand;
@@ -48,7 +50,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Submit(arguments) => submit::run(arguments).await,
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
-        Command::Prove(arguments) => prove::run(arguments),
+        Command::Prove(arguments) => prove::run(arguments).await,
         Command::Delete(arguments) => delete::run(arguments).await,
     }
 }

@@ -1,6 +1,7 @@
 //! `railwright job prove`: whether the log of a job proves that RDMA was used.
 
 use super::nics;
+use super::said::Said;
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
@@ -8,9 +9,8 @@ use crate::catalog::{self, Catalog};
 use crate::cli::{Exit, Failure, inventory};
 use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
-use crate::system::files;
-use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Log, Proven};
-use std::path::{Path, PathBuf};
+use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Proven};
+use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
 ///
@@ -18,15 +18,11 @@ use std::path::{Path, PathBuf};
 /// it disproves it, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
 pub struct Prove {
-    /// The log of one rank, one pod or the whole job; `-` is the standard input
-    #[arg(long, value_name = "FILE")]
-    log: PathBuf,
-    /// What the NICs of one node carry together, in Gb/s; the largest messages are held against it
+    #[command(flatten)]
+    said: Said,
+    /// What the NICs of one node carry together, in Gb/s; the largest messages are held against it. What the inventory says unless given
     #[arg(long, value_name = "GBPS", value_parser = gbps)]
     expect_gbps: Option<f64>,
-    /// Take that from this inventory: a folder of YAML files
-    #[arg(long, value_name = "FOLDER", conflicts_with = "expect_gbps")]
-    inventory: Option<PathBuf>,
     /// The least share of it that proves the bandwidth, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=100))]
     least_percent: u32,
@@ -48,17 +44,19 @@ fn gbps(text: &str) -> Result<f64, String> {
 }
 
 /// Proves.
-pub fn run(arguments: &Prove) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
     let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
-    let inventory = arguments.inventory.as_deref().map(inventory::read).transpose()?;
-    let log = read(&arguments.log)?;
+    let inventory = arguments.said.inventory.as_deref().filter(|_| arguments.expect_gbps.is_none()).map(inventory::read).transpose()?;
+    let mut decoder = Decoder::default();
+    let name = arguments.said.read(|chunk| decoder.feed(chunk)).await?;
+    let log = decoder.finish();
     let mut expected = Expected {
         node_gbps: arguments.expect_gbps,
         source: "--expect-gbps".to_owned(),
         least_percent: arguments.least_percent,
         acs,
         needs_gpudirect: arguments.require_gpudirect,
-        log: one_line(&arguments.log.display().to_string(), 120),
+        log: name,
     };
     if let Some(inventory) = &inventory {
         match nics::node_gbps(inventory, &log.hosts()) {
@@ -73,13 +71,6 @@ pub fn run(arguments: &Prove) -> Result<Exit, Failure> {
         Proven::Disproven => Exit::Failed,
         Proven::NotKnown => Exit::Incomplete,
     })
-}
-
-/// Decodes a log as it is read.
-fn read(path: &Path) -> Result<Log, Diagnostic> {
-    let mut decoder = Decoder::default();
-    files::stream(path, |chunk| decoder.feed(chunk)).map_err(|error| unreadable(path, &error))?;
-    Ok(decoder.finish())
 }
 
 /// A log that cannot be read.

@@ -1,0 +1,82 @@
+//! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its pods, and the logs of all of them.
+
+use super::cluster::{Cluster, Named, Place, kind, name, one};
+use super::prove::unreadable;
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::cli::Failure;
+use crate::job::{JobKind, Look};
+use crate::report::out;
+use crate::system::files;
+use std::path::PathBuf;
+
+/// Lines of a pod's log that are read, the last ones: NCCL says what it uses when a job begins, so that is a lot.
+const LINES: u32 = 200_000;
+
+/// Where it is.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Said {
+    /// A job in the inventory's cluster: the logs of its pods are read, and what keeps them
+    #[arg(value_parser = name, required_unless_present = "log", requires = "inventory", conflicts_with = "log")]
+    job: Option<String>,
+    /// The log of one rank, one pod or the whole job; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// The folder that holds the spec
+    #[arg(short, long, value_name = "FOLDER")]
+    pub inventory: Option<PathBuf>,
+    /// The namespace of the job
+    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = name)]
+    namespace: String,
+    /// The job's kind, where several have its name
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<JobKind>,
+}
+
+impl Said {
+    /// All of it, piece by piece; what it is called.
+    pub async fn read(&self, mut each: impl FnMut(&[u8])) -> Result<String, Failure> {
+        match (&self.job, &self.inventory, &self.log) {
+            (Some(job), Some(inventory), _) => {
+                let place = Place { inventory: inventory.clone(), namespace: self.namespace.clone() };
+                of_job(&Named { job: job.clone(), kind: self.kind, place }, each).await
+            }
+            (_, _, Some(log)) => {
+                files::stream(log, &mut each).map_err(|error| unreadable(log, &error))?;
+                Ok(one_line(&log.display().to_string(), 120))
+            }
+            // The command line says what is missing before.
+            _ => Err(Diagnostic::error("RW1214", "neither a job nor a log is named").state("nothing was judged").into()),
+        }
+    }
+}
+
+async fn of_job(asked: &Named, mut each: impl FnMut(&[u8])) -> Result<String, Failure> {
+    let reader = Cluster::of(&asked.place.inventory).await?.reader();
+    let found = one(&reader, asked).await?;
+    let look = Look::at(&reader, &asked.place.namespace);
+    let view = look.view(&found).await.map_err(|error| error.diagnostic())?;
+    let view = view.ok_or_else(|| super::watch::gone(found.kind, &found.job.namespace, &found.job.name))?;
+    view.news(None).iter().for_each(|line| each(format!("{line}\n").as_bytes()));
+    // Symptoms are known by the words of the scheduler and the kubelet.
+    for said in view.pods.iter().flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits)) {
+        each(format!("{said}\n").as_bytes());
+    }
+    let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
+    let (mut read, mut unread) = (0, Vec::new());
+    for pod in begun {
+        match look.log(pod, LINES, None).await.map_err(|error| error.diagnostic())? {
+            Ok(text) => {
+                read += 1;
+                // The kubelet's time stands before each line.
+                text.lines().for_each(|line| each(format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said)).as_bytes()));
+            }
+            Err(why) => unread.push(format!("{}: {why}", pod.name)),
+        }
+    }
+    for one in &unread {
+        out::note(&format!("a log could not be read: {}", one_line(one, 300)));
+    }
+    let (kind, place) = (found.kind.word(), &found.job.namespace);
+    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), crate::base::text::counted(read, "pod")))
+}
