@@ -153,7 +153,8 @@ fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
 async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u64) -> Observation {
     let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
     let mut observation = ask(requests(Sample::First, seconds > 0)).await;
-    if seconds > 0 {
+    let is_anybody_there = observation.targets.values().any(|found| found.problem.is_none());
+    if seconds > 0 && is_anybody_there {
         report::out::note(&format!("counters are looked at for {seconds} s"));
         clock::pause(Duration::from_secs(seconds)).await;
         // What did not answer is not asked again.
