@@ -43,7 +43,7 @@ pub fn asked<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i 
     let wrong = |why: String| {
         Diagnostic::error("RW1011", format!("{} names no hosts: {why}", one_line(set, 80)))
             .state("no host was asked")
-            .next("name hosts of the inventory: --host gpu001, --host gpu[001-004]")
+            .next(hosts_to_name(loaded.hosts.iter().map(|host| host.name.as_str())))
     };
     let names = nodeset::expand(set).map_err(|error| wrong(error.to_string()))?;
     let mut hosts = Vec::new();
@@ -60,6 +60,18 @@ pub fn asked<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i 
     }
     hosts.retain(|host| !host.netdevs.is_empty());
     if hosts.is_empty() { Err(nobody(inventory).into()) } else { Ok(hosts) }
+}
+
+/// How hosts are named, by those that there are.
+pub fn hosts_to_name<'h>(hosts: impl Iterator<Item = &'h str>) -> String {
+    let names: Vec<&str> = hosts.take(4).collect();
+    match names.as_slice() {
+        [] => "the inventory has no hosts; leave --host out".to_owned(),
+        [one] => format!("name hosts of the inventory: --host {}", one_line(one, 60)),
+        [one, ..] => {
+            format!("name hosts of the inventory: --host {}, --host '{}'", one_line(one, 60), one_line(&nodeset::fold(&names), 60))
+        }
+    }
 }
 
 fn nobody(inventory: &Inventory) -> Diagnostic {

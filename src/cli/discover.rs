@@ -110,7 +110,11 @@ fn is_there(file: &Path) -> Diagnostic {
 fn nothing(inventory: &str, output: Option<&Path>) -> Diagnostic {
     let problem = Diagnostic::error("RW1045", "no cable was heard, so nothing was written")
         .effect("a table without a line would say that nothing is plugged in")
-        .state(output.map_or("nothing was written".to_owned(), |file| format!("{} is as it was", file.display())))
+        .state(match output {
+            Some(file) if files::exists(file) => format!("{} is as it was", file.display()),
+            Some(file) => format!("{} was not written", file.display()),
+            None => "nothing was written".to_owned(),
+        })
         .next(format!("mend what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then railwright plan {inventory}"));
     problem.next("a switch tells the same of its own side: lldpctl there")
 }

@@ -97,7 +97,7 @@ fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result
     let wrong = |why: String| {
         Diagnostic::error("RW1011", format!("{} names no hosts: {why}", crate::base::text::one_line(set, 80)))
             .state("nothing was taken away")
-            .next("name hosts of the inventory: --host gpu001, --host gpu[001-004]")
+            .next(super::cables::hosts_to_name(context.hosts.keys().map(String::as_str)))
     };
     let names = nodeset::expand(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {

@@ -21,7 +21,7 @@ pub mod lab;
 pub mod lock;
 pub mod look;
 pub mod output;
-mod pipeline;
+pub mod pipeline;
 pub mod plan;
 pub mod question;
 pub mod rbac;

@@ -5,6 +5,7 @@ use crate::base::Diagnostic;
 use crate::resource::Observation;
 use crate::resource::observation::FORMAT_VERSION;
 use crate::system::files;
+use std::io;
 use std::path::Path;
 
 /// Observation files beyond this many bytes are not read.
@@ -12,11 +13,14 @@ const LIMIT_BYTES: u64 = 4 << 30;
 
 /// Reads an observation file.
 pub fn read(file: &Path) -> Result<Observation, Failure> {
-    let bytes = files::read_limited(file, LIMIT_BYTES).map_err(|error| pipeline::file_problem(file, &error))?;
     let wrong = |why: String| {
         Diagnostic::error("RW1012", format!("{} is no observation: {}", file.display(), crate::base::text::one_line(&why, 160)))
             .state("nothing was planned or changed")
             .next("record one: railwright facts INVENTORY -o FILE")
+    };
+    let bytes = match files::read_object(file, LIMIT_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(wrong(error.to_string()).into()),
+        read => read.map_err(|error| pipeline::file_problem(file, &error))?,
     };
     let observation: Observation = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
     let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();

@@ -154,7 +154,8 @@ async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u
     let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
     let connector = secrets::connector_to_look(inventory);
     let mut observation = ask(&*connector, requests(Sample::First, seconds > 0)).await;
-    if seconds > 0 {
+    let is_anybody_there = observation.targets.values().any(|found| found.problem.is_none());
+    if seconds > 0 && is_anybody_there {
         report::out::note(&format!("counters are looked at for {seconds} s"));
         clock::pause(Duration::from_secs(seconds)).await;
         // What did not answer is not asked again.

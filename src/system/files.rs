@@ -30,6 +30,22 @@ pub fn stream(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
+/// The same of a file that is to hold a JSON object: of one that does not begin as one, or never ends (`/dev/zero`), no more is read.
+pub fn read_object(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    const BEGINNING: u64 = 4096;
+    let mut bytes = Vec::new();
+    let mut file = File::open(path)?.take(limit + 1);
+    (&mut file).take(BEGINNING).read_to_end(&mut bytes)?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not begin with `{`"));
+    }
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is larger than {limit} bytes", path.display())));
+    }
+    Ok(bytes)
+}
+
 /// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
 /// file or the new one, and after a power cut it is one of the two. What is no file (`/dev/null`, a pipe) is written to and stays:
 /// for root a rename would put a file in its place.

@@ -162,6 +162,32 @@ fn a_picture_is_written_whole_and_over_nothing() {
     assert!(nowhere.contains("RW1010") && nowhere.ends_with("--- exit 1 ---\n"), "{nowhere}");
 }
 
+/// What is no observation is told at once, however long it is; of what nobody counts there is no number; and where nobody answers nothing is waited for.
+#[test]
+fn what_cannot_be_is_told_at_once() {
+    let recorded = place(&[("switch/leaf1", "switch:running", "9216", "1500")]);
+    for (file, why) in [("/dev/zero", "it does not begin with `{`"), ("/dev/null", "it does not begin with `{`")] {
+        let said = recorded.run(&["verify", "fabric", "inv", "--observations", file]);
+        assert!(said.contains(&format!("error RW1012: {file} is no observation: {why}")), "{said}");
+    }
+    let json = recorded.command(&[&RECORDED[..], &["--json"]].concat()).output().unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["findings"][0]["kind"], &json["findings"][0]["count"]), (&json!("mtu"), &Value::Null));
+    assert_eq!(json["links"][0]["troubles"][0]["count"], Value::Null);
+
+    let away = Place::new();
+    let spec = "cluster: here\nfabric: { kind: rocev2 }\nssh: { user: root, address: 127.0.0.1, port: 1, host_keys: known_hosts }\n\
+                nodes: [{ name: n1, nics: { model: soft-roce, netdev: ens1 } }]\nswitches: [{ name: leaf1 }]\ncabling: cabling.csv\n";
+    away.write("inv/cluster.yaml", spec).write("inv/cabling.csv", "host,nic,switch,port\nn1,ens1,leaf1,Ethernet0\n");
+    away.write("inv/known_hosts", "[127.0.0.1]:1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGr8oSp2sK9qJLZ5Q0yZ1PSmTBbYmVhN0dUm0cN8hEcn\n");
+    let since = std::time::Instant::now();
+    let said = away.run(&["verify", "fabric", "inv", "--for", "60m"]);
+    assert!(said.ends_with("--- exit 3 ---\n") && !said.contains("counters are looked at"), "{said}");
+    assert!(since.elapsed() < std::time::Duration::from_secs(300), "{said}");
+    let refused = away.run(&["verify", "fabric", "inv", "--host", "gpu001"]);
+    assert!(refused.contains("name hosts of the inventory: --host n1\n"), "{refused}");
+}
+
 /// Two leaves that are joined are drawn beside each other, and a spine above them, whichever end the file names first.
 #[test]
 fn switches_are_drawn_where_they_stand() {
@@ -225,7 +251,12 @@ fn without_counters_the_rest_is_judged() {
     }
     place.write("seen.json", seen.to_string());
     let said = place.run(&RECORDED);
-    assert!(said.contains("? host: it was not read   RW0847") && said.ends_with("--- exit 3 ---\n"), "{said}");
+    assert!(
+        said.contains("? host: the observation has no counters   RW0847")
+            && said.contains("--for 0 --observations FILE judges the rest")
+            && said.ends_with("--- exit 3 ---\n"),
+        "{said}"
+    );
     let said = place.run(&[&RECORDED[..], &["--for", "0"]].concat());
     assert!(said.contains("6 links: 6 agree. Counters were not looked at.\n--- exit 0 ---"), "{said}");
     seen["targets"].as_object_mut().unwrap().remove("switch/leaf2");

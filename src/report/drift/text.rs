@@ -2,8 +2,8 @@
 //! last and what is found. Text without colour.
 
 use super::words::{acceptance, age, applied, gone, meaning, outlier, reason as named, said, since, summary, who};
-use crate::base::nodeset;
 use crate::base::text::{clean_line, counted};
+use crate::base::{Address, nodeset};
 use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::knowledge::waived;
@@ -90,6 +90,12 @@ fn never_applied(findings: &[&DriftFinding]) -> String {
     folded.into_iter().map(|(kinds, who)| labelled(&format!(" + {:<14} ", nodeset::fold(&who)), &kinds, COLUMNS)).collect()
 }
 
+/// A resource without its target; as people say it where its name has characters that addresses write otherwise (`Ethernet1/1`).
+fn shown_as(resource: &Address) -> String {
+    let address = resource.within_target();
+    if address.contains('%') { resource.words() } else { address }
+}
+
 /// A target and its findings of one resource.
 type Member<'a> = (String, Vec<&'a DriftFinding>);
 
@@ -100,7 +106,7 @@ fn entries(findings: &[&DriftFinding]) -> String {
         let who = who(finding);
         let mut resource = finding.address.clone();
         resource.attribute = None;
-        by_resource.entry((who, resource.within_target())).or_default().push(finding);
+        by_resource.entry((who, shown_as(&resource))).or_default().push(finding);
     }
     // Rows are compared without their ages: what is the same since another time is still the same.
     let mut folded: IndexMap<(String, String), Vec<Member<'_>>> = IndexMap::new();
@@ -182,7 +188,7 @@ mod tests {
                mtu, running: found 1500, wanted 9000 (as applied)
 
         WILL BE LOST AT REBOOT: in effect, but no longer written down -----------------------------------
-         ~ n2             file/%2Fetc%2Fx
+         ~ n2             file /etc/x
                content, persisted: found absent, wanted 9000 (as applied)
 
         UNKNOWN: could not be found out -----------------------------------------------------------------

@@ -38,8 +38,8 @@ pub struct FindingDocument<'a> {
     code: &'static str,
     /// What was found.
     says: String,
-    /// How many packets or events, on all links together; 0 where none are counted.
-    count: u64,
+    /// How many packets or events, on all links together; nothing where none are counted.
+    count: Option<u64>,
     /// What it means for the fabric.
     means: String,
     /// What to do.

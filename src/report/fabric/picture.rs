@@ -234,6 +234,11 @@ impl Row {
 }
 
 impl Sums {
+    /// True where a number is of some ends alone, and of the others nobody can tell.
+    pub fn is_in_part(&self) -> bool {
+        self.told_to_wait.values().chain([&self.marked, &self.notified, &self.lost]).any(|sum| sum.is_unsure && sum.is_counted)
+    }
+
     fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &Wanted) {
         let waits = self.told_to_wait.entry(tier).or_default();
         let counted = match &facts.counted {

@@ -150,6 +150,14 @@ fn conclusion(subject: &Subject) -> String {
     let parts = [(of(Verdict::Passed), "agree"), (of(Verdict::Failed), "wrong"), (of(Verdict::Unknown), "unknown")];
     let parts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     let counts = if parts.is_empty() { String::new() } else { format!(" {}: {}.", counted(report.links.len(), "link"), parts.join(", ")) };
+    let picture = Picture::of(&report.links, subject.wanted);
+    let rows = picture.uplinks.iter().chain(&picture.peers).chain(picture.blocks.iter().flat_map(|block| &block.rows));
+    let is_unsure = subject.wanted.counts && rows.map(|row| row.sums(&report.links, subject.wanted)).any(|sums| sums.is_in_part());
+    let unsure = if is_unsure {
+        " A number with `?` is of the ends that could be asked: of others it is not known, so that it may be more."
+    } else {
+        ""
+    };
     let looked = if subject.wanted.counts { "" } else { " Counters were not looked at." };
-    format!("\n{}", wrap::labelled("", &format!("{verdict}{counts}{looked}"), COLUMNS))
+    format!("\n{}", wrap::labelled("", &format!("{verdict}{counts}{looked}{unsure}"), COLUMNS))
 }

@@ -2,7 +2,7 @@
 
 use super::picture::side;
 use crate::base::text::{counted, one_line};
-use crate::verify::fabric::{Finding, Kind, LinkReport, Tier};
+use crate::verify::fabric::{Finding, Kind, LinkReport, NO_COUNTERS, Tier};
 use std::collections::BTreeMap;
 
 /// The parts of an entry on the screen.
@@ -53,13 +53,18 @@ fn next(finding: &Finding, inventory: &str) -> Vec<String> {
         Kind::Unknown if finding.said.contains("set back") || finding.said.contains("between the readings") => {
             vec![format!("railwright verify fabric {inventory} again, while nobody clears counters")]
         }
+        Kind::Unknown if finding.said.ends_with(NO_COUNTERS) => {
+            vec![format!(
+                "railwright verify fabric {inventory} --for 0 --observations FILE judges the rest; --record FILE records both readings of them"
+            )]
+        }
         Kind::Unknown => vec![format!("railwright drift {inventory} tells what cannot be reached or read; railwright explain RW0847")],
     }
 }
 
 /// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.
 pub fn count(finding: &Finding) -> String {
-    if finding.count == 0 { String::new() } else { format!(" (+{})", finding.count) }
+    finding.count.map_or_else(String::new, |count| format!(" (+{count})"))
 }
 
 /// `gpu[001-016] ens0f0np0 - leaf1 Ethernet[0-60/4] (16 links)`; those to hosts apart from those between switches.

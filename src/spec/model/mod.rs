@@ -23,7 +23,7 @@ pub use node::{
 };
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 pub use reach::{NoSsh, Reach, Ssh};
-pub use switch::{Dscp, Ecn, EcnThresholds, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
+pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

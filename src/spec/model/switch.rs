@@ -11,6 +11,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+
+/// The MTU of a port in bytes, whatever the system (sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-port.yang).
+pub const MTU_BYTES: RangeInclusive<u32> = 68..=9216;
 
 /// The system of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +44,16 @@ impl SwitchOs {
             SwitchOs::Sonic => "SONiC",
             SwitchOs::Cumulus => "Cumulus Linux",
             SwitchOs::Eos => "EOS",
+        }
+    }
+
+    /// The MTUs that its ports take, in bytes of an IP packet: CumulusNetworks/docs, content/nvue-reference/Set-and-Unset-Commands/Interface.md;
+    /// aristanetworks/avd (molecule, mtu 9214).
+    pub fn mtus(self) -> RangeInclusive<u32> {
+        match self {
+            SwitchOs::Sonic => MTU_BYTES,
+            SwitchOs::Cumulus => 552..=9216,
+            SwitchOs::Eos => 68..=9214,
         }
     }
 
@@ -123,7 +137,7 @@ pub struct Switch {
     /// The longest cable at these ports in metres, 1 to 9999. It sizes the buffer for what is on its way when a pause is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable_length_m: Option<u16>,
-    /// The MTU of the ports in bytes, 68 to 9216, as the system counts it: of the IP packet, without the Ethernet header.
+    /// The MTU of the ports in bytes, 68 to 9216 (Cumulus Linux: from 552; EOS: to 9214), as the system counts it: of the IP packet, without the Ethernet header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// The priorities that PFC is on for, 0 to 7.

@@ -3,7 +3,7 @@
 use super::{Checker, error, shown};
 use crate::base::nodeset::{NAMES_MAX, expand, fold};
 use crate::spec::hosts::Host;
-use crate::spec::model::{EcnThresholds, Spec, Switch, WatchdogTimes};
+use crate::spec::model::{EcnThresholds, MTU_BYTES, Spec, Switch, WatchdogTimes};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,8 +15,6 @@ const NAME: &str = "RW0161";
 
 /// The speeds of Ethernet ports that switches of a fabric have, in Gb/s (IEEE 802.3).
 const SPEEDS_GBPS: [u32; 10] = [1, 10, 25, 40, 50, 100, 200, 400, 800, 1600];
-/// The MTU of a port in bytes (sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-port.yang).
-const MTU_BYTES: RangeInclusive<u32> = 68..=9216;
 /// Metres of cable; SONiC takes whole numbers of any length, and no rail is longer than this.
 const CABLE_M: RangeInclusive<u16> = 1..=9999;
 /// Microseconds for a packet and its answer across an idle fabric.
@@ -58,7 +56,9 @@ fn within<T: PartialOrd + Display + Copy>(
 
 fn ports(checker: &mut Checker<'_>, switch: &Switch, at: &impl Fn(&str) -> String) {
     let effect = "the switch refuses it and keeps what it has, and larger packets of the hosts are dropped there";
-    within(checker, &at("mtu"), switch.mtu, &MTU_BYTES, ("the MTU of a port", effect));
+    let (mtus, of) =
+        switch.os.map_or((MTU_BYTES, "the MTU of a port".to_owned()), |os| (os.mtus(), format!("the MTU of a port with {}", os.name())));
+    within(checker, &at("mtu"), switch.mtu, &mtus, (&of, effect));
     let effect = "the buffer for what is on its way when a pause is asked for is sized by it";
     within(checker, &at("cable_length_m"), switch.cable_length_m, &CABLE_M, ("the length of a cable", effect));
     if let Some(speed) = switch.port_speed_gbps.filter(|speed| !SPEEDS_GBPS.contains(speed)) {

@@ -3,7 +3,7 @@
 use super::Wanted;
 use super::topology::EndPoint;
 use crate::base::text::one_line;
-use crate::resource::counters::{self, Moved, Movement, names};
+use crate::resource::counters::{self, Moved, Movement, Sample, names};
 use crate::resource::link::state::link_state;
 use crate::resource::switch::configuration::{Configuration, Port};
 use crate::resource::switch::{System, Thresholds, running};
@@ -11,6 +11,9 @@ use crate::resource::{Answers, Fact, Read, link_qos};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Why nothing is known of counters that an observation does not have.
+pub const NO_COUNTERS: &str = "the observation has no counters";
 
 /// Characters of a reason, which may be a device's own words.
 const WHY_MAX: usize = 300;
@@ -154,11 +157,11 @@ impl<'d> Said<'d> {
         match device {
             Device::Host(answers) => {
                 let read = |sample| Read::LinkCounters { netdevs: Vec::new(), sample };
-                Said::Host(answers, counts.then(|| counters::movement(answers, &names::of_host(), read)))
+                Said::Host(answers, counts.then(|| moved(answers, &names::of_host(), read)))
             }
             Device::Switch(system, answers) => {
                 let read = |sample| Read::SwitchCounters { system: *system, ports: Vec::new(), sample };
-                let counters = counts.then(|| counters::movement(answers, names::of_switch(*system), read));
+                let counters = counts.then(|| moved(answers, names::of_switch(*system), read));
                 Said::Switch(running(*system, answers), counters)
             }
             Device::Silent(why) => Said::Silent(why),
@@ -183,6 +186,14 @@ impl<'d> Said<'d> {
             }
             Said::Silent(why) => EndFacts::silent(why),
         }
+    }
+}
+
+/// Of a device whose counters nobody read, as `facts` records it, no reading is missed.
+fn moved(answers: &Answers, rows: &[names::Row], read: impl Fn(Sample) -> Read) -> Result<Movement, String> {
+    match [Sample::First, Sample::Second].iter().any(|sample| answers.by_key(&read(*sample).key()).is_some()) {
+        true => counters::movement(answers, rows, read),
+        false => Err(NO_COUNTERS.to_owned()),
     }
 }
 

@@ -9,9 +9,12 @@ pub fn findings(links: &[LinkReport]) -> Vec<Finding> {
     let mut alike: IndexMap<(Kind, &str), Finding> = IndexMap::new();
     for (place, report) in links.iter().enumerate() {
         for trouble in &report.troubles {
-            let new = || Finding { kind: trouble.kind, said: trouble.said.clone(), count: 0, links: Vec::new() };
+            let new = || Finding { kind: trouble.kind, said: trouble.said.clone(), count: None, links: Vec::new() };
             let finding = alike.entry((trouble.kind, trouble.said.as_str())).or_insert_with(new);
-            finding.count = finding.count.saturating_add(trouble.count);
+            finding.count = match (finding.count, trouble.count) {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            };
             finding.links.push(place);
         }
     }

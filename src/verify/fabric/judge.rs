@@ -36,12 +36,12 @@ pub struct Trouble {
     pub kind: Kind,
     /// What was found, without the names of the ends.
     pub said: String,
-    /// How many packets or events; 0 where none are counted.
-    pub count: u64,
+    /// How many packets or events; nothing where none are counted.
+    pub count: Option<u64>,
 }
 
 fn trouble(kind: Kind, said: impl Into<String>) -> Trouble {
-    Trouble { kind, said: said.into(), count: 0 }
+    Trouble { kind, said: said.into(), count: None }
 }
 
 /// All that is wrong or unknown of a link, each once and in a fixed order.
@@ -181,7 +181,7 @@ fn counted(end: &Seen, wanted: &Wanted) -> Vec<Trouble> {
             (Meter::Storms, _) => Some((Kind::Watchdog, format!("{word}: the watchdog cut off a pause without end of {of}"))),
             _ => None,
         };
-        all.extend(told.map(|(kind, said)| Trouble { kind, said, count: rose }));
+        all.extend(told.map(|(kind, said)| Trouble { kind, said, count: Some(rose) }));
     }
     let held = |priority: &u8| trouble(Kind::Watchdog, format!("{word}: the watchdog holds priority {priority} down now"));
     all.extend(counted.stormed.iter().map(held));

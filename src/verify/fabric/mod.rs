@@ -13,7 +13,7 @@ pub mod sample_for_tests;
 mod tests;
 mod topology;
 
-pub use facts::{Device, Devices, EndFacts, Said};
+pub use facts::{Device, Devices, EndFacts, NO_COUNTERS, Said};
 pub use judge::{Seen, Trouble, troubles};
 pub use topology::{EndPoint, Link, Tier, links};
 
@@ -129,7 +129,7 @@ pub struct Finding {
     /// What was found, alike on all of them.
     pub said: String,
     /// How many packets or events, on all of them; nothing where none are counted.
-    pub count: u64,
+    pub count: Option<u64>,
     /// The links, by their place in the report.
     pub links: Vec<usize>,
 }

@@ -18,7 +18,7 @@ fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
     bends.iter().for_each(|(device, key, from, to)| fabric.bend(device, key, from, to));
     let (_, report) = fabric.judged();
     let words = |finding: &super::Finding| {
-        let count = if finding.count > 0 { format!(" +{}", finding.count) } else { String::new() };
+        let count = finding.count.map_or_else(String::new, |count| format!(" +{count}"));
         format!("{:?} {}{count} on {}", finding.kind, finding.said, finding.links.len())
     };
     report.findings.iter().map(words).collect()

@@ -14,7 +14,10 @@ const SAVED: &str = "! railwright saved";
 const END: &str = "end";
 
 /// Why a configuration without it is not judged.
-const CUT_OFF: &str = "the configuration is cut off before its `end`, and is not judged by its beginning (RW0849)";
+const CUT_OFF: &str = "the configuration is cut off before its `end`, and is not judged by its beginning";
+
+/// The code of its page.
+const CUT_OFF_CODE: &str = "RW0849";
 
 /// Sections stand in sections of sections, and no deeper.
 const DEEPEST: usize = 3;
@@ -51,7 +54,7 @@ impl Config {
             _ => return Err("the configuration makes no sense".to_owned()),
         };
         let Some(text) = text.trim_end().strip_suffix(END).filter(|text| text.ends_with('\n')) else {
-            return Err(CUT_OFF.to_owned());
+            return Err(format!("{CUT_OFF} ({CUT_OFF_CODE})"));
         };
         let mut config = Config { names_ports, sections: BTreeMap::new() };
         let mut open: Vec<(usize, String)> = Vec::new();
