@@ -94,7 +94,7 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
             "a:7:9 [0] NCCL INFO NCCL_IB_HCA set by environment to \na:7:9 [0] NCCL INFO NET/IB : No device found.\na:7:9 [0] NCCL INFO Using network Socket\n",
             &["no-rdma-device-in-the-pod"],
         ),
-        // seed of the pages: a hang is not HCOLL's where HCOLL is off
+        // a hang is not HCOLL's where HCOLL is off
         ("+ /opt/kube/kubectl exec w-0 -- orted\n+ mpirun -mca coll_hcoll_enable 0 all_reduce_perf\n", &[]),
         // a good job has nothing
         (

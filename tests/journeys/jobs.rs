@@ -39,7 +39,7 @@ fn a_job_over_rdma_is_proven() {
     job prove job.log   19 lines, 2 hosts, 2 ranks
 
     PROVEN: RDMA was used ---------------------------------------------------------------------------
-       transport    RoCE (2 hosts): 2 channels between hosts go over verbs, none over TCP
+       transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
        data         #wrong is 0 in 2 sizes
@@ -108,7 +108,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
     job prove hung.log   16 lines, 2 hosts, 2 ranks
 
     NOT KNOWN: the log does not say enough ----------------------------------------------------------
-       transport    RoCE (2 hosts): 2 channels between hosts go over verbs, none over TCP
+       transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
        data         #wrong is 0 in 1 size
@@ -147,7 +147,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
     job prove broken.log   18 lines, 2 hosts, 2 ranks
 
     DISPROVEN: not as it must be --------------------------------------------------------------------
-       transport    RoCE (2 hosts): 2 channels between hosts go over verbs, none over TCP
+       transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
        data         #wrong is 0 in 1 size
@@ -212,6 +212,9 @@ fn standard_input_json_and_what_cannot_be_read() {
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &said["verdict"], &said["transport"]), (Some(0), &"proven".into(), &"roce".into()));
     assert_eq!(said["devices"][0]["devices"][0]["port"], "erdma_0:1");
+    let output = place.command(&["job", "prove", "--log", "-"]).output().unwrap();
+    let said_nothing = String::from_utf8(output.stdout).unwrap();
+    assert!(said_nothing.contains("the log is empty") && said_nothing.contains("--log FILE"), "{said_nothing}");
     crate::documents::holds("job-proof", &said);
     let said = place.run(&["job", "prove", "--log", "none.log"]);
     assert!(said.contains("RW1214") && said.ends_with("--- exit 1 ---\n"), "{said}");

@@ -40,6 +40,7 @@ pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
 }
 
 fn nothing(diagnosis: &Diagnosis, name: &str) -> String {
+    let name = if name == "-" { "FILE" } else { name };
     let (title, next) = match diagnosis.proof.proven {
         Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove --log {name} tells more")),
         _ => (

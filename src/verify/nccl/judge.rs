@@ -71,8 +71,15 @@ pub struct Expected {
     pub acs: Option<AcsNic>,
     /// Without GPUDirect nothing is proven.
     pub needs_gpudirect: bool,
-    /// What the log is called in commands that are suggested.
+    /// What the log is called; `-` for the standard input.
     pub log: String,
+}
+
+impl Expected {
+    /// The log in commands that are suggested; what came by a pipe has to be kept first.
+    fn in_commands(&self) -> &str {
+        if self.log == "-" { "FILE" } else { &self.log }
+    }
 }
 
 /// What the aspects say together.
@@ -130,7 +137,7 @@ pub fn judge(log: &Log, expected: &Expected) -> Proof {
 }
 
 fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
-    let doctor = format!("railwright doctor --log {}", expected.log);
+    let doctor = format!("railwright doctor --log {}", expected.in_commands());
     let of_hosts = counted(log.hosts().len(), "host");
     match transport {
         _ if transport.is_rdma() && log.is_of_one_host() => {
@@ -144,7 +151,7 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
             let ground = match (channels.verbs(), channels.all()) {
                 (0, 0) => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
                 (0, _) => "chosen by NCCL at its start; no channel between hosts is in the log".to_owned(),
-                (verbs, _) => format!("{} between hosts go over verbs, none over TCP", counted(verbs as usize, "channel")),
+                (verbs, _) => format!("{} between hosts over verbs, none over TCP", counted(verbs as usize, "channel")),
             };
             Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
         }
@@ -207,7 +214,7 @@ fn mixed(log: &Log) -> String {
 
 fn hpn0(log: &Log, expected: &Expected) -> Judgement {
     let wanted = "hpn0 is up and running, with an IPv6 address of its link and a global one";
-    let show = format!("kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}", expected.log);
+    let show = format!("kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}", expected.in_commands());
     match &log.hpn {
         None => {
             Judgement::unknown("RW1213", "the log does not show hpn0").expected(wanted).effect("nothing is proven of the NIC").next(show)
@@ -303,7 +310,7 @@ fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
     Judgement::failed("RW1209", share)
         .expected(wanted)
         .effect("jobs wait for the network for longer than its NICs make necessary")
-        .next(format!("railwright doctor --log {}; railwright verify INVENTORY measures each rail by itself", expected.log))
+        .next(format!("railwright doctor --log {}; railwright verify INVENTORY measures each rail by itself", expected.in_commands()))
 }
 
 fn bytes(bytes: u64) -> String {
@@ -316,7 +323,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 fn progress(log: &Log, expected: &Expected) -> Judgement {
-    let doctor = format!("railwright doctor --log {}", expected.log);
+    let doctor = format!("railwright doctor --log {}", expected.in_commands());
     if let Some(first) = log.failures.first() {
         let more = if log.failed > 1 { format!(" (and {} more)", counted(log.failed as usize - 1, "line")) } else { String::new() };
         let host = first.host.as_deref().map_or(String::new(), |host| format!(" on {host}"));
