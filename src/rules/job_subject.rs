@@ -43,6 +43,9 @@ pub struct SubjectFacts {
     pub unequal: Vec<String>,
     /// True where its pods have the network of their host, or a further one.
     pub reaches_rails: bool,
+    /// `NCCL_SOCKET_IFNAME` without `=`, where its pods have interfaces of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_interface: Option<String>,
 }
 
 /// A job with the places of what was asked for.

@@ -10,7 +10,7 @@ use super::names::{Entry, NcclTestNames, PodNames, RayNames};
 use super::offer::{Offer, offers};
 use super::pytorch_names;
 use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
-use super::subject;
+use super::subject::{self, Seen};
 use super::templates::Templates;
 use super::words::words;
 use crate::base::{Diagnostic, Label, Severity};
@@ -233,7 +233,15 @@ impl<'a> Rendering<'a> {
         let kind = self.request.kind();
         let objects = self.inputs.templates.objects(kind, names)?;
         let (catalog, pods) = (self.inputs.catalog, self.pods());
-        let subject = subject::subject(self.request, made.gpus, made.ray_version.as_deref(), &objects, &self.offers, catalog, self.asked);
+        let seen = Seen {
+            request: self.request,
+            gpus: made.gpus,
+            ray_version: made.ray_version.as_deref(),
+            variables: &settled.variables,
+            objects: &objects,
+            offers: &self.offers,
+        };
+        let subject = subject::subject(&seen, catalog, self.asked);
         let mut loaded = self.inputs.loaded.clone();
         // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
         let of_host = made.acs.is_some() || pods.host_network;

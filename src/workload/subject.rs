@@ -1,6 +1,7 @@
 //! What rules look at of a job: what was asked for, and what stands in the objects that the template made of it.
 
 use super::asked::Asked;
+use super::environment::Variable;
 use super::offer::{Offer, is_rdma, is_shared};
 use super::request::Request;
 use crate::catalog::Catalog;
@@ -16,19 +17,24 @@ struct Container<'a> {
     limits: Map<String, Value>,
 }
 
+/// What is looked at.
+pub(super) struct Seen<'a> {
+    pub request: &'a Request,
+    /// GPUs of a pod.
+    pub gpus: u32,
+    pub ray_version: Option<&'a str>,
+    pub variables: &'a [Variable],
+    pub objects: &'a [Map<String, Value>],
+    pub offers: &'a [Offer],
+}
+
 /// The job, with the places of what was asked for.
-pub(super) fn subject(
-    request: &Request,
-    gpus: u32,
-    ray_version: Option<&str>,
-    objects: &[Map<String, Value>],
-    offers: &[Offer],
-    catalog: &Catalog,
-    asked: &Asked,
-) -> Subject {
+pub(super) fn subject(seen: &Seen<'_>, catalog: &Catalog, asked: &Asked) -> Subject {
+    let Seen { request, gpus, ray_version, variables, objects, offers } = *seen;
     let mut containers = Vec::new();
     objects.iter().flat_map(Map::values).for_each(|value| find(value, &mut containers));
     let pods = request.pods();
+    let interface = variables.iter().find(|variable| variable.name == "NCCL_SOCKET_IFNAME");
     let row = image_of(&catalog.image, &pods.image);
     let mut devices: BTreeMap<&str, u32> = BTreeMap::new();
     for (resource, amount) in containers.iter().flat_map(|container| &container.limits) {
@@ -63,6 +69,7 @@ pub(super) fn subject(
         image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
         unequal: containers.iter().flat_map(unequal).collect(),
         reaches_rails: pods.host_network || pods.network.is_some(),
+        pod_interface: interface.filter(|_| !pods.host_network).map(|one| one.value.trim_start_matches('=').to_owned()),
     };
     Subject { facts, places: asked.labels() }
 }

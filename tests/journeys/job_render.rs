@@ -408,6 +408,7 @@ fn rules_about_jobs_are_asked() {
         ("RW3004", ROCE, "ray", format!("{ray} --ray-version 2.9.0 --host-network")),
         ("RW3006", ERDMA, "pytorch", "--image own/torch:1 --name a --without-rdma run".to_owned()),
         ("RW3007", ROCE, "ray", ray.to_owned()),
+        ("RW3009", ERDMA, "pytorch", "--image own/torch:1 --name a --env NCCL_SOCKET_IFNAME==bond0 run".to_owned()),
         ("RW3008", ERDMA, "pytorch", "--image own/torch:1 --name a --rdma run".to_owned()),
     ];
     for (code, spec, kind, options) in cases {
