@@ -48,7 +48,12 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     if !kind.versions().contains(&named.api_version.as_str()) {
         return Err(format!("a {} of {} is nothing that railwright knows", kind.word(), one_line(&named.api_version, 60)));
     }
-    let said = documents.iter().filter_map(|document| document.pointer("/metadata/namespace")?.as_str());
+    // `y` and `off` without quotes are no texts in YAML.
+    let namespaces = || documents.iter().filter_map(|document| document.pointer("/metadata/namespace"));
+    if let Some(other) = namespaces().find(|said| !said.is_string()) {
+        return Err(format!("a namespace is no text, but {}", one_line(&other.to_string(), 40)));
+    }
+    let said = namespaces().filter_map(Value::as_str);
     let namespace = said.chain(namespace).next().unwrap_or("default").to_owned();
     let mut objects = Vec::new();
     for mut document in documents {
@@ -129,9 +134,10 @@ mod tests {
             ("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: 7}}", "`metadata.labels` is no map"),
             ("{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{kind: Service}", "has no `apiVersion`"),
             (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: y}}",
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: one}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: two}}",
                 "several namespaces",
             ),
+            ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}", "a namespace is no text, but true"),
         ] {
             let said = read(text, None).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

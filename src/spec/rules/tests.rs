@@ -426,7 +426,9 @@ fn owners() {
 #[test]
 fn apis_of_switches() {
     let api = |keys: &str| format!("user: u, password: {{ env: P }}, {keys}");
-    let switch = |keys: &str| format!("switches: [{{ name: 'leaf[1-2]', ports: swp1, {keys} }}]");
+    let port = |keys: &str| [("eos", "Ethernet1"), ("sonic", "Ethernet0")].into_iter().find(|(os, _)| keys.contains(&format!("os: {os}")));
+    let switch =
+        |keys: &str| format!("switches: [{{ name: 'leaf[1-2]', ports: {}, {keys} }}]", port(keys).map_or("swp1", |(_, port)| port));
     let eapi = |keys: &str| switch(&format!("os: eos, eapi: {{ {keys} }}"));
     let digits = "a1:".repeat(31) + "A1";
     check(&eapi(&api("address: '10.0.0.{index}', port: 8443, certificate: 'pins/{name}.pem'")), &[]);

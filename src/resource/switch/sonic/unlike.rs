@@ -49,7 +49,8 @@ fn of_rows<'a>(table: &str, rows: &'a Table, others: &'a Table) -> Option<BTreeS
     Some(of(rows, others).chain(of(others, rows)).collect())
 }
 
-/// Each field of a row is of one port.
+/// Each field of a row is of one port. Whoever takes the last field away takes the row with it, so that of a row with one field or none
+/// the others count too.
 fn of_fields<'a>(rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>> {
     let of = |row: &'a Row, other: &'a Row| {
         let differing = row.iter().filter(|(field, value)| other.get(*field) != Some(value));
@@ -57,7 +58,8 @@ fn of_fields<'a>(rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>
     };
     let both = rows.iter().zip(others);
     let found = both.map(|((key, row), (same, other))| (key == same).then(|| of(row, other).chain(of(other, row)).collect::<Vec<_>>()));
-    if rows.len() != others.len() {
+    let is_shared = |rows: &Table| rows.values().all(|row| row.len() > 1);
+    if rows.len() != others.len() || !is_shared(rows) || !is_shared(others) {
         return None;
     }
     found.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
