@@ -99,7 +99,7 @@ fn decoded(word: &str) -> Option<String> {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
     let mut child = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(word.as_bytes()).ok()?;
+    let _ = child.stdin.take().unwrap().write_all(word.as_bytes());
     let output = child.wait_with_output().unwrap();
     (output.status.success() && word.len() > 40).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
