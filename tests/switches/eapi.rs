@@ -5,7 +5,13 @@ use crate::https::{Https, PASSWORD, USER};
 use crate::journeys::Fabric;
 use crate::rig::Switch;
 use crate::support::Place;
+use railwright::resource::probe::Probe;
+use railwright::spec::model::ApiKind;
+use railwright::transport::{ApiAccess, CertificatePin, HostAccess, Password, Performed, Secrets, TransportError, Upkeep, Writer};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 const OVER_SSH: &str = "ssh: { user: root, address: 127.0.0.1, port: PORT }";
 const OVER_EAPI: &str =
@@ -93,7 +99,7 @@ fn decoded(word: &str) -> Option<String> {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
     let mut child = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(word.as_bytes()).ok()?;
+    let _ = child.stdin.take().unwrap().write_all(word.as_bytes());
     let output = child.wait_with_output().unwrap();
     (output.status.success() && word.len() > 40).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -214,6 +220,69 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     run.wait().unwrap();
     assert_eq!(fabric.runs(), before);
     fabric.resumes();
+}
+
+/// A script's end is what it was on the switch. Where nobody was told, nobody knows: a line that breaks is no failure, and neither is a limit.
+#[tokio::test]
+async fn what_a_script_comes_to_is_told_or_unknown() {
+    let Some(fabric) = start("ends", "60s") else { return };
+    let access = |port: &str| HostAccess {
+        port: port.parse().unwrap(),
+        user: USER.to_owned(),
+        connect_timeout_s: 5,
+        switch: true,
+        api: Some(ApiAccess {
+            kind: ApiKind::Eapi,
+            pin: CertificatePin::File(fabric.place.path().join("inv/leaf1.pem")),
+            password: Password::named("password"),
+        }),
+        ..railwright::transport::sim::access("127.0.0.1")
+    };
+    let secrets = Secrets::new(None, BTreeMap::from([("password".to_owned(), Ok(PASSWORD.to_owned()))]), BTreeMap::new());
+    let connector = Arc::new(secrets).carried_by(railwright::transport::connector());
+    let writer = Writer::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
+    let link = writer.prober();
+    let check = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
+
+    let Performed::Ended { code, stdout, stderr } = link.probe(&check("printf 'a\\0\\303'; cat; echo \"it's\" >&2; exit 7")).await.unwrap()
+    else {
+        panic!("it ended")
+    };
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (7, "a\0\u{fffd}", "it's\n"));
+    // In many requests, each of which is below what nginx takes, and as root.
+    let record = json!({ "text": "it's \u{e9}".repeat(100_000) }).to_string();
+    let wrote = writer.upkeep(&Upkeep::WriteRecord { json: record.clone(), members: Vec::new() }).await.unwrap();
+    assert!(matches!(wrote, Performed::Ended { code: 0, .. }), "{wrote:?}");
+    let Performed::Ended { code, stdout, .. } = writer.upkeep(&Upkeep::ReadRecord).await.unwrap() else { panic!("it ended") };
+    assert!(code == 0 && stdout.trim_end() == record, "{} of {} bytes", stdout.len(), record.len());
+
+    // In the request that starts it, and in one that only looks.
+    for late in [false, true] {
+        let script = check(": >/tmp/begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo went >/tmp/went");
+        let breaks = async {
+            while fabric.switch.sh("test -e /tmp/begun").code != Some(0) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            let commands = || fabric.api().read("commands").lines().count();
+            let begun = commands();
+            while late && commands() == begun {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            fabric.switch.cut();
+            fabric.switch.must("touch /tmp/go");
+        };
+        let (ended, ()) = tokio::join!(link.probe(&script), breaks);
+        let Performed::Unknown { reason } = ended.unwrap() else { panic!("nobody was told") };
+        assert!(reason.contains("the connection ended"), "{reason}");
+        fabric.switch.must("until [ -e /tmp/went ]; do sleep 0.1; done; rm /tmp/begun /tmp/go /tmp/went");
+    }
+    // The same link goes on over a new connection, and a script that never began is an error.
+    assert!(matches!(link.probe(&check("true")).await.unwrap(), Performed::Ended { code: 0, .. }));
+    fabric.api().go_down();
+    // That the connection has ended is known by then.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let error = link.probe(&check("true")).await.unwrap_err();
+    assert!(matches!(error, TransportError::NoApi { .. }), "{error:?}");
 }
 
 /// What only looks goes the same way: links with both their ends, and cables.

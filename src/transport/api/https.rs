@@ -35,7 +35,8 @@ pub(super) struct Server {
     pub address: String,
     /// Who we are there.
     pub user: String,
-    host: String,
+    /// What is connected to: a name or an address.
+    to: String,
     port: u16,
     timeout: Duration,
     tls: Arc<ClientConfig>,
@@ -91,7 +92,7 @@ impl Server {
             switch: access.name.clone(),
             address,
             user: access.user.clone(),
-            host: access.address.clone(),
+            to: access.address.clone(),
             port: access.port,
             timeout: Duration::from_secs(access.connect_timeout_s.into()),
             tls: Arc::new(tls),
@@ -115,8 +116,8 @@ impl Server {
 
     async fn meet(&self, api: &'static str) -> Result<Session, TransportError> {
         let no_api = |reason: String| TransportError::NoApi { switch: self.switch.clone(), address: self.address.clone(), api, reason };
-        let name = ServerName::try_from(self.host.clone()).map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
-        let socket = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| match error.kind() {
+        let name = ServerName::try_from(self.to.clone()).map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
+        let socket = TcpStream::connect((self.to.as_str(), self.port)).await.map_err(|error| match error.kind() {
             ErrorKind::ConnectionRefused => no_api("nobody listens there".to_owned()),
             _ => self.unreachable(one_line(&error.to_string(), 200)),
         })?;
@@ -140,7 +141,7 @@ impl Server {
     }
 
     fn request(&self, method: Method, path: &str, body: String) -> Result<Request<String>, http::Error> {
-        let host = if self.host.contains(':') { format!("[{}]:{}", self.host, self.port) } else { self.address.clone() };
+        let host = if self.to.contains(':') { format!("[{}]:{}", self.to, self.port) } else { self.address.clone() };
         Request::builder()
             .method(method)
             .uri(path)

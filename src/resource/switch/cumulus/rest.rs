@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(nvue.at(&["qos", "pfc", "p", "switch-priority", "3"]), Some(&json!({})));
         // Whatever comes, nothing is made up of it.
         for odd in [json!(null), json!([1]), json!("x"), json!({ "swp1": [] })] {
-            assert_eq!(text(&odd, &odd, None).contains("mtu"), false, "{odd}");
+            assert!(!text(&odd, &odd, None).contains("mtu"), "{odd}");
         }
     }
 }

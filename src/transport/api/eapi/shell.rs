@@ -184,7 +184,7 @@ fn took(ran: &mut Ran, look: Look) -> Option<End> {
         State::Running => None,
         State::Gone => Some(End::NoStatus),
         // A look that brings nothing more would be asked for ever.
-        State::Ended(_) if !is_all && !(out.is_empty() && err.is_empty()) => None,
-        State::Ended(code) => Some(End::Exit(code)),
+        State::Ended(code) if is_all || (out.is_empty() && err.is_empty()) => Some(End::Exit(code)),
+        State::Ended(_) => None,
     }
 }
