@@ -15,9 +15,10 @@ const LINES: u32 = 200_000;
 
 /// Where it is.
 #[derive(Debug, Clone, clap::Args)]
+#[command(group(clap::ArgGroup::new("said").required(true).args(["job", "log"])))]
 pub struct Said {
     /// A job in the inventory's cluster: the logs of its pods are read, and what keeps them
-    #[arg(value_parser = name, required_unless_present = "log", requires = "inventory", conflicts_with = "log")]
+    #[arg(value_parser = name, requires = "inventory")]
     job: Option<String>,
     /// The log of one rank, one pod or the whole job; `-` is the standard input
     #[arg(long, value_name = "FILE")]
