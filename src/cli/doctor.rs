@@ -1,6 +1,6 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
-use super::job::{Said, nic_of};
+use super::job::{Piece, Said, nic_of};
 use super::{Exit, Failure};
 use crate::doctor::{self, Doctor, Symptom};
 use crate::report::job::diagnosis;
@@ -28,7 +28,10 @@ pub struct Arguments {
 pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
     let mut doctor = Doctor::new(symptoms()?);
-    let name = arguments.said.read(|chunk| doctor.feed(chunk)).await?;
+    let feed = |piece: Piece<'_>| match piece {
+        Piece::Log(chunk) | Piece::Status(chunk) => doctor.feed(chunk),
+    };
+    let name = arguments.said.read(feed).await?;
     // Nothing is held against a bandwidth here, so the share is never asked for.
     let expected = Expected { node_gbps: None, source: String::new(), least_percent: 100, acs, needs_gpudirect: false, log: name.clone() };
     let diagnosis = doctor.finish(&expected);

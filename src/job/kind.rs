@@ -21,7 +21,10 @@ pub enum JobKind {
     Ray,
     /// Pods that stay, as on ACS.
     Deployment,
-    /// Pods of no controller, such as those of perftest.
+    /// Pods of Kubernetes' own Job, such as those of perftest.
+    #[serde(rename = "Job")]
+    Batch,
+    /// Pods of no controller.
     Pod,
 }
 
@@ -64,7 +67,7 @@ impl Phase {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [JobKind; 5] = [JobKind::Mpi, JobKind::Pytorch, JobKind::Ray, JobKind::Deployment, JobKind::Pod];
+    pub const ALL: [JobKind; 6] = [JobKind::Mpi, JobKind::Pytorch, JobKind::Ray, JobKind::Deployment, JobKind::Batch, JobKind::Pod];
 
     /// As a manifest has it.
     pub fn word(self) -> &'static str {
@@ -73,6 +76,7 @@ impl JobKind {
             JobKind::Pytorch => "PyTorchJob",
             JobKind::Ray => "RayCluster",
             JobKind::Deployment => "Deployment",
+            JobKind::Batch => "Job",
             JobKind::Pod => "Pod",
         }
     }
@@ -90,6 +94,7 @@ impl JobKind {
             JobKind::Pytorch => &["kubeflow.org/v1"],
             JobKind::Ray => &["ray.io/v1"],
             JobKind::Deployment => &["apps/v1"],
+            JobKind::Batch => &["batch/v1"],
             JobKind::Pod => &["v1"],
         }
     }
@@ -106,7 +111,7 @@ impl JobKind {
 
     /// True where only those are jobs that were submitted by railwright: a cluster is full of others.
     pub fn is_of_all_sorts(self) -> bool {
-        matches!(self, JobKind::Deployment | JobKind::Pod)
+        matches!(self, JobKind::Deployment | JobKind::Batch | JobKind::Pod)
     }
 
     /// The labels of its pods.
@@ -115,6 +120,8 @@ impl JobKind {
             JobKind::Mpi | JobKind::Pytorch => format!("training.kubeflow.org/job-name={}", job.name),
             JobKind::Ray => format!("ray.io/cluster={}", job.name),
             JobKind::Deployment => job.selector.clone().unwrap_or_default(),
+            // kubernetes.io/docs/reference/labels-annotations-taints: batch.kubernetes.io/job-name, from 1.27 on beside this one.
+            JobKind::Batch => format!("job-name={}", job.name),
             JobKind::Pod => format!("{JOB_LABEL}={}", job.job.as_deref().unwrap_or_default()),
         }
     }
@@ -130,7 +137,7 @@ impl JobKind {
             JobKind::Mpi => Some("launcher"),
             JobKind::Pytorch => Some("master"),
             JobKind::Ray => Some("head"),
-            JobKind::Deployment | JobKind::Pod => None,
+            JobKind::Deployment | JobKind::Batch | JobKind::Pod => None,
         }
     }
 
@@ -141,6 +148,7 @@ impl JobKind {
             JobKind::Pytorch => "training-operator",
             JobKind::Ray => "KubeRay",
             JobKind::Deployment => "the controller of Deployments",
+            JobKind::Batch => "the controller of Jobs",
             JobKind::Pod => "the scheduler",
         }
     }
@@ -154,6 +162,7 @@ impl JobKind {
             JobKind::Mpi | JobKind::Pytorch => of_kubeflow(job),
             JobKind::Ray => of_ray(job),
             JobKind::Deployment => of_deployment(job),
+            JobKind::Batch => of_batch(job),
             JobKind::Pod => of_pod(job),
         }
     }
@@ -163,7 +172,7 @@ impl JobKind {
         match self {
             JobKind::Mpi | JobKind::Pytorch => job.status.get("conditions").is_none_or(|all| all.as_array().is_none_or(Vec::is_empty)),
             JobKind::Ray => job.status.as_object().is_none_or(serde_json::Map::is_empty),
-            JobKind::Deployment | JobKind::Pod => false,
+            JobKind::Deployment | JobKind::Batch | JobKind::Pod => false,
         }
     }
 }
@@ -213,6 +222,19 @@ fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
+/// kubernetes.io/docs/concepts/workloads/controllers/job: Complete and Failed are the ends, `ready` counts pods that run.
+fn of_batch(job: &JobNow) -> (Phase, Option<String>) {
+    if let Some(said) = job.condition("Failed") {
+        return (Phase::Failed, why(said));
+    }
+    match (job.condition("Complete"), job.suspended, job.number("ready").unwrap_or_default()) {
+        (Some(_), ..) => (Phase::Succeeded, None),
+        (None, true, _) => (Phase::Suspended, None),
+        (None, false, 0) => (Phase::Waiting, None),
+        (None, false, _) => (Phase::Running, None),
+    }
+}
+
 fn of_pod(job: &JobNow) -> (Phase, Option<String>) {
     match job.text("phase") {
         Some("Running") => (Phase::Running, None),
@@ -251,6 +273,10 @@ mod tests {
         assert_eq!(told(JobKind::Ray, json!({ "state": "ready" })), "running");
         assert_eq!(told(JobKind::Ray, json!({ "state": "failed", "reason": "no pods" })), "failed no pods");
         assert_eq!(told(JobKind::Deployment, json!({ "availableReplicas": 1 })), "waiting 1 of 2 pods are there");
+        assert_eq!(told(JobKind::Batch, json!({ "active": 1 })), "waiting");
+        assert_eq!(told(JobKind::Batch, json!({ "active": 1, "ready": 1 })), "running");
+        assert_eq!(told(JobKind::Batch, with(&[condition("Complete", "True")])), "succeeded");
+        assert_eq!(told(JobKind::Batch, with(&[condition("Failed", "True")])), "failed MPIJobFailed: m");
         assert_eq!(told(JobKind::Pod, json!({ "phase": "Failed", "reason": "Evicted" })), "failed Evicted");
         for junk in [json!(null), json!("x"), json!({ "conditions": "x" }), json!({ "state": 7 })] {
             JobKind::ALL

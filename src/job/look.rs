@@ -109,16 +109,16 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// What a pod's log says since a time; the error says why it cannot be had.
-    pub async fn log(&self, pod: &JobPod, lines: u32, since: Option<&str>) -> Result<Result<String, String>, TransportError> {
+    /// What a pod's log says since a time, and whether there was more than is taken of one look; the error says why it cannot be had.
+    pub async fn log(&self, pod: &JobPod, lines: u32, since: Option<&str>) -> Result<Result<(String, bool), String>, TransportError> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
         let read = KubernetesRead::Log { namespace, pod: pod.name.clone(), container, lines, since: since.map(str::to_owned) };
         let read = Read::Kubernetes(read);
         let answers = self.reader.read(std::slice::from_ref(&read)).await?;
         Ok(match answers.get(&read) {
-            Some(answer) if answer.status == AnswerStatus::TooLong => Ok(answer.out.clone()),
+            Some(answer) if answer.status == AnswerStatus::TooLong => Ok((answer.out.clone(), true)),
             _ => match answers.output(&read) {
-                Ok((0, out)) => Ok(out.to_owned()),
+                Ok((0, out)) => Ok((out.to_owned(), false)),
                 Ok((_, why)) => Err(one_line(why, 200)),
                 Err(reason) => Err(reason),
             },
@@ -144,8 +144,13 @@ impl Looked {
             }
             is_known = true;
         }
-        if !is_known {
-            self.unknown.push(kind);
+        match is_known {
+            true => {}
+            // Every API server has them: what answers there says nothing that makes sense.
+            false if kind.is_of_all_sorts() => {
+                self.unread.push((kind, "the server does not know it, as no API server of Kubernetes".to_owned()))
+            }
+            false => self.unknown.push(kind),
         }
     }
 }

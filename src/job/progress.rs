@@ -56,7 +56,7 @@ impl Progress {
                 "  and with `-mca btl tcp,self`, with the management network in `btl_tcp_if_include` and `oob_tcp_if_include`".to_owned(),
             ]),
             JobKind::Pytorch => lines.push("  a rank that waits for others hangs in init_process_group: are all workers there, and is the master's port reached?".to_owned()),
-            JobKind::Ray | JobKind::Deployment | JobKind::Pod => {}
+            JobKind::Ray | JobKind::Deployment | JobKind::Batch | JobKind::Pod => {}
         }
         if self.lines == 0 {
             lines.push("  nothing was written since it began".to_owned());

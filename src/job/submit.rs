@@ -40,11 +40,13 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     let documents: Vec<Value> =
         serde_yaml::from_multiple(text).map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
     let documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
-    let main = documents.iter().find_map(|document| {
+    let jobs = documents.iter().filter_map(|document| {
         let kind = JobKind::of(document.get("kind")?.as_str()?)?;
         Some((kind, manifest::object(document)?))
     });
-    let (kind, named) = main.ok_or("there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment or Pod with a name")?;
+    // A TensorBoard is a Deployment beside the job.
+    let main = jobs.min_by_key(|(kind, _)| *kind);
+    let (kind, named) = main.ok_or("there is no job in it: an MPIJob, PyTorchJob, RayCluster, Deployment, Job or Pod with a name")?;
     if !kind.versions().contains(&named.api_version.as_str()) {
         return Err(format!("a {} of {} is nothing that railwright knows", kind.word(), one_line(&named.api_version, 60)));
     }

@@ -134,10 +134,10 @@ impl View {
 
     /// The pod whose log tells how it goes: the newest of that role that has begun.
     pub fn speaker(&self) -> Option<&JobPod> {
-        let begun = self.pods.iter().filter(|pod| pod.phase != "Pending" && !pod.container.is_empty());
+        let mut begun = self.pods.iter().filter(|pod| pod.phase != "Pending" && !pod.container.is_empty());
         match self.kind.speaks() {
-            Some(role) => begun.filter(|pod| pod.role.as_deref() == Some(role)).next_back(),
-            None => begun.into_iter().next(),
+            Some(role) => begun.rfind(|pod| pod.role.as_deref() == Some(role)),
+            None => begun.next(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod device_plugin;
 mod kuberay;
 mod mpi;
 mod network;
+mod rendered;
 #[path = "../kubernetes/rig.rs"]
 #[allow(dead_code)] // what stories without operators use
 mod rig;
@@ -47,6 +48,7 @@ fn an_mpi_job_comes_to_run() {
         let _operator = mpi::operator(software, &plane);
         mpi::a_job_is_made_and_taken_back(&plane);
         mpi::a_job_that_it_refuses_is_told(&plane);
+        rendered::nccl_tests_come_to_run(&plane);
         mpi::an_operator_that_is_gone_is_drift(&plane);
     });
 }
@@ -59,6 +61,7 @@ fn a_pytorch_job_comes_to_run() {
         let operator = training::operator(software, &plane);
         training::a_job_is_made_and_taken_back(&plane);
         training::a_job_that_its_webhook_refuses_is_not_planned(&plane);
+        rendered::a_line_of_arena_comes_to_run(&plane);
         drop(operator);
         training::a_webhook_that_is_away_is_told(&plane);
     });
@@ -73,6 +76,7 @@ fn a_ray_cluster_comes_to_run() {
         kuberay::the_inventory_comes_to_run(&cluster);
         kuberay::its_pools_are_what_the_plugin_takes(&cluster, &plugin);
         kuberay::a_worker_that_is_missing_is_waited_for(&cluster);
+        rendered::a_ray_cluster_comes_to_run(&cluster);
     });
 }
 

@@ -4,8 +4,6 @@ use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::cli::{Failure, inventory};
 use crate::job::{Found, JobKind, Look as Looks, Looked};
-use crate::report::diagnostic;
-use crate::report::out::{self, Look};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
 use crate::transport::{HostAccess, HostLink, Reader, Writer, connector};
 use std::path::{Path, PathBuf};
@@ -28,7 +26,7 @@ pub struct Named {
     /// The job's name
     #[arg(value_parser = name)]
     pub job: String,
-    /// Its kind, where jobs of several kinds have the name: MPIJob, PyTorchJob, RayCluster, Deployment, Pod
+    /// Its kind, where jobs of several kinds have the name: MPIJob, PyTorchJob, RayCluster, Deployment, Job, Pod
     #[arg(long, value_name = "KIND", value_parser = kind)]
     pub kind: Option<JobKind>,
     #[command(flatten)]
@@ -57,9 +55,7 @@ impl Cluster {
     /// The one that the inventory names.
     pub async fn of(folder: &Path) -> Result<Self, Failure> {
         let inventory = inventory::read(folder)?;
-        if !inventory.warnings.is_empty() {
-            out::note(&diagnostic::text(&inventory.warnings, &inventory.loaded.sources, Look::of_stderr()));
-        }
+        // What looks wrong of it is about hosts, none of which is asked: `validate` and `plan` tell it.
         let access: HostAccess = inventory.accesses().find(|access| access.cluster.is_some()).ok_or_else(|| {
             Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", inventory.path))
                 .state("nothing was asked or changed")

@@ -29,6 +29,7 @@ pub async fn run(arguments: &Delete) -> Result<Exit, Failure> {
     let looked = named(&reader, asked).await?;
     let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs).await.map_err(|error| error.diagnostic())?;
     if objects.is_empty() {
+        // Of what could not be read nobody knows that it is gone.
         if !looked.unread.is_empty() {
             return Err(super::cluster::none(asked, &looked).into());
         }

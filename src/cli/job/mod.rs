@@ -19,7 +19,7 @@ mod submit;
 mod watch;
 
 pub use prove::nic_of;
-pub use said::Said;
+pub use said::{Piece, Said};
 
 use super::{Exit, Failure};
 use clap::Subcommand;

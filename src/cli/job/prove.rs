@@ -1,7 +1,7 @@
 //! `railwright job prove`: whether the log of a job proves that RDMA was used.
 
 use super::nics;
-use super::said::Said;
+use super::said::{Piece, Said};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
@@ -48,7 +48,12 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
     let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
     let inventory = arguments.said.inventory.as_deref().filter(|_| arguments.expect_gbps.is_none()).map(inventory::read).transpose()?;
     let mut decoder = Decoder::default();
-    let name = arguments.said.read(|chunk| decoder.feed(chunk)).await?;
+    let of_logs = |piece: Piece<'_>| {
+        if let Piece::Log(chunk) = piece {
+            decoder.feed(chunk);
+        }
+    };
+    let name = arguments.said.read(of_logs).await?;
     let log = decoder.finish();
     let mut expected = Expected {
         node_gbps: arguments.expect_gbps,

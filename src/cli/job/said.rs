@@ -13,6 +13,14 @@ use std::path::PathBuf;
 /// Lines of a pod's log that are read, the last ones: NCCL says what it uses when a job begins, so that is a lot.
 const LINES: u32 = 200_000;
 
+/// A piece of what was said.
+pub enum Piece<'a> {
+    /// Of a log.
+    Log(&'a [u8]),
+    /// Of what the cluster says.
+    Status(&'a [u8]),
+}
+
 /// Where it is.
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("said").required(true).args(["job", "log"])))]
@@ -35,15 +43,15 @@ pub struct Said {
 }
 
 impl Said {
-    /// All of it, piece by piece; what it is called.
-    pub async fn read(&self, mut each: impl FnMut(&[u8])) -> Result<String, Failure> {
+    /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is no log: `each` is told which of both a piece is.
+    pub async fn read(&self, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
                 let place = Place { inventory: inventory.clone(), namespace: self.namespace.clone() };
                 of_job(&Named { job: job.clone(), kind: self.kind, place }, each).await
             }
             (_, _, Some(log)) => {
-                files::stream(log, &mut each).map_err(|error| unreadable(log, &error))?;
+                files::stream(log, |chunk| each(Piece::Log(chunk))).map_err(|error| unreadable(log, &error))?;
                 Ok(one_line(&log.display().to_string(), 120))
             }
             // The command line says what is missing before.
@@ -52,31 +60,39 @@ impl Said {
     }
 }
 
-async fn of_job(asked: &Named, mut each: impl FnMut(&[u8])) -> Result<String, Failure> {
+async fn of_job(asked: &Named, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
     let reader = Cluster::of(&asked.place.inventory).await?.reader();
     let found = one(&reader, asked).await?;
     let look = Look::at(&reader, &asked.place.namespace);
     let view = look.view(&found).await.map_err(|error| error.diagnostic())?;
     let view = view.ok_or_else(|| super::watch::gone(found.kind, &found.job.namespace, &found.job.name))?;
-    view.news(None).iter().for_each(|line| each(format!("{line}\n").as_bytes()));
     // Symptoms are known by the words of the scheduler and the kubelet.
-    for said in view.pods.iter().flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits)) {
-        each(format!("{said}\n").as_bytes());
+    let words = view.pods.iter().flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits)).map(|said| one_line(said, 600));
+    for line in view.news(None).into_iter().chain(words) {
+        each(Piece::Status(format!("{}\n", one_line(&line, 600)).as_bytes()));
     }
     let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
     let (mut read, mut unread) = (0, Vec::new());
     for pod in begun {
         match look.log(pod, LINES, None).await.map_err(|error| error.diagnostic())? {
-            Ok(text) => {
+            Ok((text, is_cut)) => {
                 read += 1;
+                if is_cut {
+                    unread.push(format!(
+                        "{}: only its first 16 MiB were read; kubectl logs {} -n {} has all of it",
+                        pod.name, pod.name, asked.place.namespace
+                    ));
+                }
                 // The kubelet's time stands before each line.
-                text.lines().for_each(|line| each(format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said)).as_bytes()));
+                for line in text.lines() {
+                    each(Piece::Log(format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said)).as_bytes()));
+                }
             }
             Err(why) => unread.push(format!("{}: {why}", pod.name)),
         }
     }
     for one in &unread {
-        out::note(&format!("a log could not be read: {}", one_line(one, 300)));
+        out::note(&format!("a log could not be read whole: {}", one_line(one, 300)));
     }
     let (kind, place) = (found.kind.word(), &found.job.namespace);
     Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), crate::base::text::counted(read, "pod")))

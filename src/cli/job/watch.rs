@@ -72,6 +72,8 @@ pub async fn follow(reader: &Reader, found: &Found, patience: &Patience, place: 
     loop {
         let looked = tokio::select! {
             _ = interrupts.changed() => return Ok(watching.left(place)),
+            // A server that does not answer holds nobody longer than was asked for.
+            () = clock::pause(watching.left_s()) => Some(Exit::Incomplete),
             looked = watching.look() => looked?,
         };
         if let Some(exit) = looked {
@@ -172,11 +174,17 @@ impl<'a> Watching<'a> {
         let since = tail.since();
         let lines = if since.is_some() { 10_000 } else { self.patience.lines };
         // A log that cannot be had now may be had the next time; that nothing comes is told as a stall.
-        let Ok(text) = self.look.log(pod, lines, since.as_deref()).await? else { return Ok(0) };
+        let Ok((text, _)) = self.look.log(pod, lines, since.as_deref()).await? else { return Ok(0) };
         let new = tail.take(&text);
         let shown: Vec<String> = new.iter().map(|line| format!("  | {}", clean_line(line))).collect();
         shown.iter().for_each(|line| self.say(line));
         Ok(new.len())
+    }
+
+    /// The time that is left.
+    fn left_s(&self) -> Duration {
+        let limit = self.patience.limit_s.map_or(Duration::MAX, Duration::from_secs);
+        limit.saturating_sub(self.began.elapsed()).min(Duration::from_secs(2_678_400))
     }
 
     fn is_over_time(&self) -> Option<Exit> {

@@ -3,6 +3,7 @@
 
 use super::ApiAccess;
 use super::pin::Verifier;
+use crate::base::Redaction;
 use crate::base::text::one_line;
 use crate::resource::file::base64;
 use crate::transport::{HostAccess, TransportError};
@@ -42,6 +43,8 @@ pub(super) struct Server {
     tls: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
     authorization: HeaderValue,
+    /// What it holds, taken out of whatever the server says.
+    credentials: Redaction,
 }
 
 /// An open connection.
@@ -88,6 +91,7 @@ impl Server {
         let credentials = base64::encode(format!("{}:{}", access.user, api.password.0).as_bytes());
         let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}")).map_err(|error| local(error.to_string()))?;
         authorization.set_sensitive(true);
+        let credentials = Redaction::of(&[("login".to_owned(), credentials)].into());
         Ok(Server {
             switch: access.name.clone(),
             address,
@@ -98,6 +102,7 @@ impl Server {
             tls: Arc::new(tls),
             verifier,
             authorization,
+            credentials,
         })
     }
 
@@ -159,7 +164,9 @@ impl Server {
             false => Failure::Lost(words(&error)),
         })?;
         let status = response.status().as_u16();
-        Ok(Reply { status, body: take(response.into_body()).await? })
+        let body = take(response.into_body()).await?;
+        let said = self.credentials.apply(&String::from_utf8_lossy(&body));
+        Ok(Reply { status, body: said.into_bytes() })
     }
 }
 

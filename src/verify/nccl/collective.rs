@@ -120,10 +120,12 @@ impl Run {
         if size.busbw().is_none() {
             return;
         }
-        for cell in columns.wrong.iter().filter_map(cell) {
-            self.wrong = self.wrong.saturating_add(cell.parse().unwrap_or(0));
-        }
-        self.unchecked += u64::from(columns.wrong.iter().filter_map(cell).all(|cell| cell == "N/A"));
+        // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what cannot be read was not checked.
+        let wrong = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+        let checked: Vec<Option<f64>> = columns.wrong.iter().filter_map(cell).filter(|cell| *cell != "N/A").map(wrong).collect();
+        let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
+        self.wrong = self.wrong.saturating_add(counted);
+        self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
         self.operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
         self.sizes += 1;
         // with several iterations of one size the last counts
@@ -250,6 +252,14 @@ mod tests {
         let run = &of(no_operation)[0];
         assert_eq!((run.sizes, run.operation.as_deref(), run.is_of_the_whole_node()), (2, Some("sum"), Some(true)));
         assert_eq!(run.largest.unwrap().out_of_place, None);
+        // A million errors are no text to be read as none, and what cannot be read was not checked.
+        let row = |wrong: &str| {
+            let text = format!("#  size count type redop root time algbw busbw #wrong\n1024 256 float sum 0 1 1 1 {wrong}\n");
+            let run = &of(&text)[0];
+            (run.wrong, run.unchecked)
+        };
+        assert_eq!((row("1.04858e+06"), row("0"), row("N/A")), ((1_048_580, 0), (0, 0), (0, 1)));
+        assert_eq!((row("-5"), row("nan"), row("x")), ((0, 1), (0, 1), (0, 1)));
     }
 
     #[test]
