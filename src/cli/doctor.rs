@@ -33,9 +33,11 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let name = arguments.said.read(feed).await?;
     // Nothing is held against a bandwidth here, so the share is never asked for.
-    let expected = Expected { node_gbps: None, source: String::new(), least_percent: 100, acs, needs_gpudirect: false, log: name.clone() };
+    let words = arguments.said.words();
+    let (source, log) = (String::new(), name.clone());
+    let expected = Expected { node_gbps: None, source, least_percent: 100, acs, needs_gpudirect: false, log, words: words.clone() };
     let diagnosis = doctor.finish(&expected);
-    out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name) });
+    out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name, &words) });
     Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
         (false, _) => Exit::Failed,
         (true, Proven::Proven) => Exit::Done,

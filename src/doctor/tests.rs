@@ -9,7 +9,15 @@ fn symptoms() -> Vec<Symptom> {
 }
 
 fn expected() -> Expected {
-    Expected { node_gbps: None, source: String::new(), least_percent: 80, acs: None, needs_gpudirect: false, log: "job.log".into() }
+    Expected {
+        node_gbps: None,
+        source: String::new(),
+        least_percent: 80,
+        acs: None,
+        needs_gpudirect: false,
+        log: "job.log".into(),
+        words: "--log job.log".into(),
+    }
 }
 
 fn of(text: &str) -> Diagnosis {

@@ -62,6 +62,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
         acs,
         needs_gpudirect: arguments.require_gpudirect,
         log: name,
+        words: arguments.said.words(),
     };
     if let Some(inventory) = &inventory {
         match nics::node_gbps(inventory, &log.hosts()) {

@@ -43,6 +43,18 @@ pub struct Said {
 }
 
 impl Said {
+    /// The words by which a command that is suggested finds it; what came by a pipe has to be kept first.
+    pub fn words(&self) -> String {
+        match (&self.job, &self.inventory, &self.log) {
+            (Some(job), Some(inventory), _) => {
+                let kind = self.kind.map(|kind| format!(" --kind {}", kind.word())).unwrap_or_default();
+                format!("{job} -i {} -n {}{kind}", one_line(&inventory.display().to_string(), 120), self.namespace)
+            }
+            (_, _, Some(log)) if log.as_os_str() != "-" => format!("--log {}", one_line(&log.display().to_string(), 120)),
+            _ => "--log FILE".to_owned(),
+        }
+    }
+
     /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is no log: `each` is told which of both a piece is.
     pub async fn read(&self, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
         match (&self.job, &self.inventory, &self.log) {

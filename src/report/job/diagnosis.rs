@@ -13,12 +13,12 @@ use serde::Serialize;
 /// The version of the document.
 const FORMAT_VERSION: &str = "1.0";
 
-/// The whole screen; `name` is what the log is called.
-pub fn screen(diagnosis: &Diagnosis, name: &str) -> String {
+/// The whole screen; `name` is what the log is called, `words` those by which a command that goes on finds it.
+pub fn screen(diagnosis: &Diagnosis, name: &str, words: &str) -> String {
     let log = &diagnosis.log;
     let mut out = format!("doctor {name}   {}, transport {}\n", counted(log.lines as usize, "line"), diagnosis.proof.transport.word());
     let Some((first, rest)) = diagnosis.found.split_first() else {
-        out.push_str(&nothing(diagnosis, name));
+        out.push_str(&nothing(diagnosis, words));
         return out;
     };
     out.push_str(&rule("FIRST CAUSE"));
@@ -39,14 +39,13 @@ pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
     documents::text(&DiagnosisDocument::of(diagnosis, name))
 }
 
-fn nothing(diagnosis: &Diagnosis, name: &str) -> String {
-    let name = if name == "-" { "FILE" } else { name };
+fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
-        Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove --log {name} tells more")),
+        Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove {words} tells more")),
         _ => (
             "NOT KNOWN: no symptom that railwright knows is in the log",
             format!(
-                "railwright job prove --log {name} says what is missing; the log of another rank, of the operator or of the node may show it"
+                "railwright job prove {words} says what is missing; the log of another rank, of the operator or of the node may show it"
             ),
         ),
     };

@@ -73,13 +73,8 @@ pub struct Expected {
     pub needs_gpudirect: bool,
     /// What the log is called; `-` for the standard input.
     pub log: String,
-}
-
-impl Expected {
-    /// The log in commands that are suggested; what came by a pipe has to be kept first.
-    fn in_commands(&self) -> &str {
-        if self.log == "-" { "FILE" } else { &self.log }
-    }
+    /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n ml`.
+    pub words: String,
 }
 
 /// What the aspects say together.
@@ -137,7 +132,7 @@ pub fn judge(log: &Log, expected: &Expected) -> Proof {
 }
 
 fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
-    let doctor = format!("railwright doctor --log {}", expected.in_commands());
+    let doctor = format!("railwright doctor {}", expected.words);
     let of_hosts = counted(log.hosts().len(), "host");
     match transport {
         _ if transport.is_rdma() && log.is_of_one_host() => {
@@ -214,7 +209,8 @@ fn mixed(log: &Log) -> String {
 
 fn hpn0(log: &Log, expected: &Expected) -> Judgement {
     let wanted = "hpn0 is up and running, with an IPv6 address of its link and a global one";
-    let show = format!("kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}", expected.in_commands());
+    let show =
+        format!("kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}", expected.words.strip_prefix("--log ").unwrap_or("FILE"));
     match &log.hpn {
         None => {
             Judgement::unknown("RW1213", "the log does not show hpn0").expected(wanted).effect("nothing is proven of the NIC").next(show)
@@ -310,7 +306,7 @@ fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
     Judgement::failed("RW1209", share)
         .expected(wanted)
         .effect("jobs wait for the network for longer than its NICs make necessary")
-        .next(format!("railwright doctor --log {}; railwright verify INVENTORY measures each rail by itself", expected.in_commands()))
+        .next(format!("railwright doctor {}; railwright verify INVENTORY measures each rail by itself", expected.words))
 }
 
 fn bytes(bytes: u64) -> String {
@@ -323,7 +319,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 fn progress(log: &Log, expected: &Expected) -> Judgement {
-    let doctor = format!("railwright doctor --log {}", expected.in_commands());
+    let doctor = format!("railwright doctor {}", expected.words);
     if let Some(first) = log.failures.first() {
         let more = if log.failed > 1 { format!(" (and {} more)", counted(log.failed as usize - 1, "line")) } else { String::new() };
         let host = first.host.as_deref().map_or(String::new(), |host| format!(" on {host}"));

@@ -20,6 +20,7 @@ fn expected() -> Expected {
         acs: None,
         needs_gpudirect: false,
         log: "job.log".into(),
+        words: "--log job.log".into(),
     }
 }
 
