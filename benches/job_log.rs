@@ -34,7 +34,15 @@ fn main() {
 
 fn expected() -> Expected {
     let source = "--expect-gbps".to_owned();
-    Expected { node_gbps: None, source, least_percent: 80, acs: None, needs_gpudirect: true, log: "job.log".to_owned() }
+    Expected {
+        node_gbps: None,
+        source,
+        least_percent: 80,
+        acs: None,
+        needs_gpudirect: true,
+        log: "job.log".to_owned(),
+        words: "--log job.log".to_owned(),
+    }
 }
 
 /// Writes the log piece by piece, so that it is never whole in memory: what every rank says at its start, then channels of ranks by
