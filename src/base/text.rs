@@ -46,6 +46,13 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
+/// The seconds that a plain number with one of these units stands for, `30s`; without a unit it is seconds.
+pub fn seconds(text: &str, units: &[(char, u64)]) -> Option<u64> {
+    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds))).unwrap_or((text, 1));
+    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| is_plain)?.checked_mul(unit)
+}
+
 /// Bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -6,7 +6,7 @@ use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use super::{rollout, verification};
 use crate::apply::{self, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
-use crate::base::{Diagnostic, Target};
+use crate::base::Target;
 use crate::plan::{Node, Plan, Selection, UnknownFinding};
 use crate::report;
 use crate::report::apply::Besides;
@@ -72,11 +72,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_to_be_agreed());
     if changes && !arguments.yes && !terminal::confirm(&question(left)) {
-        return Err(Failure::refused(vec![
-            Diagnostic::error("RW1013", "nobody said yes")
-                .state("nothing was changed")
-                .next("answer `yes` at a terminal, or give --yes where there is none"),
-        ]));
+        return Err(Failure::nobody_said_yes());
     }
     let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)

@@ -26,6 +26,15 @@ impl Failure {
         Failure { exit: Exit::Refused, diagnostics, sources: Sources::default(), input: false }
     }
 
+    /// Somebody was to agree, and did not.
+    pub fn nobody_said_yes() -> Self {
+        Failure::refused(vec![
+            Diagnostic::error("RW1013", "nobody said yes")
+                .state("nothing was changed")
+                .next("answer `yes` at a terminal, or give --yes where there is none"),
+        ])
+    }
+
     /// The same with files to point into.
     pub fn with_sources(mut self, sources: &Sources) -> Self {
         self.sources = sources.clone();

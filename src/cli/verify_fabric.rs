@@ -2,7 +2,7 @@
 
 use super::inventory::{self, Inventory};
 use super::{Exit, Failure, cables, output, recording, secrets};
-use crate::base::{Diagnostic, Target};
+use crate::base::{Diagnostic, Target, text};
 use crate::observe::{self, HostRequest};
 use crate::report::fabric::{self, Subject, document::FabricDocument, svg};
 use crate::report::out::Look;
@@ -55,12 +55,7 @@ pub struct VerifyFabric {
 
 /// `30`, `30s`, `2m`, an hour at most.
 fn seconds(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix('m') {
-        Some(minutes) => (minutes, 60),
-        None => (text.strip_suffix('s').unwrap_or(text), 1),
-    };
-    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = number.parse::<u64>().ok().filter(|_| is_plain).and_then(|number| number.checked_mul(unit));
+    let seconds = text::seconds(text, &[('s', 1), ('m', 60)]);
     seconds.filter(|seconds| *seconds <= 3600).ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
 }
 

@@ -69,20 +69,6 @@ pub async fn delete(writer: &Writer, object: &ObjectName) -> Result<Result<(Gone
         Err(reason) => return Ok(Err(reason)),
     };
     let stays = volumes(&live);
-    Ok(remove(writer, object, Some(&live)).await?.map(|gone| (gone, stays)))
-}
-
-/// The same of an object that may have been looked at.
-pub(super) async fn remove(writer: &Writer, object: &ObjectName, live: Option<&Value>) -> Result<Result<Gone, String>, TransportError> {
-    let looked = match live {
-        Some(live) => Ok(Some(live.clone())),
-        None => of(writer, object).await?,
-    };
-    let live = match looked {
-        Ok(Some(live)) => live,
-        Ok(None) => return Ok(Ok(Gone::WasGone)),
-        Err(reason) => return Ok(Err(reason)),
-    };
     let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     let action = Action::DeleteObject { object: object.clone(), uid: uid.clone(), anew: false };
     match writer.perform(&action, "job").await? {
@@ -95,10 +81,10 @@ pub(super) async fn remove(writer: &Writer, object: &ObjectName, live: Option<&V
         let now = of(writer, object).await?;
         let is_there = matches!(&now, Ok(Some(now)) if now.pointer("/metadata/uid").and_then(Value::as_str) == Some(&uid));
         if !is_there && now.is_ok() {
-            return Ok(Ok(Gone::Gone));
+            return Ok(Ok((Gone::Gone, stays)));
         }
         if deadline.left().is_zero() {
-            return Ok(Ok(Gone::StillEnds(GOES_WITHIN.as_secs())));
+            return Ok(Ok((Gone::StillEnds(GOES_WITHIN.as_secs()), stays)));
         }
         clock::pause(LOOK).await;
     }

@@ -1,6 +1,6 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
 
-use super::delete::remove;
+use super::delete::delete;
 use super::kind::{JOB_LABEL, JobKind};
 use crate::base::text::one_line;
 use crate::resource::Action;
@@ -106,7 +106,7 @@ pub async fn submit(writer: &Writer, submission: &Submission) -> Result<Submitte
 async fn take_back(writer: &Writer, made: &[ObjectName]) -> Vec<ObjectName> {
     let mut left = Vec::new();
     for object in made.iter().rev() {
-        if !matches!(remove(writer, object, None).await, Ok(Ok(_))) {
+        if !matches!(delete(writer, object).await, Ok(Ok(_))) {
             left.push(object.clone());
         }
     }

@@ -1,7 +1,6 @@
 //! `railwright job delete`.
 
 use super::cluster::{Cluster, Named, named};
-use crate::base::Diagnostic;
 use crate::base::text::counted;
 use crate::cli::{Exit, Failure};
 use crate::job::{Gone, delete, objects_of};
@@ -39,11 +38,7 @@ pub async fn run(arguments: &Delete) -> Result<Exit, Failure> {
     let listed: String = objects.iter().map(|object| format!("  {object}\n")).collect();
     out::note(&format!("{} of the job {}, with the pods of each:\n{listed}", counted(objects.len(), "object"), asked.job));
     if !arguments.yes && !terminal::confirm("Delete them? Only `yes` is taken: ") {
-        return Err(Failure::refused(vec![
-            Diagnostic::error("RW1013", "nobody said yes")
-                .state("nothing was changed")
-                .next("answer `yes` at a terminal, or give --yes where there is none"),
-        ]));
+        return Err(Failure::nobody_said_yes());
     }
     let mut worst = Exit::Done;
     for object in &objects {

@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, Named, one};
 use crate::base::Diagnostic;
-use crate::base::text::{clean_line, duration, one_line};
+use crate::base::text::{self, clean_line, duration, one_line};
 use crate::cli::{Exit, Failure};
 use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
 use crate::report::running_jobs::WatchedJobDocument;
@@ -50,10 +50,7 @@ pub struct Patience {
 
 /// `90`, `90s`, `30m`, `2h`, a month at most.
 fn seconds(text: &str) -> Result<u64, String> {
-    let units = [('s', 1), ('m', 60), ('h', 3600)];
-    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds))).unwrap_or((text, 1));
-    let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = number.parse::<u64>().ok().filter(|_| is_plain).and_then(|number| number.checked_mul(unit));
+    let seconds = text::seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
     seconds.filter(|seconds| (1..=2_678_400).contains(seconds)).ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
 }
 

@@ -4,7 +4,7 @@ use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
 use super::lists::pages;
-use super::nodes;
+use super::nodes::{self, pod};
 use super::server::{Call, Server};
 use crate::resource::kubernetes_job::{JobNow, JobPod, Room};
 use crate::resource::kubernetes_object::request::{ABSENT, NOT_SAID, ObjectName};
@@ -22,13 +22,6 @@ pub struct Log<'a> {
     pub container: &'a str,
     pub lines: u32,
     pub since: Option<&'a str>,
-}
-
-fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
-    let namespaced = namespace.is_some();
-    let namespace = namespace.map(str::to_owned);
-    let object = ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
-    (object, Resource { plural: "pods".to_owned(), namespaced })
 }
 
 /// The objects of a kind.

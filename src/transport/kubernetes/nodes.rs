@@ -24,10 +24,11 @@ pub(super) fn node(name: &str) -> (ObjectName, Resource) {
     (node_field::node(name), Resource { plural: "nodes".to_owned(), namespaced: false })
 }
 
-fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
+/// A pod; without a namespace those of all.
+pub(super) fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
+    let resource = Resource { plural: "pods".to_owned(), namespaced: namespace.is_some() };
     let namespace = namespace.map(str::to_owned);
-    let object = ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() };
-    (object, Resource { plural: "pods".to_owned(), namespaced: true })
+    (ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() }, resource)
 }
 
 /// True for a question that the list of all nodes answers.
@@ -62,7 +63,7 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
 
 /// The pods of a node.
 pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
-    let (name, kind) = (pod(None, "").0, Resource { plural: "pods".to_owned(), namespaced: false });
+    let (name, kind) = pod(None, "");
     let query = format!("&fieldSelector={}", kinds::query_value(&format!("spec.nodeName={node}")));
     Ok(match pages(server, &name, &kind, &query, |pod| Some(pod_now(pod))).await? {
         Err(answer) => answer,
