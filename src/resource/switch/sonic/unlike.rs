@@ -10,6 +10,9 @@ const OF_PORT: [&str; 3] = ["mtu", "admin_status", "speed"];
 /// Tables whose rows are each of one port: the key is the port, or begins with it.
 const OF_PORTS: [&str; 5] = ["PORT", "PORT_QOS_MAP", "PFC_WD", "QUEUE", "BUFFER_PG"];
 
+/// The row of `PFC_WD` that is of the whole switch, whatever its ports are called.
+const OF_ALL: &str = "GLOBAL";
+
 /// The ports that are judged by something else in one than in the other; nothing where more than single ports is.
 pub fn unlike(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
     let ports: BTreeSet<&str> = a.port_names().into_iter().collect();
@@ -28,7 +31,7 @@ pub fn unlike(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
             continue;
         }
         let found = if name == "CABLE_LENGTH" { of_fields(rows, others)? } else { of_rows(name, rows, others)? };
-        if !found.iter().all(|port| ports.contains(port)) {
+        if !found.iter().all(|port| ports.contains(port) && *port != OF_ALL) {
             return None;
         }
         unlike.extend(found.into_iter().map(str::to_owned));
