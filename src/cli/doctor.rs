@@ -1,7 +1,7 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
-use super::job::{Piece, Said, nic_of};
-use super::{Exit, Failure};
+use super::job::{Piece, Said, acs_of};
+use super::{Exit, Failure, inventory};
 use crate::doctor::{self, Doctor, Symptom};
 use crate::report::job::diagnosis;
 use crate::report::out;
@@ -16,7 +16,8 @@ use crate::verify::nccl::{Expected, Proven};
 pub struct Arguments {
     #[command(flatten)]
     said: Said,
-    /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model; without a model, by what the log says
+    /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model; without a model, by what the log says.
+    /// What the inventory says unless given
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     acs: Option<String>,
     /// Print JSON
@@ -26,7 +27,8 @@ pub struct Arguments {
 
 /// Diagnoses.
 pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
+    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
+    let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
     let mut doctor = Doctor::new(symptoms()?);
     let feed = |piece: Piece<'_>| match piece {
         Piece::Log(chunk) | Piece::Status(chunk) => doctor.feed(chunk),

@@ -187,7 +187,7 @@ impl Judging<'_> {
         let found = self.found.entry((diagnostic.code.to_string(), diagnostic.message.clone(), place));
         let caret = match found {
             Entry::Vacant(_) if diagnostic.labels.is_empty() => {
-                let asked = self.places.get(path).map(|label| Label { text: rule.title.clone(), ..label.clone() });
+                let asked = place_of(&self.places, path, &diagnostic).map(|label| Label { text: rule.title.clone(), ..label.clone() });
                 asked.or_else(|| self.loaded.label_around(path, &rule.title))
             }
             _ => None,
@@ -208,6 +208,13 @@ impl Judging<'_> {
         };
         self.found.into_values().map(finding).collect()
     }
+}
+
+/// The place in what was asked for: of the path, or of what lies below it and is named by what the rule says or by what mends it.
+fn place_of<'a>(places: &'a BTreeMap<String, Label>, path: &str, told: &Diagnostic) -> Option<&'a Label> {
+    let says = |name: &str| told.message.contains(name) || told.next.iter().any(|next| next.contains(name));
+    let is_named = |place: &str| place.strip_prefix(path).and_then(|rest| rest.strip_prefix('.')).is_some_and(says);
+    places.get(path).or_else(|| places.iter().find(|(place, _)| is_named(place)).map(|(_, label)| label))
 }
 
 /// The most characters of what a rule says.

@@ -48,7 +48,7 @@ impl Rendering<'_> {
         settling.spec(self.inputs.loaded);
         settling.asked(&self.pods().environment);
         let variables = settling.settled(self.inputs.catalog, self.inputs.loaded.spec.jobs.nccl.as_deref());
-        let warnings = environment::judged(&variables, self.inputs.loaded, self.inputs.catalog, self.asked);
+        let warnings = environment::judged(&variables, self.inputs.loaded, self.inputs.catalog, self.asked, &[]);
         Settled { variables, warnings, devices: Vec::new(), meeting: Meeting::of(self.inputs.loaded, &[], self.pods()) }
     }
 }

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::flags::{FLAGS, Flag, apply};
 use super::request::{Devices, Pods, Pytorch};
-use super::words::{Word, words};
+use super::words::{NoWords, Word, words};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, suggest};
 use crate::spec::{Source, SourceFile, Sources};
@@ -67,7 +67,7 @@ pub fn from_arena(line: &str) -> Result<Line, (Vec<Diagnostic>, Sources)> {
     let mut reading = Reading { job: Pytorch::of_arena(), places: BTreeMap::new(), problems: Vec::new(), rest: Vec::new(), board: false };
     reading.job.pods.devices = Devices::Said(Vec::new());
     reading.job.pods.gpus = Some(0);
-    match words(line) {
+    match one_command(line).map_or_else(|| words(line), Err) {
         Ok(words) => reading.line(&words, line.len()),
         Err(no) => {
             let error = Diagnostic::error("RW1222", no.message).at(NAME, no.span, no.label);
@@ -82,6 +82,29 @@ pub fn from_arena(line: &str) -> Result<Line, (Vec<Diagnostic>, Sources)> {
     let mut sources = Sources::default();
     sources.add(Arc::new(Source::new(SourceFile { name: NAME.to_owned(), text: line.to_owned() })));
     Err((reading.problems, sources))
+}
+
+/// A shell ends a command with the line, unless a backslash or a quote goes on; what stands below would be another one. Blank lines are none.
+fn one_command(line: &str) -> Option<NoWords> {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            _ if is_escaped => is_escaped = c == '\r',
+            ('\\', None | Some('"')) => is_escaped = true,
+            ('\n', None) if !line[at..].trim().is_empty() && !line[..at].trim().is_empty() => {
+                let message = "the line ends, and more stands below".to_owned();
+                return Some(NoWords { span: at..at + 1, message, label: "a shell ends the command here" });
+            }
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            (c, _) if c.is_control() && !c.is_whitespace() => {
+                let message = "a control character stands in the line".to_owned();
+                return Some(NoWords { span: at..at + c.len_utf8(), message, label: "nobody types this" });
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 struct Reading {

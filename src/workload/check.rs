@@ -109,12 +109,32 @@ impl Checking<'_> {
             let message = format!("`{}` is no number of processes", one_line(text, 40));
             self.wrong("job.nproc", message, "a whole number, auto, cpu or gpu", "set it to the GPUs of a pod");
         }
+        self.labels(job);
         job.shared_memory.iter().for_each(|text| self.amount("job.shared_memory", text));
         for folder in &job.data_dirs {
             if !folder.split(':').all(|part| part.starts_with('/')) || folder.matches(':').count() > 1 {
                 let message = format!("`{}` names no folder of the host", one_line(folder, 80));
                 self.wrong("job.data_dir", message, "absolute paths", "--data-dir /HOST or /HOST:/CONTAINER");
             }
+        }
+    }
+
+    /// What the API server takes as labels, and as names of other objects.
+    fn labels(&mut self, job: &Pytorch) {
+        for (path, pairs) in [("job.label", &job.labels), ("job.selector", &job.selectors), ("job.annotation", &job.annotations)] {
+            let is_value = |value: &str| path == "job.annotation" || is_label_value(value);
+            for (key, value) in pairs.iter().filter(|(key, value)| !is_key(key) || !is_value(value)) {
+                let message = format!("`{}` cannot be a label", one_line(&format!("{key}={value}"), 80));
+                let next = "at most 63 letters, digits and `-_.`, with a prefix such as example.com/ before the key";
+                self.wrong(path, message, "the API server refuses it", next);
+            }
+        }
+        let claims = job.data.iter().map(|(claim, _)| ("job.data", claim));
+        let secrets = job.image_pull_secrets.iter().map(|secret| ("job.image_pull_secret", secret));
+        let names = job.priority.iter().map(|name| ("job.priority", name)).chain(job.scheduler.iter().map(|name| ("job.scheduler", name)));
+        for (path, name) in claims.chain(secrets).chain(names).filter(|(_, name)| !is_subdomain(name)) {
+            let message = format!("`{}` cannot be the name of an object", one_line(name, 80));
+            self.wrong(path, message, "the API server refuses it", "small letters, digits, `-` and `.`");
         }
     }
 
@@ -134,9 +154,8 @@ impl Checking<'_> {
 
     fn resource(&mut self, path: &str, name: &str) {
         let (prefix, last) = name.rsplit_once('/').map_or(("", name), |(prefix, last)| (prefix, last));
-        let part = |text: &str| text.split('.').all(is_label);
         let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if !is_name(last) || !(prefix.is_empty() || part(prefix)) {
+        if !is_name(last) || !(prefix.is_empty() || is_subdomain(prefix)) {
             let message = format!("`{}` cannot be a resource", one_line(name, 80));
             self.wrong(
                 path,
@@ -152,6 +171,24 @@ impl Checking<'_> {
 fn is_label(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(plain) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// A subdomain of DNS, as names of most objects are.
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+/// The value of a label (kubernetes/apimachinery: pkg/util/validation/validation.go, `IsValidLabelValue`).
+fn is_label_value(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.is_empty() || text.len() <= NAME_MAX && text.chars().all(is_inside) && text.starts_with(is_end) && text.ends_with(is_end)
+}
+
+/// The key of a label (the same file, `IsQualifiedName`).
+fn is_key(text: &str) -> bool {
+    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_subdomain)
 }
 
 fn is_variable(text: &str) -> bool {

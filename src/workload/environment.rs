@@ -12,6 +12,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The variable that names the devices.
+const HCA: &str = "NCCL_IB_HCA";
+
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -125,13 +128,16 @@ impl Settling {
     }
 }
 
-/// Values that their variable cannot have, and names that look mistyped.
-pub(super) fn judged(variables: &[Variable], loaded: &Loaded, catalog: &Catalog, asked: &Asked) -> Vec<Diagnostic> {
+/// Values that their variable cannot have, and names that look mistyped; `devices` are those of the hosts, as far as they are known.
+pub(super) fn judged(variables: &[Variable], loaded: &Loaded, catalog: &Catalog, asked: &Asked, devices: &[String]) -> Vec<Diagnostic> {
     let theirs = variables.iter().filter(|variable| matches!(variable.origin, Origin::Asked | Origin::Spec));
     theirs
         .filter_map(|variable| {
             let path = format!("jobs.environment.{}", variable.name);
             let (told, label) = match catalog.variable.get(&variable.name) {
+                Some(row) if row.name == HCA && row.values.as_ref().is_none_or(|values| values.holds(&variable.value)) => {
+                    (strange(&variable.value, devices)?, "no device of the hosts")
+                }
                 Some(row) => (out_of_range(row, &variable.value)?, "cannot be"),
                 None => (mistyped(&variable.name, catalog)?, "nobody reads this"),
             };
@@ -151,6 +157,20 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
             .next(format!("railwright catalog variable {} tells more", row.name));
     told.source = Some(row.source.clone());
     Some(told)
+}
+
+/// Devices that are named and that no host has: NCCL says nothing of a name that fits none, and goes on with the others or with TCP.
+fn strange(value: &str, devices: &[String]) -> Option<Diagnostic> {
+    let (is_whole, names) = value.strip_prefix('=').map_or((false, value), |names| (true, names));
+    let is_there = |name: &str| devices.iter().any(|device| if is_whole { device == name } else { device.starts_with(name) });
+    let named = names.split(',').map(|name| name.split(':').next().unwrap_or_default()).filter(|name| !name.is_empty());
+    let strange: Vec<String> = named.filter(|name| !is_there(name)).map(|name| one_line(name, 40)).collect();
+    if strange.is_empty() || devices.is_empty() || names.starts_with('^') {
+        return None;
+    }
+    let told = Diagnostic::warning("RW1231", format!("`{HCA}` names {}, which no host of the job has", strange.join(", ")));
+    let told = told.effect("NCCL leaves out a name that fits no device, and where none fits it goes over TCP, without an error");
+    Some(told.next(format!("the spec gives: {HCA}=={}", devices.join(","))))
 }
 
 fn mistyped(name: &str, catalog: &Catalog) -> Option<Diagnostic> {

@@ -7,6 +7,24 @@ use indexmap::IndexSet;
 /// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives `CNI_IFNAME`, containerd and CRI-O `eth0`).
 const OF_POD: &str = "eth0";
 
+/// Interfaces of a host that lead to no other host, or are those of pods and services alone: containernetworking/plugins (`cni0`),
+/// flannel-io/flannel, projectcalico/calico (`tunl0`, `vxlan.calico`), cilium/cilium, kubernetes/kubernetes (IPVS of kube-proxy), kubernetes/dns
+/// (node-local cache), docker, libvirt.
+const APART: [&str; 12] = [
+    "lo",
+    "docker0",
+    "cni0",
+    "flannel.1",
+    "tunl0",
+    "vxlan.calico",
+    "cilium_host",
+    "cilium_net",
+    "cilium_vxlan",
+    "kube-ipvs0",
+    "nodelocaldns",
+    "virbr0",
+];
+
 /// Where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meeting {
@@ -34,11 +52,11 @@ impl Meeting {
             },
             None => {
                 let rails: IndexSet<String> = hosts.iter().flat_map(|host| &host.netdevs).map(|rail| rail.netdev.clone()).collect();
-                let apart = ["lo", "docker0"].into_iter().map(str::to_owned);
+                let apart = APART.into_iter().map(str::to_owned);
                 Meeting::Beside {
                     names: apart.chain(rails).collect(),
                     because:
-                        "pods have the network of their host, whose management interface the spec does not name, so the rails are left out"
+                        "pods have the network of their host, whose management interface the spec does not name, so the rails and what network plugins make are left out"
                             .to_owned(),
                 }
             }

@@ -2,7 +2,7 @@
 //! variable and every argument. Pure: nothing is asked of a cluster, and nothing is submitted (see `job`).
 //!
 //! `request` is what was asked for, `asked` where each word of it stands, `words`, `flags` and `arena` read a line of Arena. `check` holds names and
-//! amounts to what Kubernetes takes. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
+//! amounts to what Kubernetes takes, `fabric` to the fabric. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
 //! `perftest` that of their kinds.
@@ -14,6 +14,7 @@ mod asked;
 mod check;
 mod derive;
 mod environment;
+mod fabric;
 mod flags;
 mod hca;
 mod meeting;

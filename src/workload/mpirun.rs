@@ -10,6 +10,10 @@ use serde::Serialize;
 /// The port of the pods' sshd where they have the network of their host.
 pub(super) const SSH_PORT: u16 = 2222;
 
+/// What mpi-operator gives ssh by a variable, which an argument of the same name goes before (kubeflow/mpi-operator:
+/// pkg/controller/mpi_job_controller.go, `OMPI_MCA_plm_rsh_args`).
+const OF_OPERATOR: &str = "-o ConnectionAttempts=10";
+
 /// An argument, with its value where it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Argument {
@@ -83,12 +87,15 @@ pub(super) fn launch(
     launch.put("-np", &["-np", &processes.to_string()]);
     launch.put("-bind-to", &["-bind-to", "none"]);
     launch.mca("coll_hcoll_enable", "0");
+    if meeting.ucx().is_none() {
+        launch.mca("pml", "ob1");
+    }
     launch.mca("btl", "tcp,self");
     let (ending, names) = meeting.mpi();
     launch.mca(&format!("btl_tcp_{ending}"), &names);
     launch.mca(&format!("oob_tcp_{ending}"), &names);
     if job.pods.host_network {
-        launch.mca("plm_rsh_args", &format!("-p {SSH_PORT}"));
+        launch.mca("plm_rsh_args", &format!("{OF_OPERATOR} -p {SSH_PORT}"));
     }
     launch.own(of_spec);
     for variable in variables {

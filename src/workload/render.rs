@@ -4,6 +4,7 @@ use super::asked::Asked;
 use super::check;
 use super::derive::{self, Ground};
 use super::environment::{self, Origin, Settling, Variable};
+use super::fabric;
 use super::meeting::Meeting;
 use super::mpirun::{self, Argument};
 use super::names::{Entry, NcclTestNames, PodNames, RayNames};
@@ -60,7 +61,8 @@ pub struct Rendered {
 
 /// Renders a job; all that is wrong with what was asked for comes back in one go.
 pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Rendered, Vec<Diagnostic>> {
-    let problems = check::check(request, asked);
+    let mut problems = check::check(request, asked);
+    problems.extend(fabric::check(request, inputs.loaded.spec.fabric.kind, asked));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -187,7 +189,7 @@ impl<'a> Rendering<'a> {
         let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
         let mut warnings = made.warnings;
         warnings.extend(self.without_devices(devices));
-        warnings.extend(environment::judged(&variables, loaded, self.inputs.catalog, self.asked));
+        warnings.extend(environment::judged(&variables, loaded, self.inputs.catalog, self.asked, &made.devices));
         Settled { variables, warnings, devices: made.devices, meeting }
     }
 
@@ -285,6 +287,19 @@ impl<'a> Rendering<'a> {
         Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
     }
 
+    /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the network; with the network of the host they
+    /// would take each other's port as well. Labels of mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
+    fn apart(&self, workers: u32, gpus: u32) -> Option<Value> {
+        let of_host = |host: &&Host| self.inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count);
+        let fit_together = self.hosts.iter().any(|host| of_host(host) >= gpus.saturating_mul(2));
+        if workers < 2 || workers as usize > self.hosts.len() || !fit_together {
+            return None;
+        }
+        let labels = json!({ "training.kubeflow.org/job-name": self.pods().name, "training.kubeflow.org/job-role": "worker" });
+        let term = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": "kubernetes.io/hostname" });
+        Some(json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] }))
+    }
+
     fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
@@ -301,8 +316,10 @@ impl<'a> Rendering<'a> {
         if job.pods.host_network {
             worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);
         }
+        let mut pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
+        pod.affinity.extend(self.apart(workers, gpus).map(|apart| ("podAntiAffinity".to_owned(), apart)));
         let names = NcclTestNames {
-            pod: self.pod_names(self.resources(gpus, &devices), &settled.variables),
+            pod,
             workers,
             slots: gpus,
             launcher: mpirun::line(&arguments, &job.program),

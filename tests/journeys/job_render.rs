@@ -285,7 +285,10 @@ fn the_pages_line_of_mpirun() {
     let host = rendered(&place, &with(&["job", "render", "nccl-test"], "-i inv --image own/nccl-tests:1 --host-network"));
     let spec = &host["objects"][0]["spec"]["mpiReplicaSpecs"];
     let words = spec["Launcher"]["template"]["spec"]["containers"][0]["command"].to_string();
-    assert!(words.contains(r#""btl_tcp_if_include","bond0.20""#) && words.contains(r#""plm_rsh_args","-p 2222""#), "{words}");
+    assert!(
+        words.contains(r#""btl_tcp_if_include","bond0.20""#) && words.contains(r#""plm_rsh_args","-o ConnectionAttempts=10 -p 2222""#),
+        "{words}"
+    );
     assert_eq!(spec["Worker"]["template"]["spec"]["containers"][0]["command"], json!(["/usr/sbin/sshd", "-De", "-p", "2222"]));
     assert_eq!(value_of(&host, "NCCL_SOCKET_IFNAME"), Some("=bond0.20"));
 }
@@ -447,11 +450,59 @@ fn a_line_of_arena_that_cannot_be_translated() {
         "arena submit mpijob --name=a",
         "arena submit pytorch --name=a --image=$IMAGE run",
         "arena submit pytorch --name=A_b --image=b --env 1X=2 --device=aliyun/erdma=0 \"torchrun x\"",
+        "arena submit pytorch --name=a --image=b run\nrm -r data",
+        "arena submit pytorch --name=a --image=b ru\u{7}n",
+        "arena submit pytorch --name=a --image=b --label=team=a/b --selector=-x=1 --annotation=y=a/b --data=A:/data --priority=high run",
     ]
     .iter()
     .map(|line| place.run(&["job", "from-arena", line]))
     .collect();
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn what_does_not_go_with_the_fabric_is_refused_at_its_words() {
+    let acs = place(ACS);
+    let mut said: Vec<String> = [
+        "ray -i inv --image rayproject/ray:2.40.0",
+        "acs -i inv --name a --image own/torch:1 --model GU8TF --gpus 8 --host-network --network rails --device rdma/hca=1 -- run",
+    ]
+    .iter()
+    .map(|words| acs.run(&with(&["job", "render"], words)))
+    .collect();
+    let erdma = place(ERDMA);
+    let asked = "pytorch -i inv --name a --image own/torch:1 --nproc-per-node 1 --env NCCL_IB_HCA=mlx4_0";
+    said.extend(
+        [asked, &format!("{asked} --env NCCL_IB_HCA=erdma_0")].map(|words| erdma.run(&with(&["job", "render"], &format!("{words} run")))),
+    );
+    insta::assert_snapshot!(said.join("\n"));
+    let without = with(&["job", "render", "ray", "-i", "inv"], "--image rayproject/ray:2.40.0 --gpus 1 --without-rdma");
+    assert!(acs.run(&without).ends_with("--- exit 0 ---\n"));
+}
+
+#[test]
+fn a_refused_variable_of_the_command_line_has_its_caret_there() {
+    let place = place(&format!("{ERDMA}jobs: {{ environment: {{ NCCL_DEBUG: INFO }} }}\n"));
+    let words =
+        with(&["job", "render", "pytorch", "-i", "inv"], "--name a --image own/torch:1 --nproc-per-node 1 --env NCCL_IB_DISABLE=1 run");
+    let said = place.run(&words);
+    assert!(said.contains("command line:1:"), "{said}");
+}
+
+#[test]
+fn workers_of_less_than_a_host_come_onto_hosts_of_their_own() {
+    let place = place(ROCE);
+    let affinity = |options: &str| {
+        let document =
+            rendered(&place, &with(&["job", "render", "nccl-test", "-i", "inv"], &format!("--image own/nccl-tests:1 {options}")));
+        document["objects"][0].pointer("/spec/mpiReplicaSpecs/Worker/template/spec/affinity/podAntiAffinity").cloned()
+    };
+    let term = json!({
+        "labelSelector": { "matchLabels": { "training.kubeflow.org/job-name": "nccl-test", "training.kubeflow.org/job-role": "worker" } },
+        "topologyKey": "kubernetes.io/hostname",
+    });
+    assert_eq!(affinity("--gpus 1"), Some(json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] })));
+    assert_eq!([affinity("--gpus 8"), affinity("--gpus 1 --workers 1"), affinity("--gpus 1 --workers 3")], [None, None, None]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod said;
 mod submit;
 mod watch;
 
-pub use prove::nic_of;
+pub use prove::acs_of;
 pub use said::{Piece, Said};
 
 use super::{Exit, Failure};

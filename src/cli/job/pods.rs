@@ -69,6 +69,9 @@ impl PodOptions {
         let mut environment = Vec::new();
         for text in &self.env {
             let (name, value) = pair(text, "--env")?;
+            if environment.iter().any(|(known, _)| *known == name) {
+                return Err(twice(&name));
+            }
             told.push((format!("jobs.environment.{name}"), format!("--env {text}")));
             environment.push((name, value));
         }
@@ -80,12 +83,14 @@ impl PodOptions {
         let options = [
             ("job.image_pull_policy", "--image-pull-policy", &self.image_pull_policy),
             ("job.hosts", "--on", &self.on),
+            ("job.network", "--network", &self.network),
             ("job.cpu", "--cpu", &self.cpu),
             ("job.memory", "--memory", &self.memory),
         ];
         for (path, option, value) in options {
             told.extend(value.iter().map(|value| (path.to_owned(), format!("{option}={value}"))));
         }
+        told.extend(self.host_network.then(|| ("job.host_network".to_owned(), "--host-network".to_owned())));
         told.push(("job.gpu_resource".to_owned(), format!("--gpu-resource={}", self.gpu_resource)));
         told.extend(self.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
         let pods = Pods {
@@ -129,6 +134,11 @@ pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
         let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
         error.next(format!("{option} NAME=VALUE; an empty value is one too: NAME=")).into()
     })
+}
+
+fn twice(name: &str) -> Failure {
+    let error = Diagnostic::error("RW1221", format!("`--env {}` is given twice", crate::base::text::one_line(name, 60)));
+    error.state("nothing was rendered").next("a variable has one value: leave one of them out").into()
 }
 
 fn hosts(text: &str) -> Result<Vec<String>, Failure> {

@@ -6,9 +6,11 @@ use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::catalog::{self, Catalog};
-use crate::cli::{Exit, Failure, inventory};
+use crate::cli::inventory::{self, Inventory};
+use crate::cli::{Exit, Failure};
 use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
+use crate::spec::model::FabricKind;
 use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Proven};
 use std::path::Path;
 
@@ -27,7 +29,7 @@ pub struct Prove {
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=100))]
     least_percent: u32,
     /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model: `hpn0` counts there, and with a NIC of type 2
-    /// (P16EN) no line of NET/IB is demanded. Without a model, by what the log says
+    /// (P16EN) no line of NET/IB is demanded. Without a model, by what the log says. What the inventory says unless given
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     acs: Option<String>,
     /// Without GPUDirect RDMA nothing is proven
@@ -45,8 +47,8 @@ fn gbps(text: &str) -> Result<f64, String> {
 
 /// Proves.
 pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
-    let acs = arguments.acs.as_deref().map(nic_of).transpose()?;
-    let inventory = arguments.said.inventory.as_deref().filter(|_| arguments.expect_gbps.is_none()).map(inventory::read).transpose()?;
+    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
+    let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
     let mut decoder = Decoder::default();
     let of_logs = |piece: Piece<'_>| {
         if let Piece::Log(chunk) = piece {
@@ -64,7 +66,8 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
         log: name,
         words: arguments.said.words(),
     };
-    if let Some(inventory) = &inventory {
+    // Pods of Container Compute Service have no host whose NICs could be added up.
+    if let Some(inventory) = inventory.as_ref().filter(|_| arguments.expect_gbps.is_none() && acs.is_none()) {
         match nics::node_gbps(inventory, &log.hosts()) {
             Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
             Err(unknown) => out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr())),
@@ -87,8 +90,15 @@ pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
         .next("name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log -")
 }
 
+/// The type of NIC that a log is judged with: by the model that was said, else by what the inventory says.
+pub fn acs_of(said: Option<&str>, inventory: Option<&Inventory>) -> Result<Option<AcsNic>, Failure> {
+    let spec = inventory.map(|inventory| &inventory.loaded.spec).filter(|spec| spec.fabric.kind == FabricKind::Acs);
+    let of_spec = spec.map(|spec| spec.jobs.acs.as_ref().map_or("", |pod| &pod.model));
+    said.or(of_spec).map(nic_of).transpose()
+}
+
 /// The type of NIC of a GPU model of Alibaba Container Compute Service.
-pub fn nic_of(model: &str) -> Result<AcsNic, Failure> {
+fn nic_of(model: &str) -> Result<AcsNic, Failure> {
     if model.is_empty() {
         return Ok(AcsNic::Unsaid);
     }

@@ -5,8 +5,9 @@ use crate::base::text::{clean_line, counted};
 use crate::doctor::{Diagnosis, Found, Layer};
 use crate::report::document as documents;
 use crate::report::wrap::{COLUMNS, labelled, rule};
-use crate::verify::nccl::Proven;
 use crate::verify::nccl::transport::Transport;
+use crate::verify::nccl::{Aspect, Proven};
+use crate::verify::result::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +42,10 @@ pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
 
 fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
+        Proven::Proven if doubts(diagnosis).next().is_some() => (
+            "THE JOB GOES: the log proves that RDMA was used, and not all is as it should be",
+            format!("railwright job prove {words} tells more"),
+        ),
         Proven::Proven => ("NOTHING WRONG: the log proves that RDMA was used", format!("railwright job prove {words} tells more")),
         _ => (
             "NOT KNOWN: no symptom that railwright knows is in the log",
@@ -49,7 +54,16 @@ fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
             ),
         ),
     };
-    format!("{}{}", rule(title), labelled("   next     ", &next, COLUMNS))
+    let doubts: String = doubts(diagnosis)
+        .map(|(aspect, code, measured)| labelled(&format!(" ~ {:<12} {code}   ", aspect.word()), measured, COLUMNS))
+        .collect();
+    format!("{}{doubts}{}", rule(title), labelled("   next     ", &next, COLUMNS))
+}
+
+/// What the proof warns of: no cause for a job that does not go, and yet not as it should be.
+fn doubts(diagnosis: &Diagnosis) -> impl Iterator<Item = (Aspect, &'static str, &str)> {
+    let warned = diagnosis.proof.aspects.iter().filter(|(_, judgement)| judgement.verdict == Verdict::Warning);
+    warned.filter_map(|(aspect, judgement)| Some((*aspect, judgement.code?, judgement.measured.as_str())))
 }
 
 fn cause(found: &Found) -> String {

@@ -12,6 +12,9 @@ use serde::Serialize;
 /// tenths of its end at 256 MiB).
 const JUDGED_FROM: u64 = 256 << 20;
 
+/// What is above this share of what NICs carry did not go over these NICs, in percent. Encoding and rounding are far below it.
+const MOST_PERCENT: f64 = 110.0;
+
 /// What is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -143,6 +146,15 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
         }
         Transport::Infiniband | Transport::Roce | Transport::Verbs => {
             let channels = log.channels();
+            if channels.verbs() == 0 && !log.has_worked() {
+                return Judgement::unknown(
+                    "RW1203",
+                    format!("{} was chosen by NCCL at its start, and nothing in the log came after it", transport.word()),
+                )
+                .expected("RDMA between hosts, by channels over verbs, a table of nccl-tests or progress of a training")
+                .effect("nothing is proven: a job that hangs in its first collective looks like this")
+                .next(format!("take the whole log, once the job has gone on for a while; {doctor}"));
+            }
             let ground = match (channels.verbs(), channels.all()) {
                 (0, 0) => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
                 (0, _) => "chosen by NCCL at its start; no channel between hosts is in the log".to_owned(),
@@ -296,6 +308,14 @@ fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
         None => return missing(&format!("{measured}, and which operation it is does not stand there")).expected(wanted),
     }
     let share = format!("{measured}, {:.0} % of what the NICs carry", 100.0 * busbw / can);
+    if busbw > can * MOST_PERCENT / 100.0 {
+        return Judgement::unknown("RW1218", share)
+            .expected(format!("at most {can:.1} GB/s ({gbps} Gb/s, {})", expected.source))
+            .effect(
+                "what it is held against is not what these NICs carry, or the switches reduce (SHARP): nothing is proven of the bandwidth",
+            )
+            .next("say with --expect-gbps what the NICs of one node carry together");
+    }
     if busbw >= least {
         return Judgement::passed(share).expected(wanted);
     }

@@ -219,6 +219,11 @@ impl Log {
         self.processes.iter().fold(Channels::default(), |sum, process| sum.plus(process.channels))
     }
 
+    /// Ranks exchanged something: sizes were measured, or a training went on.
+    pub fn has_worked(&self) -> bool {
+        self.training.lines > 0 || self.perftest.is_some() || self.runs.iter().any(|run| run.sizes > 0)
+    }
+
     /// Whether all ranks spoke, and all of them from one host: nothing crosses a network then.
     pub fn is_of_one_host(&self) -> bool {
         let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();

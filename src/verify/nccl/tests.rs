@@ -62,6 +62,26 @@ fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
 }
 
 #[test]
+fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
+    let chosen = "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n";
+    let nothing_came = (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]);
+    assert_eq!(told(chosen, &expected()), nothing_came);
+    let met = format!("{chosen}gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n");
+    assert_eq!(told(&met, &expected()), nothing_came, "ranks meet over TCP");
+    let connected = format!("{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
+    assert_eq!(told(&connected, &expected()).0, Proven::Proven);
+    let went_on = format!("{chosen}Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n");
+    assert_eq!(told(&went_on, &expected()).0, Proven::Proven);
+}
+
+#[test]
+fn more_than_the_nics_carry_proves_nothing() {
+    let of = |gbps: f64| told(&samples::job(), &Expected { node_gbps: Some(gbps), ..expected() });
+    assert_eq!(of(200.0), (Proven::Proven, vec![]), "26.56 of 25 GB/s");
+    assert_eq!(of(190.0), (Proven::NotKnown, vec![("bandwidth", Verdict::Unknown, "RW1218")]), "26.56 of 23.75 GB/s");
+}
+
+#[test]
 fn sockets_disprove_and_one_slow_host_disproves_too() {
     let tcp = samples::job()
         .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
@@ -108,7 +128,8 @@ fn wrong_data_missing_ends_and_failures() {
     assert!(progress.effect.contains("retry counter"), "{}", progress.effect);
     let hung = samples::rank("gpu-01", 1, 0);
     let hung = &hung[..hung.find("Init START").unwrap() + 10];
-    assert_eq!(told(hung, &expected()), (Proven::NotKnown, vec![("progress", Verdict::Unknown, "RW1212")]));
+    let nothing_came = vec![("transport", Verdict::Unknown, "RW1203"), ("progress", Verdict::Unknown, "RW1212")];
+    assert_eq!(told(hung, &expected()), (Proven::NotKnown, nothing_came));
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! What was asked for, held to the fabric of the spec: on Alibaba Container Compute Service there are no hosts and no device plugin, and RDMA comes
+//! by labels of the pods.
+
+use super::asked::Asked;
+use super::request::{Devices, Pods, Request};
+use crate::base::Diagnostic;
+use crate::spec::model::FabricKind;
+
+/// All that does not go together.
+pub(super) fn check(request: &Request, fabric: FabricKind, asked: &Asked) -> Vec<Diagnostic> {
+    let pods = request.pods();
+    match request {
+        Request::Acs(_) => without_hosts(pods, asked),
+        _ if fabric == FabricKind::Acs && pods.devices != Devices::None => {
+            let message = format!("pods of `{}` get no RDMA on Container Compute Service", request.kind().word());
+            let error = Diagnostic::error("RW1229", message)
+                .effect("RDMA comes by labels of the pods there, which only `acs` gives; this job would go over TCP")
+                .state("nothing was rendered")
+                .next("railwright job render acs; or --without-rdma, where that is meant");
+            vec![asked.at(error, "job.kind", "asked for here")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What pods without a host that anybody knows cannot have.
+fn without_hosts(pods: &Pods, asked: &Asked) -> Vec<Diagnostic> {
+    let of_hosts = [
+        ("job.host_network", "--host-network", pods.host_network),
+        ("job.network", "--network", pods.network.is_some()),
+        ("job.hosts", "--on", !pods.hosts.is_empty()),
+        ("job.rdma", "--device", matches!(pods.devices, Devices::Said(_))),
+    ];
+    let refused = |(path, option, is_asked): (&str, &str, bool)| {
+        let error = Diagnostic::error("RW1221", format!("pods of Container Compute Service cannot have `{option}`"))
+            .effect("they have no host of yours, and RDMA comes by their labels")
+            .state("nothing was rendered")
+            .next(format!("leave {option} out"));
+        is_asked.then(|| asked.at(error, path, "has no meaning here"))
+    };
+    of_hosts.into_iter().filter_map(refused).collect()
+}
