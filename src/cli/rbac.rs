@@ -4,8 +4,9 @@ use super::pipeline::{self, Prepared, Source};
 use super::{Exit, Failure};
 use crate::base::text::{counted, one_line};
 use crate::base::{Diagnostic, TargetKind};
+use crate::job;
 use crate::report::document::{self, RbacDocument};
-use crate::report::rbac::{Role, Subject};
+use crate::report::rbac::{Purpose, Role, Subject};
 use crate::report::{self, out};
 use crate::resource::helm_release::rights::of_records;
 use crate::resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, of_uncordon, uses};
@@ -21,7 +22,7 @@ use crate::transport::{Reader, connector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this inventory
+/// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this inventory, or submit and prove jobs
 ///
 /// Documents for `kubectl apply -f -`, each rule with its reason. Connects to nothing, unless a kind is not one of Kubernetes
 /// itself and not defined by the inventory: then the API server is asked what it calls it.
@@ -29,9 +30,12 @@ use std::path::PathBuf;
 pub struct Rbac {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
-    /// Only this one; all three unless said otherwise
+    /// Only this one; observe, preview and apply unless said otherwise
     #[arg(long, value_enum, value_name = "ROLE")]
     pub role: Option<Word>,
+    /// The namespace whose jobs it is for
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = super::job::name)]
+    pub namespace: String,
     /// Give it to this user of the cluster, not to a service account of its own
     #[arg(long, value_name = "NAME", value_parser = name, requires = "role", group = "subject")]
     pub user: Option<String>,
@@ -55,14 +59,18 @@ pub enum Word {
     Preview,
     /// Everything that a run does
     Apply,
+    /// Jobs of a namespace: submitted, watched, proven and taken away
+    Jobs,
 }
 
-impl From<Word> for Level {
-    fn from(word: Word) -> Self {
-        match word {
-            Word::Observe => Level::Observe,
-            Word::Preview => Level::Preview,
-            Word::Apply => Level::Apply,
+impl Word {
+    /// How far it goes with what the inventory wishes; nothing where it is for something else.
+    fn level(self) -> Option<Level> {
+        match self {
+            Word::Observe => Some(Level::Observe),
+            Word::Preview => Some(Level::Preview),
+            Word::Apply => Some(Level::Apply),
+            Word::Jobs => None,
         }
     }
 }
@@ -91,14 +99,35 @@ impl Rbac {
     }
 }
 
+impl Rbac {
+    fn print(&self, cluster: &str, prepared: &Prepared, roles: &[Role]) {
+        match self.json {
+            true => out::print(&document::text(&RbacDocument::of(cluster, roles))),
+            false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, roles)),
+        }
+    }
+}
+
+/// The role of somebody who submits jobs, which takes nothing of what the inventory wishes.
+fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
+    let (namespace, spec) = (&arguments.namespace, &prepared.inventory.loaded.spec);
+    let name = format!("{}-{}", keeper(&spec.cluster), Purpose::Jobs.word());
+    let notes = vec![format!("jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE", prepared.inventory.path)];
+    Role::new(&name, Purpose::Jobs, arguments.subject(), rules(job::rights(namespace)), notes)
+}
+
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Live)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
+    let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| word.level().into_iter().collect());
+    if levels.is_empty() {
+        arguments.print(cluster, &prepared, &[of_jobs(arguments, &prepared)]);
+        return Ok(Exit::Done);
+    }
     let uses = of_inventory(&prepared)?;
     let (kinds, unnamed) = kinds(&prepared, &uses).await?;
     let releases = releases(&prepared)?;
-    let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| vec![word.into()]);
     let spec = &prepared.inventory.loaded.spec;
     let one = |level: Level| {
         let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level)).chain(of_probes(&prepared));
@@ -107,13 +136,10 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         let rules = rules(of_objects.chain(own));
         let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.path));
         let notes = left_out.chain(notes(&prepared, level, &uses, &rules)).collect();
-        Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level, arguments.subject(), rules, notes)
+        Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level.into(), arguments.subject(), rules, notes)
     };
     let roles: Vec<Role> = levels.into_iter().map(one).collect();
-    match arguments.json {
-        true => out::print(&document::text(&RbacDocument::of(cluster, &roles))),
-        false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, &roles)),
-    }
+    arguments.print(cluster, &prepared, &roles);
     if unnamed.is_empty() {
         return Ok(Exit::Done);
     }

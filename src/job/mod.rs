@@ -1,6 +1,7 @@
 //! Jobs as they stand in a cluster. `kind` is which objects do jobs and what they say of themselves, `look` asks the cluster, `keeps` says
 //! why a pod does not run, `view` is a job at one moment and what changed since the one before, `log` the lines that came since, `progress` whether
-//! they go on, `submit` makes objects and `delete` takes them away again.
+//! they go on, `submit` makes objects and `delete` takes them away again. `rights` is what all
+//! of this has to be allowed.
 
 mod delete;
 mod keeps;
@@ -8,6 +9,7 @@ mod kind;
 mod log;
 mod look;
 mod progress;
+mod rights;
 mod submit;
 mod view;
 
@@ -17,5 +19,6 @@ pub use kind::{JOB_LABEL, JobKind, Phase};
 pub use log::Tail;
 pub use look::{Found, Look, Looked};
 pub use progress::{Progress, STALLED_S, Stall};
+pub use rights::rights;
 pub use submit::{Submission, Submitted, read, submit};
 pub use view::{Kept, View};

@@ -33,12 +33,48 @@ pub enum Subject {
     },
 }
 
+/// What an identity is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Plan and drift, compared field by field.
+    Observe,
+    /// Plan and drift, previewed by the server.
+    Preview,
+    /// Everything that a run does.
+    Apply,
+    /// Jobs of a namespace: submitted, watched, proven and taken away.
+    Jobs,
+}
+
+impl From<Level> for Purpose {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Observe => Purpose::Observe,
+            Level::Preview => Purpose::Preview,
+            Level::Apply => Purpose::Apply,
+        }
+    }
+}
+
+impl Purpose {
+    /// The word on the command line and in names.
+    pub fn word(self) -> &'static str {
+        match self {
+            Purpose::Observe => Level::Observe.word(),
+            Purpose::Preview => Level::Preview.word(),
+            Purpose::Apply => Level::Apply.word(),
+            Purpose::Jobs => "jobs",
+        }
+    }
+}
+
 /// One identity with all that it may do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GrantedRole")]
 pub struct Role {
     /// What it is for.
-    pub role: Level,
+    pub role: Purpose,
     /// Whose it is.
     pub subject: Subject,
     /// What it may do, with the reasons.
@@ -55,7 +91,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Role {
     /// Of this name in the cluster. A service account that is ours is made with it.
-    pub fn new(name: &str, role: Level, subject: Option<Subject>, rules: Vec<Rule>, mut notes: Vec<String>) -> Self {
+    pub fn new(name: &str, role: Purpose, subject: Option<Subject>, rules: Vec<Rule>, mut notes: Vec<String>) -> Self {
         let own = Subject::ServiceAccount { namespace: NAMESPACE.to_owned(), name: name.to_owned() };
         let is_own = subject.is_none();
         let subject = subject.unwrap_or(own);
@@ -65,7 +101,7 @@ impl Role {
             documents.push((account, Comments::new()));
             notes.insert(0, format!("its token: kubectl -n {NAMESPACE} create token {name}"));
         }
-        if role == Level::Preview {
+        if role == Purpose::Preview {
             let runs_programs = rules.iter().any(|rule| rule.resource == EXEC);
             documents.extend(policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
             notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
@@ -95,11 +131,12 @@ impl Role {
     }
 }
 
-fn for_what(level: Level) -> &'static str {
-    match level {
-        Level::Observe => "plan and drift, compared field by field; it changes nothing",
-        Level::Preview => "plan and drift, previewed by the server in dry runs; it changes nothing",
-        Level::Apply => "everything that a run does",
+fn for_what(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Observe => "plan and drift, compared field by field; it changes nothing",
+        Purpose::Preview => "plan and drift, previewed by the server in dry runs; it changes nothing",
+        Purpose::Apply => "everything that a run does",
+        Purpose::Jobs => "jobs of a namespace: submitted, watched, proven and taken away",
     }
 }
 
@@ -186,8 +223,8 @@ mod tests {
         let rules = rules(of_keeper("train", Level::Preview));
         let strange = Subject::Group { name: "oidc:on \"call\"".to_owned() };
         let roles = [
-            Role::new("railwright-train-preview", Level::Preview, Some(strange), rules.clone(), Vec::new()),
-            Role::new("railwright-train-observe", Level::Observe, None, rules, vec!["a\nb".to_owned()]),
+            Role::new("railwright-train-preview", Purpose::Preview, Some(strange), rules.clone(), Vec::new()),
+            Role::new("railwright-train-observe", Purpose::Observe, None, rules, vec!["a\nb".to_owned()]),
         ];
         let text = text("prod", "inv", &roles);
         let read: Vec<Value> = text.split("---\n").skip(1).map(|part| serde_yaml::from_str(part).unwrap()).collect();

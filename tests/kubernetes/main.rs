@@ -177,6 +177,7 @@ fn jobs_are_submitted_watched_and_deleted() {
     let stand_ins = jobs::stand_ins();
     let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else { return };
     jobs::a_cluster_without_operators_says_so(&plane);
+    jobs::somebody_may_submit_jobs(&plane);
     jobs::a_job_is_submitted_whole_or_not_at_all(&plane);
     jobs::a_job_is_watched_to_its_end(&plane, stand_ins.path());
     jobs::a_watch_that_is_ended_leaves_the_job(&plane);
