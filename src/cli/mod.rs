@@ -44,6 +44,7 @@ pub mod verify_cabling;
 pub mod verify_fabric;
 pub mod version;
 pub mod watch;
+pub mod watch_traffic;
 mod wishes;
 
 use crate::base::Diagnostic;
@@ -72,6 +73,7 @@ pub enum Command {
     Rollout(rollout::Arguments),
     Lock(lock::Arguments),
     Verify(verify::Verify),
+    Watch(watch_traffic::Watch),
     Doctor(doctor::Arguments),
     Discover(discover::Arguments),
     Drift(drift::Drift),
@@ -111,6 +113,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Lock(arguments) => wait(lock::run(&arguments)),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Verify(arguments) => wait(verify::run(&arguments)),
+        Command::Watch(arguments) => wait(watch_traffic::run(&arguments)),
         Command::Doctor(arguments) => wait(doctor::run(&arguments)),
         Command::Discover(arguments) => wait(discover::run(&arguments)),
         Command::Drift(arguments) => wait(drift::run(&arguments)),

@@ -14,6 +14,7 @@ use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
+use crate::report::traffic::TrafficDocument;
 use crate::report::workload::JobDocument;
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
@@ -344,12 +345,13 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 21] = [
+const DOCUMENTS: [(&str, Make); 22] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
+    ("traffic", || schemars::schema_for!(TrafficDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),

@@ -19,6 +19,7 @@ pub mod rbac;
 pub mod rollout;
 pub mod running_jobs;
 pub mod sudoers;
+pub mod traffic;
 pub mod translation;
 pub mod unread;
 pub mod value;

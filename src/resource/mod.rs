@@ -66,6 +66,7 @@ pub mod sysctl;
 pub mod systemd_unit;
 #[cfg(test)]
 pub(crate) mod test_support;
+pub mod traffic;
 mod unlike;
 pub mod vlan;
 pub mod wish;

@@ -58,6 +58,8 @@ pub enum Read {
     LinkEcn { netdev: String },
     /// What netdevs and the RDMA devices on them have counted.
     LinkCounters { netdevs: Vec<String>, sample: Sample },
+    /// What has passed over the RDMA devices of netdevs.
+    RailTraffic { netdevs: Vec<String> },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
     FirmwareSettings { netdev: String, settings: Vec<String> },
     /// Who is heard on the netdevs (LLDP), and which of them have a link.
@@ -124,6 +126,7 @@ impl Read {
             Read::Switch { of, .. } => format!("switch:{}", of.word()),
             // Of all netdevs or ports that are cabled, so that the key needs no names.
             Read::LinkCounters { sample, .. } => format!("link_counters:{}", sample.word()),
+            Read::RailTraffic { .. } => "rail_traffic".to_owned(),
             Read::SwitchCounters { sample, .. } => format!("switch_counters:{}", sample.word()),
             Read::Kubernetes(read) => read.key(),
             Read::HelmRelease(release) => release.key(),
@@ -193,6 +196,7 @@ impl Read {
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
             Read::Switch { system, of } => of.script(*system),
             Read::LinkCounters { netdevs, .. } => counters::host_script(netdevs),
+            Read::RailTraffic { netdevs } => super::traffic::script(netdevs),
             Read::SwitchCounters { system, ports, .. } => counters::switch_script(*system, ports),
         }
     }
@@ -223,7 +227,7 @@ impl Read {
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
             Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
-            Read::LinkCounters { .. } => Vec::new(),
+            Read::LinkCounters { .. } | Read::RailTraffic { .. } => Vec::new(),
             Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
             Read::SwitchCounters { system, .. } => vec![Need::Root(format!("what asks {} for its counters", system.name()))],
             Read::Switch { system, .. } => vec![Need::Root(format!("what asks {} for its configuration", system.name()))],

@@ -11,6 +11,7 @@ pub mod cabling;
 pub mod counters;
 mod eadm;
 pub mod fabric;
+pub mod flow;
 pub mod gate;
 pub mod gid;
 pub mod gpudirect;

@@ -133,6 +133,24 @@ pub fn the_pair_is_proven(rig: &Rig) {
     assert_eq!(left, ["", ""]);
 }
 
+/// Live rates of real traffic, which the proof starts meanwhile; a quiet fabric proves nothing.
+pub fn traffic_is_watched(rig: &Rig) {
+    let (quiet, _) = rig.told(3, &["watch", "traffic", LAB, "--every", "1s", "--for", "2s"]);
+    assert!(quiet.contains("RW0823") && quiet.contains("ens1f0np0"), "{quiet}");
+    let report = std::thread::scope(|scope| {
+        let proof = scope.spawn(|| rig.told(0, &["verify", LAB]));
+        let report = rig.json(0, &["watch", "traffic", LAB, "--every", "1s", "--for", "25s", "--json"]);
+        proof.join().unwrap();
+        report
+    });
+    let rails = report["rails"].as_array().unwrap();
+    assert_eq!((report["verdict"].as_str(), rails.len()), (Some("passed"), 2), "{report:#}");
+    for rail in rails {
+        assert_eq!(rail["carried"], "both_ways", "{report:#}");
+        assert_eq!(rail["most"]["sent"]["unit"], "packets_per_second", "Soft-RoCE counts packets: {report:#}");
+    }
+}
+
 /// The plan after it is empty, and a second apply does nothing.
 pub fn nothing_is_left_to_do(rig: &Rig) {
     assert!(rig.told(0, &["plan", LAB, "--detailed-exitcode"]).0.contains("No changes."));

@@ -75,6 +75,7 @@ fn a_pair_of_bare_machines_is_made_and_stays_true() {
     story!(journey::a_plan_changes_nothing, &rig);
     story!(journey::one_host_then_the_gate_then_the_other, &rig);
     story!(journey::the_pair_is_proven, &rig);
+    story!(journey::traffic_is_watched, &rig);
     story!(journey::nothing_is_left_to_do, &rig);
     rig.keep();
     story!(journey::what_was_changed_by_hand_is_found_and_mended, &rig);

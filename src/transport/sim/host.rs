@@ -219,6 +219,7 @@ impl Host {
             Read::LinkQos { .. } | Read::LinkEcn { .. } | Read::Configfs { .. } | Read::ModuleBuild { .. } => (127, String::new()),
             Read::Switch { system, of } => self.read_switch(*system, *of),
             Read::LinkCounters { netdevs, .. } => self.links.read_counters(netdevs),
+            Read::RailTraffic { netdevs } => self.links.read_traffic(netdevs),
             Read::SwitchCounters { system, ports, .. } => self.read_switch_counters(*system, ports),
             Read::LldpNeighbours | Read::SwitchNeighbours { .. } => (0, "\n== lldpctl 127\n".to_owned()),
             Read::Kubernetes(_) | Read::HelmRelease(_) => (70, String::new()),

@@ -69,6 +69,12 @@ impl Links {
         (0, netdevs.iter().map(one).collect())
     }
 
+    /// The answer to `Read::RailTraffic`: simulated netdevs have no RDMA device on them.
+    pub fn read_traffic(&self, netdevs: &[String]) -> Answered {
+        let one = |name: &String| format!("port {name}\n{}", if self.0.contains_key(name) { "" } else { "absent\n" });
+        (0, netdevs.iter().map(one).collect())
+    }
+
     /// The answer to `Read::LinkManager`.
     pub fn read_manager(&self, netdev: &str, disk: &Disk) -> Answered {
         let mut out = "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n".to_owned();

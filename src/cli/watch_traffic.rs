@@ -1,0 +1,197 @@
+//! `railwright watch traffic`.
+
+use super::inventory::{self, Inventory};
+use super::{Exit, Failure, cables, secrets};
+use crate::base::text::{self, counted};
+use crate::base::{Diagnostic, Target};
+use crate::observe::{self, HostRequest};
+use crate::report::{self, traffic};
+use crate::resource::traffic::Sample;
+use crate::resource::{Fact, Read, TargetObservation};
+use crate::spec::Host;
+use crate::system::clock;
+use crate::system::signals;
+use crate::transport::Connector;
+use crate::verify::Verdict;
+use crate::verify::flow::{Flow, Look};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Look at what goes on while it goes on
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Traffic(Traffic),
+}
+
+/// Live rates of RDMA traffic over each rail, in both directions, and whether all rails carry
+///
+/// Reads counters of the hosts' RDMA devices again and again, and starts no traffic: run it while a job runs. Ends by Ctrl-C or after `--for`:
+/// with 0 where every rail carried data in both directions, with 1 where one did not while others did, with 3 where nothing passed or
+/// something could not be found out.
+#[derive(Debug, clap::Args)]
+pub struct Traffic {
+    /// The inventory: a folder of YAML files
+    inventory: PathBuf,
+    /// Only these hosts, a node-set; all unless said
+    #[arg(long, value_name = "NODESET")]
+    host: Option<String>,
+    /// The time between two looks: `2s`, `1m`
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = seconds)]
+    every: u64,
+    /// How long it is looked at: `30s`, `10m`; until Ctrl-C unless said
+    #[arg(long = "for", value_name = "DURATION", value_parser = seconds)]
+    seconds: Option<u64>,
+    /// Read hosts as this user
+    #[arg(long, value_name = "USER", value_parser = Inventory::user_name)]
+    read_as: Option<String>,
+    /// Print JSON at the end, and no look
+    #[arg(long)]
+    json: bool,
+}
+
+/// `2`, `2s`, `10m`, `1h`; from one second to a day.
+fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = text::seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
+    seconds
+        .filter(|seconds| (1..=86_400).contains(seconds))
+        .ok_or_else(|| "seconds, minutes or hours, a day at most: `30s`, `10m`".to_owned())
+}
+
+/// Looks.
+pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
+    let What::Traffic(arguments) = &arguments.what;
+    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
+    let hosts = match &arguments.host {
+        Some(set) => cables::asked(&inventory, Some(set))?,
+        None => inventory.loaded.reached().collect(),
+    };
+    let requests = requests(&inventory, &hosts);
+    if requests.is_empty() {
+        return Err(nobody(&inventory.path).into());
+    }
+    let watching = Watching { connector: &*secrets::connector_to_look(&inventory), requests, quiet: arguments.json };
+    let flow = watching.until_the_end(arguments.every, arguments.seconds).await;
+    let judgement = flow.judge(&inventory.path);
+    report::out::print(&match arguments.json {
+        true => traffic::json(&inventory.path, &flow, &judgement),
+        false => traffic::end(&judgement),
+    });
+    Ok(match judgement.verdict {
+        Verdict::Failed => Exit::Failed,
+        Verdict::Unknown => Exit::Incomplete,
+        _ => Exit::Done,
+    })
+}
+
+/// One request a host with rails.
+fn requests(inventory: &Inventory, hosts: &[&Host]) -> Vec<HostRequest> {
+    let of = |access: crate::transport::HostAccess| {
+        let host = hosts.iter().find(|host| !access.switch && access.cluster.is_none() && *host.name == *access.name)?;
+        let netdevs: Vec<String> = host.netdevs.iter().map(|rail| rail.netdev.clone()).collect();
+        (!netdevs.is_empty()).then(|| HostRequest { access, reads: vec![Read::RailTraffic { netdevs }] })
+    };
+    inventory.accesses().filter_map(of).collect()
+}
+
+fn nobody(inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW1011", "no host of the inventory has rails and can be reached")
+        .state("no host was asked")
+        .next(format!("name the NICs in the spec: nodes.nics; railwright explain host/NAME -i {inventory} shows what a host has"))
+}
+
+struct Watching<'a> {
+    connector: &'a dyn Connector,
+    requests: Vec<HostRequest>,
+    quiet: bool,
+}
+
+impl Watching<'_> {
+    async fn until_the_end(&self, every: u64, whole: Option<u64>) -> Flow {
+        let mut interrupts = signals::interrupts();
+        let rails: usize = self.requests.iter().map(|request| netdevs(request).len()).sum();
+        let (hosts, rails) = (counted(self.requests.len(), "host"), counted(rails, "rail"));
+        let until = whole.map_or("Ctrl-C ends it".to_owned(), |seconds| format!("for {seconds} s, or until Ctrl-C"));
+        report::out::note(&format!("watching the traffic of {rails} of {hosts}, a look every {every} s; {until}"));
+        let mut flow = Flow::default();
+        let (mut last, mut passed) = (BTreeMap::new(), 0);
+        loop {
+            let observed = tokio::select! {
+                _ = interrupts.changed() => return flow,
+                observed = observe::observe(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}) => observed,
+            };
+            let look = self.look(&observed.targets, &mut last);
+            // The first says nothing of rates; hosts that gave no answer are told at once.
+            if passed > 0 || look.values().any(|hosts| !hosts.is_empty()) {
+                flow.take(&look);
+                if !self.quiet {
+                    report::out::print(&traffic::look(passed, &look));
+                }
+            }
+            if whole.is_some_and(|whole| passed >= whole) {
+                return flow;
+            }
+            let pause = whole.map_or(every, |whole| every.min(whole - passed));
+            tokio::select! {
+                _ = interrupts.changed() => return flow,
+                () = clock::pause(Duration::from_secs(pause)) => passed += pause,
+            }
+        }
+    }
+
+    /// What passed since the look before, which this one takes the place of.
+    fn look(&self, targets: &BTreeMap<Target, TargetObservation>, last: &mut BTreeMap<String, Sample>) -> Look {
+        let mut look = Look::new();
+        for request in &self.requests {
+            let host = request.access.name.to_string();
+            let sample = sample(targets.get(&request.access.target()), &request.reads);
+            let rates = match (&sample, last.get(&host)) {
+                (Err(why), _) => Err(why.clone()),
+                // Of the first look nothing is known yet, and that is no finding.
+                (Ok(_), None) => Ok(None),
+                (Ok(now), Some(earlier)) => now.since(earlier).map(Some),
+            };
+            for netdev in netdevs(request) {
+                let fact = match &rates {
+                    Ok(None) => continue,
+                    Ok(Some(rails)) => rails.get(netdev).cloned().unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
+                    Err(why) => Fact::Unknown(why.clone()),
+                };
+                look.entry(netdev.clone()).or_default().insert(host.clone(), fact);
+            }
+            match sample {
+                Ok(now) => drop(last.insert(host, now)),
+                Err(_) => drop(last.remove(&host)),
+            }
+        }
+        look
+    }
+}
+
+fn netdevs(request: &HostRequest) -> &[String] {
+    request
+        .reads
+        .iter()
+        .find_map(|read| if let Read::RailTraffic { netdevs } = read { Some(netdevs.as_slice()) } else { None })
+        .unwrap_or_default()
+}
+
+/// What a host counted; why it did not.
+fn sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<Sample, String> {
+    let found = found.ok_or("it was not asked")?;
+    if let Some(trouble) = &found.problem {
+        return Err(format!("{} ({})", trouble.alike, trouble.code));
+    }
+    match reads.first().map(|read| found.answers.output(read)) {
+        Some(Ok((0, text))) => Ok(Sample::parse(text)),
+        Some(Ok((code, _))) => Err(format!("the read ended with status {code}")),
+        Some(Err(why)) => Err(why),
+        None => Err("it was not asked".to_owned()),
+    }
+}

@@ -1,0 +1,232 @@
+//! What passed over the RDMA devices of a host's rails, read again and again: how much counters rose in between are the live rates. Text:
+//! `uptime SECONDS`, then for each netdev `port NAME` and lines `counter value` of its RDMA device. The world may read all of it.
+
+use super::Fact;
+use crate::base::quote::sh_words;
+use crate::base::text::one_line;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a counter counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// Four bytes.
+    Word,
+    Byte,
+    Packet,
+}
+
+/// A counter of what came and one of what was sent.
+struct Row {
+    folder: &'static str,
+    received: &'static str,
+    sent: &'static str,
+    unit: Unit,
+}
+
+const fn row(folder: &'static str, received: &'static str, sent: &'static str, unit: Unit) -> Row {
+    Row { folder, received, sent, unit }
+}
+
+/// The first pair that a device has counts. The data counters of a port are in words of four bytes (torvalds/linux:
+/// Documentation/ABI/stable/sysfs-class-infiniband); those of eRDMA are by Alibaba's driver and by the kernel's (AliyunContainerService's
+/// and torvalds/linux: drivers/infiniband/hw/erdma/erdma_verbs.c), of Broadcom bnxt_re (drivers/infiniband/hw/bnxt_re/hw_counters.c),
+/// of Soft-RoCE (drivers/infiniband/sw/rxe/rxe_hw_counters.c), which counts packets alone.
+const ROWS: [Row; 5] = [
+    row("counters", "port_rcv_data", "port_xmit_data", Unit::Word),
+    row("hw_counters", "hw_rx_bytes_cnt", "hw_tx_bytes_cnt", Unit::Byte),
+    row("hw_counters", "rx_bytes_cnt", "tx_bytes_cnt", Unit::Byte),
+    row("hw_counters", "rx_bytes", "tx_bytes", Unit::Byte),
+    row("hw_counters", "rcvd_pkts", "sent_pkts", Unit::Packet),
+];
+
+/// The section that asks a host. A device is found by its netdev, or by the one below it (a VLAN's);
+/// a soft one says it in `parent`.
+pub fn script(netdevs: &[String]) -> String {
+    let files: Vec<String> = ROWS.iter().flat_map(|row| [row.received, row.sent].map(|name| format!("{}/{name}", row.folder))).collect();
+    format!(
+        r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"
+for n in {netdevs}; do printf 'port %s\n' "$n"
+[ -d "$R/sys/class/net/$n" ] || {{ echo absent; continue; }}
+w=$n; for l in "$R/sys/class/net/$n"/lower_*; do [ ! -e "$l" ] || w="$w ${{l##*/lower_}}"; done
+for d in "$R"/sys/class/infiniband/*; do p=; {{ read -r p <"$d/parent"; }} 2>/dev/null
+o=; for m in $w; do [ ! -e "$d/device/net/$m" ] && [ "$p" != "$m" ] || o=1; done; [ -n "$o" ] || continue
+for c in "$d"/ports/*; do for f in {files}; do v=; {{ read -r v <"$c/$f"; }} 2>/dev/null; [ -z "$v" ] || printf '%s %s\n' "${{f#*/}}" "$v"; done; done
+done; done
+exit 0
+"#,
+        netdevs = sh_words(netdevs.iter().map(String::as_str)),
+        files = files.join(" ")
+    )
+}
+
+/// Rails beyond so many of a host are not taken in.
+const RAILS_MAX: usize = 1024;
+
+/// One reading of a host.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sample {
+    /// Seconds since it was started.
+    uptime_s: Option<f64>,
+    rails: BTreeMap<String, Rail>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Rail {
+    is_absent: bool,
+    /// Nothing inside is what is no number.
+    counts: BTreeMap<String, Option<u64>>,
+}
+
+/// How fast data passes in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(tag = "unit", content = "rate", rename_all = "snake_case")]
+pub enum Rate {
+    /// Gb/s, of data.
+    GigabitsPerSecond(f64),
+    /// Packets a second, where a device counts nothing else.
+    PacketsPerSecond(f64),
+}
+
+impl Rate {
+    /// The number.
+    pub fn number(self) -> f64 {
+        match self {
+            Rate::GigabitsPerSecond(number) | Rate::PacketsPerSecond(number) => number,
+        }
+    }
+}
+
+/// What passes over a rail.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Rates {
+    /// What comes.
+    pub received: Rate,
+    /// What goes.
+    pub sent: Rate,
+}
+
+impl Sample {
+    /// Reads what the section printed; what makes no sense is left out.
+    pub fn parse(text: &str) -> Sample {
+        let mut sample = Sample::default();
+        let mut name: Option<String> = None;
+        for line in text.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match (word, name.as_ref().and_then(|name| sample.rails.get_mut(name))) {
+                ("uptime", None) => {
+                    sample.uptime_s = rest.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+                }
+                ("port", _) => {
+                    name = (sample.rails.len() < RAILS_MAX).then(|| one_line(rest, 64));
+                    sample.rails.extend(name.iter().map(|name| (name.clone(), Rail::default())));
+                }
+                ("absent", Some(rail)) => rail.is_absent = true,
+                (counter, Some(rail)) if ROWS.iter().any(|row| [row.received, row.sent].contains(&counter)) => {
+                    let value = rest.trim().parse().ok();
+                    // Ports of one device, and devices of one netdev, are one rail.
+                    let sum = match rail.counts.get(counter) {
+                        Some(known) => known.zip(value).map(|(known, value): (u64, u64)| known.wrapping_add(value)),
+                        None => value,
+                    };
+                    rail.counts.insert(counter.to_owned(), sum);
+                }
+                _ => {}
+            }
+        }
+        sample
+    }
+
+    /// What passed over each rail since an earlier sample. Nothing where the two cannot be compared: why fits after "unknown:".
+    pub fn since(&self, earlier: &Sample) -> Result<BTreeMap<String, Fact<Rates>>, String> {
+        let seconds = earlier.uptime_s.zip(self.uptime_s).map(|(earlier, now)| now - earlier);
+        match seconds {
+            None => Err("its uptime makes no sense".to_owned()),
+            Some(seconds) if seconds < 0.0 => Err("it was started anew".to_owned()),
+            Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".to_owned()),
+            Some(seconds) => {
+                let of = |(name, rail): (&String, &Rail)| (name.clone(), rail.since(earlier.rails.get(name), seconds));
+                Ok(self.rails.iter().map(of).collect())
+            }
+        }
+    }
+}
+
+impl Rail {
+    fn since(&self, earlier: Option<&Rail>, seconds: f64) -> Fact<Rates> {
+        let Some(earlier) = earlier else { return Fact::Unknown("it came between the looks".to_owned()) };
+        if self.is_absent || earlier.is_absent {
+            return if self.is_absent { Fact::Absent } else { Fact::Unknown("it came between the looks".to_owned()) };
+        }
+        let Some(row) = ROWS.iter().find(|row| [row.received, row.sent].iter().all(|name| self.counts.contains_key(*name))) else {
+            return Fact::Unknown("no RDMA device on it counts what passes".to_owned());
+        };
+        let rose = |name: &str| match (earlier.counts.get(name), self.counts.get(name)) {
+            (Some(Some(earlier)), Some(Some(now))) => {
+                now.checked_sub(*earlier).ok_or_else(|| "a counter was set back between the looks".to_owned())
+            }
+            (None, _) => Err("a counter came between the looks".to_owned()),
+            _ => Err("a counter is no number".to_owned()),
+        };
+        let rate = |rose: u64| match row.unit {
+            Unit::Word => Rate::GigabitsPerSecond(rose as f64 * 32.0 / seconds / 1e9),
+            Unit::Byte => Rate::GigabitsPerSecond(rose as f64 * 8.0 / seconds / 1e9),
+            Unit::Packet => Rate::PacketsPerSecond(rose as f64 / seconds),
+        };
+        match (rose(row.received), rose(row.sent)) {
+            (Ok(received), Ok(sent)) => Fact::Is(Rates { received: rate(received), sent: rate(sent) }),
+            (Err(why), _) | (_, Err(why)) => Fact::Unknown(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rates(first: &str, second: &str) -> Result<BTreeMap<String, Fact<Rates>>, String> {
+        Sample::parse(&format!("uptime 100.50\nport e0\n{second}")).since(&Sample::parse(&format!("uptime 98.50\nport e0\n{first}")))
+    }
+
+    #[test]
+    fn a_rise_is_a_rate_in_what_the_device_counts() {
+        let of = |first: &str, second: &str| rates(first, second).unwrap()["e0"].clone();
+        let both = |received, sent| Fact::Is(Rates { received, sent });
+        let words = of("port_rcv_data 100\nport_xmit_data 0\n", "port_rcv_data 6250000100\nport_xmit_data 62500000\n");
+        assert_eq!(words, both(Rate::GigabitsPerSecond(100.0), Rate::GigabitsPerSecond(1.0)));
+        let erdma = of("hw_rx_bytes_cnt 0\nhw_tx_bytes_cnt 5\n", "hw_rx_bytes_cnt 250000000\nhw_tx_bytes_cnt 5\n");
+        assert_eq!(erdma, both(Rate::GigabitsPerSecond(1.0), Rate::GigabitsPerSecond(0.0)));
+        let soft = of("rcvd_pkts 0\nsent_pkts 0\n", "rcvd_pkts 10\nsent_pkts 4\n");
+        assert_eq!(soft, both(Rate::PacketsPerSecond(5.0), Rate::PacketsPerSecond(2.0)));
+        // Two ports are one rail.
+        let two = of("rcvd_pkts 1\nsent_pkts 1\nrcvd_pkts 1\nsent_pkts 1\n", "rcvd_pkts 2\nsent_pkts 2\nrcvd_pkts 2\nsent_pkts 2\n");
+        assert_eq!(two, both(Rate::PacketsPerSecond(1.0), Rate::PacketsPerSecond(1.0)));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_unknown_with_its_reason() {
+        let why = |first: &str, second: &str| match rates(first, second).unwrap()["e0"].clone() {
+            Fact::Unknown(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let zero = "rcvd_pkts 9\nsent_pkts 9\n";
+        assert!(why("", "").contains("no RDMA device"));
+        assert!(why(zero, "rcvd_pkts 1\nsent_pkts 10\n").contains("set back"));
+        assert!(why(zero, "rcvd_pkts x\nsent_pkts 10\n").contains("no number"));
+        assert!(why("", zero).contains("came between"));
+        assert!(why("absent\n", zero).contains("came between"));
+        assert_eq!(rates(zero, "absent\n").unwrap()["e0"], Fact::Absent);
+        let at = |uptime: &str| Sample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
+        assert!(at("5").since(&at("9")).unwrap_err().contains("started anew"));
+        assert!(at("5").since(&at("5")).unwrap_err().contains("no time"));
+        assert!(at("nan").since(&at("5")).unwrap_err().contains("no sense"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_panics(first in "(uptime |port |absent|rcvd_pkts |sent_pkts |[0-9.]{1,21}|[ -~\n]|é){0,60}", second in "(uptime 9\n|port e\n|rcvd_pkts [0-9]{1,21}\n|sent_pkts 3\n){0,9}") {
+            let _ = Sample::parse(&second).since(&Sample::parse(&first));
+        }
+    }
+}

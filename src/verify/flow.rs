@@ -1,0 +1,192 @@
+//! Live traffic over the rails of hosts, look after look, and what it says in the end: a job that uses all rails moves data in both directions on
+//! each of them.
+
+use super::result::Judgement;
+use crate::base::nodeset;
+use crate::base::text::counted;
+use crate::resource::Fact;
+use crate::resource::traffic::Rates;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A rail that carries less than this share of the fastest one of its name stands still beside it: what keeps connections alive is far below.
+const STILL: f64 = 0.01;
+
+/// What passed over the rails in one look, by netdev and host.
+pub type Look = BTreeMap<String, BTreeMap<String, Fact<Rates>>>;
+
+/// The most of each rail over all looks.
+#[derive(Debug, Default)]
+pub struct Flow {
+    looks: usize,
+    rails: BTreeMap<String, BTreeMap<String, Fact<Rates>>>,
+}
+
+/// How a rail carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Carried {
+    /// Data in both directions.
+    BothWays,
+    /// In one direction only, or next to nothing in the other.
+    OneWay,
+    /// Nothing, while others carry.
+    Nothing,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl Flow {
+    /// Takes a look.
+    pub fn take(&mut self, look: &Look) {
+        self.looks += 1;
+        for (netdev, hosts) in look {
+            let known = self.rails.entry(netdev.clone()).or_default();
+            for (host, fact) in hosts {
+                let most = known.remove(host).map_or_else(|| fact.clone(), |before| most(before, fact));
+                known.insert(host.clone(), most);
+            }
+        }
+    }
+
+    /// Every rail with the most that it carried, and how.
+    pub fn rails(&self) -> impl Iterator<Item = (&str, &str, &Fact<Rates>, Carried)> {
+        self.rails.iter().flat_map(|(netdev, hosts)| {
+            let fastest = fastest(hosts.values());
+            hosts.iter().map(move |(host, fact)| (netdev.as_str(), host.as_str(), fact, carried(fact, fastest)))
+        })
+    }
+
+    /// All of it.
+    pub fn judge(&self, inventory: &str) -> Judgement {
+        let wanted = "every rail carries data in both directions";
+        let mut by: BTreeMap<Carried, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+        for (netdev, host, _, carried) in self.rails() {
+            by.entry(carried).or_default().entry(netdev).or_default().insert(host);
+        }
+        let said = |carried: Carried, word: &str| {
+            let rails = by.get(&carried)?;
+            // Netdevs of the same hosts are told together.
+            let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
+            rails.iter().for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
+            let folded = |names: Vec<&str>| nodeset::fold(&names);
+            let of = |(hosts, netdevs): (&BTreeSet<&str>, Vec<&str>)| {
+                format!("{} of {}", folded(netdevs), folded(hosts.iter().copied().collect()))
+            };
+            Some(format!("{word}: {}", of_hosts.into_iter().map(of).collect::<Vec<_>>().join(", ")))
+        };
+        let count = |carried: Carried| by.get(&carried).map_or(0, |rails| rails.values().map(BTreeSet::len).sum::<usize>());
+        let (both, one_way, nothing) = (count(Carried::BothWays), count(Carried::OneWay), count(Carried::Nothing));
+        let wrong: Vec<String> = [said(Carried::OneWay, "one way only"), said(Carried::Nothing, "nothing")].into_iter().flatten().collect();
+        if both + one_way == 0 && by.contains_key(&Carried::Unknown) {
+            let what = said(Carried::Unknown, "unknown").unwrap_or_default();
+            return Judgement::unknown("RW0823", what)
+                .expected(wanted)
+                .effect("nothing is proven of what these rails carry")
+                .next(format!("railwright verify {inventory} shows what is the matter with them"));
+        }
+        if both + one_way == 0 {
+            return Judgement::unknown(
+                "RW0823",
+                said(Carried::Unknown, "unknown").unwrap_or_else(|| "nothing passed over any rail".to_owned()),
+            )
+            .expected(wanted)
+            .effect("nothing is proven: no job ran, or it does not use RDMA")
+            .next(format!("start a job, and look while it runs: railwright watch traffic {inventory}"));
+        }
+        if one_way + nothing > 0 {
+            return Judgement::failed("RW0824", wrong.join("; "))
+                .expected(wanted)
+                .effect("the job goes over fewer NICs than there are, and at the speed of its slowest host")
+                .next(format!(
+                    "railwright verify {inventory} proves each rail by itself; compare NCCL_IB_HCA with the names of the devices"
+                ));
+        }
+        if let Some(unknown) = said(Carried::Unknown, "unknown") {
+            return Judgement::unknown("RW0823", unknown)
+                .expected(wanted)
+                .effect("what these rails carry is not proven")
+                .next("railwright explain RW0823");
+        }
+        Judgement::passed(format!("{} carried data in both directions", counted(both, "rail"))).expected(wanted)
+    }
+}
+
+/// The greatest rate of these, in either direction.
+fn fastest<'f>(facts: impl Iterator<Item = &'f Fact<Rates>>) -> f64 {
+    let rates = facts.filter_map(Fact::value).flat_map(|rates| [rates.received.number(), rates.sent.number()]);
+    rates.fold(0.0, f64::max)
+}
+
+/// How a rail carries beside the fastest of its name.
+pub fn carried(fact: &Fact<Rates>, fastest: f64) -> Carried {
+    let Some(rates) = fact.value() else { return Carried::Unknown };
+    let moves = |rate: f64| rate > 0.0 && rate >= fastest * STILL;
+    match (moves(rates.received.number()), moves(rates.sent.number())) {
+        (true, true) => Carried::BothWays,
+        (false, false) => Carried::Nothing,
+        _ => Carried::OneWay,
+    }
+}
+
+/// The more of two looks: what a rail can do is shown by its best one, in each direction.
+fn most(before: Fact<Rates>, now: &Fact<Rates>) -> Fact<Rates> {
+    match (&before, now) {
+        (Fact::Is(one), Fact::Is(other)) => {
+            let more = |a: crate::resource::traffic::Rate, b: crate::resource::traffic::Rate| if b.number() > a.number() { b } else { a };
+            Fact::Is(Rates { received: more(one.received, other.received), sent: more(one.sent, other.sent) })
+        }
+        (Fact::Is(_), _) => before,
+        _ => now.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::traffic::Rate;
+    use crate::verify::result::Verdict;
+
+    fn rates(received: f64, sent: f64) -> Fact<Rates> {
+        Fact::Is(Rates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) })
+    }
+
+    fn judged(looks: &[&[(&str, &str, Fact<Rates>)]]) -> Judgement {
+        let mut flow = Flow::default();
+        for rails in looks {
+            let mut look = Look::new();
+            rails.iter().for_each(|(netdev, host, fact)| {
+                drop(look.entry((*netdev).to_owned()).or_default().insert((*host).to_owned(), fact.clone()))
+            });
+            flow.take(&look);
+        }
+        flow.judge("inv")
+    }
+
+    #[test]
+    fn every_rail_has_to_carry_both_ways_in_some_look() {
+        let quiet = rates(0.0, 0.0);
+        let good = judged(&[
+            &[("e0", "a", quiet.clone()), ("e0", "b", rates(90.0, 80.0))],
+            &[("e0", "a", rates(95.0, 99.0)), ("e0", "b", quiet.clone())],
+        ]);
+        assert_eq!((good.verdict, good.measured.as_str()), (Verdict::Passed, "2 rails carried data in both directions"));
+        let bad = judged(&[&[
+            ("e0", "a1", rates(90.0, 90.0)),
+            ("e0", "a2", rates(90.0, 0.5)),
+            ("e1", "a1", rates(50.0, 50.0)),
+            ("e1", "a2", quiet.clone()),
+        ]]);
+        assert_eq!((bad.code, bad.measured.as_str()), (Some("RW0824"), "one way only: e0 of a2; nothing: e1 of a2"));
+        assert_eq!((judged(&[&[("e0", "a", quiet)]]).code, judged(&[]).code), (Some("RW0823"), Some("RW0823")));
+    }
+
+    #[test]
+    fn what_nobody_can_tell_proves_nothing() {
+        let silent = Fact::Unknown("no answer".to_owned());
+        let some = judged(&[&[("e0", "a", rates(1.0, 1.0)), ("e0", "b", silent.clone())]]);
+        assert_eq!((some.verdict, some.measured.as_str()), (Verdict::Unknown, "unknown: e0 of b"));
+        // A look that failed takes nothing away from one that did not.
+        let later = judged(&[&[("e0", "a", rates(1.0, 1.0))], &[("e0", "a", silent)]]);
+        assert_eq!(later.verdict, Verdict::Passed);
+    }
+}
