@@ -1,5 +1,6 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
+use super::job::ladder::{self, Trials};
 use super::job::{Piece, Said, acs_of};
 use super::{Exit, Failure, inventory};
 use crate::doctor::{self, Doctor, Symptom};
@@ -16,6 +17,12 @@ use crate::verify::nccl::{Expected, Proven};
 pub struct Arguments {
     #[command(flatten)]
     said: Said,
+    /// Make trials, each with one thing more than the one before, and name the first that fails: RDMA between the hosts, NCCL's tests in pods with
+    /// the network of their host, on the pod network without RDMA, and with it. Jobs are submitted with this image, and taken away again
+    #[arg(long, group = "said", requires = "inventory", requires = "image")]
+    ladder: bool,
+    #[command(flatten)]
+    trials: Trials,
     /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model; without a model, by what the log says.
     /// What the inventory says unless given
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -27,6 +34,9 @@ pub struct Arguments {
 
 /// Diagnoses.
 pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let (true, Some(inventory)) = (arguments.ladder, &arguments.said.inventory) {
+        return ladder::run(&arguments.trials, inventory, &arguments.said.namespace, arguments.json).await;
+    }
     let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
     let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
     let mut doctor = Doctor::new(symptoms()?);

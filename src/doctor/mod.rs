@@ -2,9 +2,10 @@
 //!
 //! `load` (the shipped symptoms, `modules/catalog/symptoms/*.yaml`, a file a layer) -> `marks` (which of their words a log has, in one
 //! pass) -> `diagnose` (what holds, layer by layer: the first broken layer has the first cause, and the rest follows from it or comes
-//! after it). Nothing here reads a file: bytes in, values out.
+//! after it). `ladder` is trials of the same traffic, each with one thing more. Nothing here reads a file: bytes in, values out.
 
 mod diagnose;
+pub mod ladder;
 mod layer;
 mod load;
 mod marks;

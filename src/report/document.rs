@@ -12,6 +12,7 @@ use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
+use crate::report::job::ladder::LadderDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
 use crate::report::traffic::TrafficDocument;
@@ -345,12 +346,13 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 22] = [
+const DOCUMENTS: [(&str, Make); 23] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
+    ("ladder", || schemars::schema_for!(LadderDocument<'_>)),
     ("traffic", || schemars::schema_for!(TrafficDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),

@@ -50,23 +50,30 @@ fn job(beside: &str) -> String {
 
 /// As its operator would: a pod of the job.
 fn pod(plane: &ControlPlane, name: &str, role: &str, erdma: u32) {
-    let labels = json!({ "training.kubeflow.org/job-name": "nccl", "training.kubeflow.org/job-role": role });
+    pod_of(plane, "nccl", name, role, erdma);
+}
+
+fn pod_of(plane: &ControlPlane, job: &str, name: &str, role: &str, erdma: u32) {
+    let labels = json!({ "training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": role });
     let amount = json!({ "aliyun/erdma": erdma.to_string() });
     let container = json!({ "name": "main", "image": "example.invalid/nccl:1", "resources": { "limits": amount, "requests": amount } });
-    let owner = plane.kubectl(&["get", "mpijob", "nccl", "-o", "jsonpath={.metadata.uid}"]);
-    let owners =
-        json!([{ "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "nccl", "uid": owner, "blockOwnerDeletion": true }]);
+    let owner = plane.kubectl(&["get", "mpijob", job, "-o", "jsonpath={.metadata.uid}"]);
+    let owners = json!([{ "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": job, "uid": owner, "blockOwnerDeletion": true }]);
     let metadata = json!({ "name": name, "namespace": "default", "labels": labels, "ownerReferences": owners });
     plane.apply(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": { "containers": [container] } }).to_string());
 }
 
 /// As its operator would: how far the job is.
 fn says(plane: &ControlPlane, conditions: &[(&str, &str)]) {
+    says_of(plane, "nccl", conditions);
+}
+
+fn says_of(plane: &ControlPlane, job: &str, conditions: &[(&str, &str)]) {
     let condition =
         |(kind, status): &(&str, &str)| json!({ "type": kind, "status": status, "reason": format!("MPIJob{kind}"), "message": "" });
     let conditions: Vec<Value> = conditions.iter().map(condition).collect();
     let patch = json!({ "status": { "conditions": conditions } }).to_string();
-    plane.kubectl(&["patch", "mpijob", "nccl", "--subresource=status", "--type=merge", "-p", &patch]);
+    plane.kubectl(&["patch", "mpijob", job, "--subresource=status", "--type=merge", "-p", &patch]);
 }
 
 /// The program as it watches, line by line.
@@ -291,4 +298,70 @@ pub fn pods_that_stay_are_watched_until_they_run(plane: &ControlPlane) {
     assert!(told.contains("Deployment default/infer running; 2 pods") && told.contains("running after"), "{told}");
     cluster.told(0, &["job", "delete", "infer", "-i", INV, "--yes"]);
     assert_eq!(plane.kubectl(&["get", "deployments,pods", "-o", "name"]), "");
+}
+
+/// As its operator would: takes up the trial whose name begins like this, and lets its launcher run.
+fn takes_up(plane: &ControlPlane, start: &str) -> String {
+    for _ in 0..240 {
+        let named = plane.kubectl(&["get", "mpijobs", "-o", "jsonpath={.items[*].metadata.name}"]);
+        if let Some(job) = named.split_whitespace().find(|name| name.starts_with(start)) {
+            let launcher = format!("{job}-launcher");
+            pod_of(plane, job, &launcher, "launcher", 0);
+            plane.kubectl(&["wait", &format!("pod/{launcher}"), "--for=condition=Ready", "--timeout=60s"]);
+            says_of(plane, job, &[("Created", "True"), ("Running", "True")]);
+            return job.to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    panic!("no job {start} came");
+}
+
+/// The story of the page: all goes but pods with RDMA on the pod network, whose launcher hangs.
+pub fn trials_name_the_first_that_fails(plane: &ControlPlane, writes_of: &Path) {
+    let cluster = Cluster::new(plane, SUBMITTER);
+    let kubeconfig = plane.kubeconfig(SUBMITTER);
+    let spec = format!(
+        "cluster: train\nfabric: {{ kind: erdma }}\nssh: none\nnodes:\n  - {{ name: \"gpu-[001-002]\", os: alinux-3, instance: gn8is, gpu: {{ model: L20, count: 1 }}, nics: {{ model: eRDMA, netdev: eth0 }} }}\n\
+         kubernetes: {{ name: prod, kubeconfig: {}, platform: ack-managed, erdma: {{ prefer_driver: ofed }} }}\n",
+        kubeconfig.display()
+    );
+    cluster.file("inv/cluster.yaml", &spec);
+    let channel = |network: &str| {
+        [
+            format!("w-0:7:42 [0] NCCL INFO NET/{network} : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>"),
+            format!("w-0:7:42 [0] NCCL INFO Using network {network}"),
+            format!("w-0:7:42 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/{network}/0"),
+        ]
+    };
+    let write = |lines: &[String]| writes(writes_of, &lines.iter().map(|line| (1, line.as_str())).collect::<Vec<_>>());
+    let words = ["doctor", "--ladder", "-i", INV, "--image", "own/nccl-tests:1", "--gpus", "1", "--stuck-after", "4s"];
+    write(&channel("IB"));
+    let mut climbing = Watching::begin(&cluster, &words);
+    says_of(plane, &takes_up(plane, "railwright-host-network-"), &[("Running", "False"), ("Succeeded", "True")]);
+    climbing.until("pods, network of the host");
+    write(&[
+        "w-0:7:42 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>".to_owned(),
+        "w-0:7:42 [0] NCCL INFO Using network Socket".to_owned(),
+    ]);
+    says_of(plane, &takes_up(plane, "railwright-without-rdma-"), &[("Running", "False"), ("Succeeded", "True")]);
+    climbing.until("pods, without RDMA");
+    write(&[]);
+    takes_up(plane, "railwright-with-rdma-");
+    let told = climbing.ends(1);
+    insta::assert_snapshot!(told, @r"
+     ? hosts                      no host is reached over SSH
+       pods, network of the host  over RoCE, to its end
+       pods, without RDMA         over TCP, to its end
+     ! pods, with RDMA            it runs and has written nothing for 4 s: it is stuck, or its steps are
+                                  that long
+
+    FIRST THAT FAILS: pods, with RDMA ---------------------------------------------------------------
+       cause   RDMA on the pod network: the interface of the rail and its GID in the pod, a wrong
+               `NCCL_IB_HCA`, or HCOLL and UCX of MPI, which take RDMA devices (`-mca coll_hcoll_enable
+               0`)
+       next    submit that job by itself, and ask for its log and what keeps it: railwright job render
+               nccl-test -i inv --image IMAGE | railwright job submit -i inv -; railwright doctor
+               nccl-test -i inv
+    ");
+    assert_eq!(plane.kubectl(&["get", "mpijobs,pods", "-o", "name"]), "", "each trial is taken away");
 }

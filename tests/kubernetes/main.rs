@@ -184,6 +184,7 @@ fn jobs_are_submitted_watched_and_deleted() {
     jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::a_job_is_deleted_with_all_that_it_had(&plane);
     jobs::pods_that_stay_are_watched_until_they_run(&plane);
+    jobs::trials_name_the_first_that_fails(&plane, stand_ins.path());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::report::out::{self, Look};
 use crate::report::{diagnostic, document, knowledge, workload as screen};
 use crate::spec::{self, Loaded, Sources};
 use crate::system::clock;
-use crate::workload::{Asked, Inputs, JOBS_FOLDER, Request, Templates, render};
+use crate::workload::{Asked, Inputs, JOBS_FOLDER, Rendered, Request, Templates, render};
 use std::path::PathBuf;
 
 /// What is printed.
@@ -49,9 +49,18 @@ impl Ground {
             .map_err(|(problems, sources)| Failure::of_input(problems, &sources))
     }
 
-    /// Renders and prints.
-    pub fn deliver(&self, request: &Request, asked: &Asked, delivery: &Delivery) -> Result<Exit, Failure> {
+    /// Renders without printing; what rules refuse is an error.
+    pub fn objects(&self, request: &Request, asked: &Asked) -> Result<String, Failure> {
         let templates = self.templates()?;
+        let (rendered, sources) = self.rendered(request, asked, &templates)?;
+        let told = rendered.told();
+        match told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            true => Err(refused(told, &sources)),
+            false => Ok(screen::objects(&rendered)),
+        }
+    }
+
+    fn rendered(&self, request: &Request, asked: &Asked, templates: &Templates) -> Result<(Rendered, Sources), Failure> {
         let now = clock::now();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
         sources.join(&templates.sources);
@@ -60,11 +69,20 @@ impl Ground {
             loaded: &self.loaded,
             catalog: &self.knowledge.catalog,
             rules: &self.knowledge.rules,
-            templates: &templates,
+            templates,
             today: now.get(..10).unwrap_or_default(),
             derives: self.inventory.is_some(),
         };
-        let rendered = render(inputs, request, asked).map_err(|problems| Failure::from(problems).with_sources(&sources))?;
+        match render(inputs, request, asked) {
+            Ok(rendered) => Ok((rendered, sources)),
+            Err(problems) => Err(Failure::from(problems).with_sources(&sources)),
+        }
+    }
+
+    /// Renders and prints.
+    pub fn deliver(&self, request: &Request, asked: &Asked, delivery: &Delivery) -> Result<Exit, Failure> {
+        let templates = self.templates()?;
+        let (rendered, sources) = self.rendered(request, asked, &templates)?;
         let told = rendered.told();
         if delivery.json {
             out::print(&document::text(&screen::JobDocument::of(&rendered, &sources)));

@@ -5,6 +5,7 @@ mod cluster;
 mod delete;
 mod deliver;
 mod from_arena;
+pub mod ladder;
 mod list;
 mod nccl_test;
 mod nics;

@@ -36,7 +36,7 @@ pub struct Said {
     pub inventory: Option<PathBuf>,
     /// The namespace of the job
     #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = name)]
-    namespace: String,
+    pub namespace: String,
     /// The job's kind, where several have its name
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<JobKind>,

@@ -66,7 +66,8 @@ pub async fn run(arguments: &Submit) -> Result<Exit, Failure> {
     }
 }
 
-fn bad(file: &str, why: &str) -> Diagnostic {
+/// What is no job that can be submitted, by the name of its file.
+pub fn bad(file: &str, why: &str) -> Diagnostic {
     Diagnostic::error("RW1242", format!("{file} is no job that can be submitted: {why}"))
         .state("nothing was asked or changed")
         .next("railwright job render KIND writes one")

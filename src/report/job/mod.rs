@@ -3,6 +3,7 @@
 
 pub mod diagnosis;
 pub mod document;
+pub mod ladder;
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};

@@ -15,7 +15,7 @@ pub mod lines;
 pub mod log;
 pub mod message;
 #[cfg(test)]
-mod samples;
+pub mod samples;
 mod speaker;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,72 @@
+//! The screen of `doctor --ladder`: a line a trial, and what stands between the last that goes and the first that does not.
+
+use crate::base::text::clean_line;
+use crate::doctor::ladder::{Ladder, Outcome, Rung};
+use crate::report::document as documents;
+use crate::report::wrap::{COLUMNS, labelled, rule};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// One trial.
+pub fn rung(rung: Rung, outcome: &Outcome) -> String {
+    let (mark, found) = match outcome {
+        Outcome::Goes(found) => (' ', found),
+        Outcome::Fails(found) => ('!', found),
+        Outcome::NotKnown(found) => ('?', found),
+    };
+    labelled(&format!(" {mark} {:<27}", rung.word()), &clean_line(found), COLUMNS)
+}
+
+/// What all of them say.
+pub fn end(ladder: &Ladder, inventory: &str) -> String {
+    let rows = |title: &str, rows: &[(&str, &str)]| {
+        let rows = rows.iter().map(|(word, text)| labelled(&format!("   {word:<8}"), text, COLUMNS));
+        format!("\n{}{}", rule(title).trim_start_matches('\n'), rows.collect::<String>())
+    };
+    match ladder.first_that_fails() {
+        Some((rung, _)) => {
+            let title = format!("FIRST THAT FAILS: {}", rung.word());
+            rows(&title, &[("cause", rung.cause()), ("next", &rung.next(inventory))])
+        }
+        None if ladder.goes() => {
+            rows("ALL TRIALS GO", &[("next", "a job of yours that fails differs from these: compare image, environment and devices")])
+        }
+        None => rows("NOT KNOWN", &[("means", "no trial failed, and not all could be made")]),
+    }
+}
+
+/// `doctor --ladder --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LadderDocument<'a> {
+    format_version: &'static str,
+    /// Every trial that was made, the lowest first.
+    trials: Vec<TrialDocument<'a>>,
+    /// The first that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_that_fails: Option<Rung>,
+    /// What stands between it and the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+}
+
+/// A trial.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrialDocument<'a> {
+    trial: Rung,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+/// The same as JSON.
+pub fn json(ladder: &Ladder) -> String {
+    let first = ladder.first_that_fails().map(|(rung, _)| rung);
+    documents::text(&LadderDocument {
+        format_version: FORMAT_VERSION,
+        trials: ladder.rungs.iter().map(|(trial, outcome)| TrialDocument { trial: *trial, outcome }).collect(),
+        first_that_fails: first,
+        cause: first.map(Rung::cause),
+    })
+}
