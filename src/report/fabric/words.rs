@@ -23,6 +23,9 @@ pub fn told(finding: &Finding, inventory: &str) -> Told {
         Kind::Pfc => "a pause of one end means nothing to the other: it goes on sending, and packets are dropped",
         Kind::Ecn => "senders are not told to slow down before the queue is full, so that all is left to pauses, which spread",
         Kind::Lost => "packets that must not be lost were: RDMA sends whole windows again, and slows down to a fraction",
+        Kind::MtuOfSpec => {
+            "the ends take each other's packets, of another size than the spec says: what relies on it, such as the next link or a job, may not get through"
+        }
         Kind::PausedElsewhere => "one end has PFC on for a class that the other drops in, or another device pauses on this port",
         Kind::Watchdog => "somebody pauses without end: a NIC or a switch that hangs; what the watchdog does meanwhile loses packets",
         Kind::Unknown => "whatever is not known may be wrong",
@@ -40,6 +43,7 @@ fn next(finding: &Finding, inventory: &str) -> Vec<String> {
                 .to_owned(),
             format!("railwright explain {} tells the other causes", finding.kind.code()),
         ],
+        Kind::MtuOfSpec => vec![format!("railwright plan {inventory} shows what is to be there, and changes it")],
         Kind::PausedElsewhere => vec![format!("railwright drift {inventory} tells which end has PFC that the spec does not want")],
         Kind::Watchdog => {
             vec![format!(
