@@ -185,6 +185,9 @@ fn counted(end: &Seen, wanted: &Wanted) -> Vec<Trouble> {
         let told = match (rise.meter, rise.priority) {
             (Meter::Lost, Some(priority)) if !is_lossless(priority) => None,
             (Meter::Lost, _) => Some((Kind::Lost, format!("{word}: dropped of {of} for want of a buffer"))),
+            (Meter::Discarded, _) => {
+                Some((Kind::Unknown, format!("{word}: packets were dropped as they came; of which class, and why, is not told")))
+            }
             (Meter::PauseReceived, Some(priority)) if pfc.is_some_and(|pfc| !pfc.contains(&priority)) => {
                 Some((Kind::PausedElsewhere, format!("{word}: was told to pause {of}, which has no PFC here")))
             }

@@ -153,7 +153,7 @@ fn fact<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 
 }
 
 fn rise() -> impl Strategy<Value = Rise> {
-    let meters = [Meter::PauseReceived, Meter::PauseSent, Meter::Lost, Meter::Marked, Meter::Storms];
+    let meters = [Meter::PauseReceived, Meter::PauseSent, Meter::Lost, Meter::Marked, Meter::Storms, Meter::Discarded];
     (proptest::sample::select(meters.to_vec()), proptest::option::of(0..8u8), fact(0..3u64)).prop_map(|(meter, priority, rose)| Rise {
         meter,
         priority,
