@@ -54,6 +54,7 @@ fn decoded(word: &str) -> Option<String> {
 fn whose_certificate_is_taken() {
     let Some(fabric) = start("certificate", "60s") else { return };
     std::fs::remove_file(fabric.place.path().join("inv/leaf1.pem")).unwrap();
+    fabric.fails(&["validate", "inv"], &["warning RW1005: there is no file leaf1.pem", "valid. Cluster fab"]);
     insta::assert_snapshot!("eapi_certificate_unknown", fabric.says(&["plan", "inv"]));
     let fingerprint = fabric.api().fingerprint();
     fabric.rewrite(|spec| spec.replace("\"{name}.pem\"", &format!("\"sha256:{fingerprint}\"")));
@@ -90,7 +91,13 @@ fn who_is_not_let_in_changes_nothing() {
     insta::assert_snapshot!("eapi_password", fabric.says(&["apply", "inv", "--yes"]));
     fabric.rewrite(|spec| spec.replace("{ file: password }", "{ env: EAPI_PASSWORD }"));
     fabric.fails(&["plan", "inv"], &["the environment variable EAPI_PASSWORD is not set", "--- exit 3 ---"]);
-    let output = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", PASSWORD).output().unwrap();
+    let unset = "warning RW1016: the secret `switches[0].eapi.password` cannot be had: the environment variable EAPI_PASSWORD is not set";
+    fabric.fails(&["validate", "inv"], &[unset, "valid. Cluster fab", "--- exit 0 ---"]);
+    let several = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", format!("{PASSWORD}\npoison")).output().unwrap();
+    let several = format!("{}{}", String::from_utf8_lossy(&several.stdout), String::from_utf8_lossy(&several.stderr));
+    assert!(several.split_whitespace().collect::<Vec<_>>().join(" ").contains("it has several lines, and a password has one"), "{several}");
+    assert!(!several.contains("poison"), "{several}");
+    let output = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", format!("{PASSWORD}\n")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     fabric.rewrite(|spec| spec.replace("{ env: EAPI_PASSWORD }", "{ command: [cat, password] }"));
     fabric.place.write("inv/password", PASSWORD);
