@@ -232,6 +232,24 @@ fn a_port_whose_profile_says_otherwise_is_held() {
     assert!(said.contains("Ethernet2/1 has the QoS profile ROCE, which says"), "{said}");
 }
 
+/// A signing key of hosts that is not there stops what needs it, and nothing else.
+#[test]
+fn what_a_switch_does_not_need_does_not_stop_its_plan() {
+    let Some(fabric) = start("keys", "60s") else { return };
+    let repositories = "repositories: [{ name: ours, url: \"https://example.invalid/\", suite: ./, key: keys/absent.asc }]\n";
+    // A host that nobody answers for.
+    fabric.rewrite(|spec| {
+        format!("{spec}nodes: [{{ name: gpu1, os: ubuntu-22.04, ssh: {{ user: root, address: 127.0.0.1, port: 1 }} }}]\n{repositories}")
+    });
+    let said = fabric.run(&["plan", "inv"]);
+    assert!(said.contains("RW0214") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let said = fabric.run(&["plan", "inv", "--target", "switch/leaf1", "-o", "leaf.plan"]);
+    assert!(!said.contains("RW0214") && said.contains("1500 -> 9214") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    let said = fabric.run(&["apply", "leaf.plan", "--yes"]);
+    assert!(said.ends_with("--- exit 0 ---\n"), "{said}");
+    assert_eq!(fabric.runs(), fabric.flash());
+}
+
 /// Ports that the switch does not have, a port that is divided, and a map of the whole switch.
 #[test]
 fn ports_and_maps_of_a_switch_are_what_it_has() {
