@@ -1,6 +1,7 @@
 //! Reads an inventory folder into what every command needs: the checked spec, the user's modules as raw files, where
 //! it all came from, and absolute paths.
 
+use super::inventory_files::missing_files;
 use super::knowledge::Knowledge;
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
@@ -9,7 +10,6 @@ use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode,
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
 use crate::transport::{self, HostAccess};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// All spec files together, and all files of user modules together, in bytes.
@@ -258,39 +258,7 @@ fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diag
     Ok(modules)
 }
 
-/// Files that the spec names and that are not there. A warning only: a plan from a recorded observation needs none of
-/// them, and the lab writes its keys when it comes up.
-fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
-    let spec = &loaded.spec;
-    let ssh = |at: String, ssh: &spec::model::Ssh| {
-        let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file.clone())).collect::<Vec<_>>();
-        let identities = ssh.identities.iter().enumerate().map(move |(index, file)| (format!("{at}.identities[{index}]"), file.clone()));
-        keys.into_iter().chain(identities).collect::<Vec<_>>()
-    };
-    let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
-    let reaches = std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups);
-    let mut named: Vec<_> = reaches.filter_map(|(at, reach)| Some(ssh(at, reach.ssh()?))).flatten().collect();
-    named.extend(
-        spec.repositories.iter().enumerate().map(|(index, repository)| (format!("repositories[{index}].key"), repository.key.clone())),
-    );
-    named.extend(spec.kubernetes.iter().filter_map(|cluster| Some(("kubernetes.kubeconfig".to_owned(), cluster.kubeconfig.clone()?))));
-    named.extend(spec.secrets.iter().filter_map(|(name, secret)| Some((format!("secrets.{name}.file"), secret.file.clone()?))));
-    // Many hosts share a key; its absence is said once.
-    let mut seen = HashSet::new();
-    named.retain(|(_, file)| seen.insert(file.clone()) && !folder::is_file(Path::new(&absolute(folder, file))));
-    named.iter().map(|(path, file)| missing_file(loaded, path, file)).collect()
-}
-
-fn missing_file(loaded: &Loaded, path: &str, file: &str) -> Diagnostic {
-    let warning = Diagnostic::warning("RW1005", format!("there is no file {}", crate::base::text::one_line(file, 120)))
-        .effect("the spec is valid, but whatever needs this file will stop")
-        .next("create the file, or correct the path; it is relative to the inventory");
-    match loaded.label(path, "named here") {
-        Some(label) => warning.labelled(label),
-        None => warning,
-    }
-}
-
-fn absolute(folder: &Path, path: &str) -> String {
+/// A path of the spec as an absolute one, of an inventory in this folder.
+pub(super) fn absolute(folder: &Path, path: &str) -> String {
     transport::absolute(path, folder, environment::home().as_deref())
 }

@@ -15,6 +15,7 @@ pub mod failure;
 pub mod gate;
 pub mod graph;
 pub mod inventory;
+mod inventory_files;
 pub mod job;
 pub mod knowledge;
 pub mod lab;

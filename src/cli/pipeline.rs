@@ -6,11 +6,11 @@ use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, output, recording, secrets, wishes};
 use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, Target, TargetKind, nodeset};
+use crate::base::{Address, Diagnostic, Target, nodeset};
 use crate::module::context::{self, KEY_IS_ABSENT};
 use crate::module::{Desired, Texts};
 use crate::observe::sealed;
-use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Plan, Proof, RolloutPolicy, Selection};
+use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Node, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
 use crate::resource::{Observation, kind_named};
 use crate::rules::Judgement;
@@ -52,6 +52,8 @@ pub struct Prepared {
     pub texts: Texts,
     /// What was recorded, if it was.
     pub recorded: Option<Observation>,
+    /// The wishes of which something stands for a signing key that is not there.
+    keyless: BTreeSet<Address>,
     /// Hosts are also asked what they are made of, of which nothing is wished.
     pub(super) asks_hardware: bool,
     /// Asked for when they are needed.
@@ -63,8 +65,8 @@ pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     told(path, source, |prepared| prepared.has_keys().map(|()| prepared))
 }
 
-/// The same for a command that may leave the hosts alone: signing keys that are not there are a hindrance only where a host is
-/// planned for, which [`plan`] and [`Prepared::may_carry`] see to.
+/// The same for a command that may leave hosts alone: signing keys that are not there are a hindrance only where a step needs one,
+/// which [`plan`] and [`Prepared::may_carry`] see to.
 pub fn prepare_partly(path: &Path, source: &Source) -> Result<Prepared, Failure> {
     told(path, source, Ok)
 }
@@ -152,10 +154,11 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Re
     let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));
     let desired = wishes::desired(&inventory, asked, &answers, &filled)
         .map_err(|failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources)))?;
+    let keyless = wishes::of_absent_keys(&inventory, asked, &answers, &texts, &desired.wishes)?;
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();
-    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, asks_hardware: false, secrets })
+    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, keyless, asks_hardware: false, secrets })
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
@@ -187,11 +190,10 @@ impl Prepared {
         })
     }
 
-    /// The same where a plan has steps of hosts.
+    /// The same where a plan has steps that need one.
     pub fn may_carry(&self, plan: &Plan) -> Result<(), Failure> {
-        let is_host = |target: &Target| target.kind == TargetKind::Host;
-        let of_hosts = plan.nodes.iter().filter_map(|node| node.target.as_ref()).any(is_host);
-        if of_hosts { self.has_keys() } else { Ok(()) }
+        let needs_key = plan.nodes.iter().flat_map(Node::members).any(|member| self.keyless.contains(&member.wish.address));
+        if needs_key { self.has_keys() } else { Ok(()) }
     }
 
     /// The secrets that the wishes name, asked for once.
@@ -290,7 +292,7 @@ impl Prepared {
 
 /// The plan, with the observation and the state that it was made of.
 pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
-    if !selection.is_of_clusters() {
+    if selection.is_everything() {
         prepared.has_keys()?;
     }
     let Observed { observation, state, wishes } = observe(prepared).await?;

@@ -2,7 +2,7 @@
 //! command, and only when some wish names it. That one cannot be had is not an error yet: whoever needs it says so.
 
 use super::inventory::Inventory;
-use crate::base::{Diagnostic, redaction, secret};
+use crate::base::{Diagnostic, Severity, redaction, secret};
 use crate::spec::model::SecretReference;
 use crate::system::process::Program;
 use crate::system::{environment, files};
@@ -32,13 +32,40 @@ pub fn connector_to_look(inventory: &Inventory) -> Arc<dyn Connector> {
 }
 
 fn one(inventory: &Inventory, name: &str, reference: &SecretReference) -> Result<String, Diagnostic> {
+    let is_password = is_password(inventory, name);
     let (field, read) = match reference {
+        SecretReference { env: Some(variable), .. } if is_password => ("env", of_environment(variable).map(without_line_end)),
         SecretReference { env: Some(variable), .. } => ("env", of_environment(variable)),
         SecretReference { file: Some(file), .. } => ("file", of_file(inventory, file)),
         SecretReference { command: Some(words), .. } => ("command", of_program(inventory, words)),
         SecretReference { .. } => ("", Err("it has no source".to_owned())),
     };
+    let read = if is_password { read.and_then(of_one_line) } else { read };
     read.and_then(checked).map_err(|why| missing(inventory, name, field, &why))
+}
+
+/// A password of a switch is called by its place in the spec, and no secret is.
+fn is_password(inventory: &Inventory, name: &str) -> bool {
+    !inventory.loaded.spec.secrets.contains_key(name)
+}
+
+/// Passwords of switches are sent as a user and a password of HTTP, in which no control character can be (RFC 7617, section 2).
+fn of_one_line(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    match bytes.iter().find(|byte| byte.is_ascii_control()) {
+        Some(b'\n' | b'\r') => Err("it has several lines, and a password has one".to_owned()),
+        Some(_) => Err("it holds a control character, which no password can".to_owned()),
+        None => Ok(bytes),
+    }
+}
+
+/// A warning for each variable of the environment that a secret is to come from and that is not set here.
+pub fn unset(inventory: &Inventory) -> Vec<Diagnostic> {
+    let unset = |(name, reference): (String, &SecretReference)| {
+        let why = of_environment(reference.env.as_deref()?).err()?;
+        let missing = missing(inventory, &name, "env", &why);
+        Some(Diagnostic { severity: Severity::Warning, ..missing }.effect("the spec is valid, but whatever needs this secret will stop"))
+    };
+    inventory.loaded.spec.secret_references().filter_map(unset).collect()
 }
 
 fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
@@ -101,11 +128,11 @@ fn missing(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnos
         "file" => "write the file, readable by you alone, or correct the path; it is relative to the inventory",
         _ => "run the program by hand in the inventory's folder: it has to print the secret and end with 0",
     };
-    let missing = Diagnostic::error("RW1016", format!("the secret `{name}` cannot be had: {why}"))
-        .effect("what needs it can neither be compared with the hosts nor brought to them")
-        .next(next);
-    // A password of a switch is called by its place.
-    let place = if inventory.loaded.spec.secrets.contains_key(name) { format!("secrets.{name}") } else { name.to_owned() };
+    let (place, effect) = match is_password(inventory, name) {
+        true => (name.to_owned(), "the switches whose password it is are not reached"),
+        false => (format!("secrets.{name}"), "what needs it can neither be compared with the hosts nor brought to them"),
+    };
+    let missing = Diagnostic::error("RW1016", format!("the secret `{name}` cannot be had: {why}")).effect(effect).next(next);
     match inventory.loaded.label(&format!("{place}.{field}"), "named here") {
         Some(label) => missing.labelled(label),
         None => missing,
@@ -117,10 +144,12 @@ mod tests {
     use super::*;
 
     fn inventory(secrets: &str) -> (tempfile::TempDir, Inventory) {
+        of_spec(&format!("nodes: [{{ name: a }}]\nsecrets:\n{secrets}"))
+    }
+
+    fn of_spec(rest: &str) -> (tempfile::TempDir, Inventory) {
         let folder = tempfile::tempdir().unwrap();
-        let spec = format!(
-            "cluster: c\nfabric: {{ kind: none }}\nssh: {{ user: root, host_keys: known_hosts }}\nnodes: [{{ name: a }}]\nsecrets:\n{secrets}"
-        );
+        let spec = format!("cluster: c\nfabric: {{ kind: none }}\nssh: {{ user: root, host_keys: known_hosts }}\n{rest}");
         std::fs::write(folder.path().join("cluster.yaml"), spec).unwrap();
         let inventory = super::super::inventory::read(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
         (folder, inventory)
@@ -161,5 +190,28 @@ mod tests {
             assert!(!format!("{missing:?}").contains("poison") || name == "long", "{missing:?}");
         }
         assert_eq!(super::found(&inventory, &BTreeSet::new()).len(), 0, "what nobody needs is not asked for");
+    }
+
+    /// What a file or a program ends with is no part of a password; a second line is no line end.
+    #[test]
+    fn a_password_is_one_line() {
+        let group = |n: usize, password: &str| {
+            format!("  - {{ name: s{n}, os: eos, ports: Ethernet1, eapi: {{ user: u, password: {password} }} }}\n")
+        };
+        let groups = ["{ file: one }", "{ file: two }", "{ command: [printf, 'first\\nsecond\\n'] }", "{ file: tab }", "{ file: blank }"];
+        let groups: String = groups.iter().enumerate().map(|(n, password)| group(n, password)).collect();
+        let (folder, inventory) = of_spec(&format!("switches:\n{groups}"));
+        for (name, bytes) in [("one", "poison-1\r\n"), ("two", "poison-1\npoison-2\n"), ("tab", "poison\t1"), ("blank", "poison-1\n\n")] {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let names = inventory.loaded.passwords().collect();
+        let found = found(&inventory, &names);
+        let of = |n: usize| &found[&format!("switches[{n}].eapi.password")];
+        assert_eq!(of(0).as_deref(), Ok("poison-1"));
+        for (n, why) in [(1, "several lines"), (2, "several lines"), (3, "a control character"), (4, "several lines")] {
+            let missing = of(n).as_ref().unwrap_err();
+            assert!(missing.code == "RW1016" && missing.message.contains(why) && !missing.labels.is_empty(), "{n}: {missing:?}");
+            assert!(!format!("{missing:?}").contains("poison"), "{missing:?}");
+        }
     }
 }

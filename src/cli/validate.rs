@@ -1,6 +1,6 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
-use super::{Exit, inventory, wishes};
+use super::{Exit, inventory, secrets, wishes};
 use crate::base::nodeset::fold;
 use crate::base::text::counted;
 use crate::base::{Diagnostic, Severity};
@@ -45,6 +45,7 @@ pub fn run(arguments: &Validate) -> Exit {
         .diagnostics()
         .into_iter()
         .chain(read.warnings.iter().cloned())
+        .chain(secrets::unset(&read))
         .chain(warnings)
         .chain(read.knowledge.overrides())
         .chain(untrue(&read.knowledge.rules, &read.knowledge.catalog))

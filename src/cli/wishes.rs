@@ -2,13 +2,14 @@
 
 use super::inventory::Inventory;
 use super::{Failure, pipeline};
-use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::base::{Address, Diagnostic};
 use crate::module::{self, Desired, ModuleFiles, Texts};
 use crate::resource::{Wish, helm_release};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::system::files;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Key files and the like that the spec refers to, in bytes.
@@ -52,14 +53,36 @@ pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
 
 /// With a text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never
 /// used for what a host is told.
-pub(super) fn with_stand_ins(inventory: &Inventory, mut texts: Texts) -> Texts {
+pub(super) fn with_stand_ins(inventory: &Inventory, texts: Texts) -> Texts {
+    with_words(inventory, texts, "is not there yet")
+}
+
+fn with_words(inventory: &Inventory, mut texts: Texts, words: &str) -> Texts {
     for (named, _) in module::context::files(&inventory.loaded) {
-        let words = format!("({named} is not there yet)");
+        let words = format!("({named} {words})");
         texts
             .entry(named)
             .or_insert_with(|| format!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{words}\n-----END PGP PUBLIC KEY BLOCK-----\n"));
     }
     texts
+}
+
+/// Of the wishes that were made with stand-ins, those that are other ones where something else stands for the keys: nobody can say yet
+/// what they come to.
+pub(super) fn of_absent_keys(
+    inventory: &Inventory,
+    asked: &Loaded,
+    answers: &Answers,
+    texts: &Texts,
+    made: &[Wish],
+) -> Result<BTreeSet<Address>, Failure> {
+    if module::context::files(&inventory.loaded).iter().all(|(named, _)| texts.contains_key(named)) {
+        return Ok(BTreeSet::new());
+    }
+    let others = desired(inventory, asked, answers, &with_words(inventory, texts.clone(), "is to come"))?.wishes;
+    let others: BTreeMap<&Address, &Wish> = others.iter().map(|wish| (&wish.address, wish)).collect();
+    let made = made.iter().filter(|wish| others.get(&wish.address) != Some(wish));
+    Ok(made.map(|wish| wish.address.clone()).collect())
 }
 
 /// What the modules wish for on the hosts of `asked`.

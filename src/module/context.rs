@@ -253,7 +253,7 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
 
 fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(KEY_IS_ABSENT, format!("the signing key `{path}` is not there"))
-        .effect("packages of a repository whose key nobody knows would be installed unchecked, so no host is planned")
+        .effect("packages of a repository whose key nobody knows would be installed unchecked, so nothing that needs it is planned")
         .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
         .next("or plan from an observation: it holds the text that was read when it was recorded");
     if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {

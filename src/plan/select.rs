@@ -16,9 +16,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Narrowed to clusters and their resources; what these come after may be elsewhere.
-    pub fn is_of_clusters(&self) -> bool {
-        !self.targets.is_empty() && self.targets.iter().all(|target| target.starts_with("kube/"))
+    /// Narrowed to nothing.
+    pub fn is_everything(&self) -> bool {
+        self.targets.is_empty() && self.excludes.is_empty()
     }
 
     /// As it is recorded in the plan and shown on its screen.
@@ -37,7 +37,7 @@ impl Selection {
 
     /// Whether some entry is about this target or a resource of it.
     pub(super) fn names(&self, target: &Target) -> bool {
-        if self.targets.is_empty() && self.excludes.is_empty() {
+        if self.is_everything() {
             return false;
         }
         let target = target.to_string();

@@ -141,7 +141,7 @@ impl Read {
             Read::FirmwareSettings { .. } => 60,
             // The tools of both systems are Python programs that load their models first.
             Read::Switch { .. } | Read::SwitchNeighbours { .. } => 60,
-            // `nv` is asked twice for each port.
+            // `nv` is asked twice for each port, EOS for six tables of all ports.
             Read::SwitchCounters { .. } => 120,
             Read::Packages { .. } | Read::Command { .. } | Read::ModuleBuild { .. } | Read::LinkCounters { .. } => 30,
             _ => 10,

@@ -253,7 +253,7 @@ fn without_counters_the_rest_is_judged() {
     let said = place.run(&RECORDED);
     assert!(
         said.contains("? host: the observation has no counters   RW0847")
-            && said.contains("--for 0 --observations FILE judges the rest")
+            && said.contains("railwright verify fabric inv --for 0 --observations seen.json judges the rest")
             && said.ends_with("--- exit 3 ---\n"),
         "{said}"
     );

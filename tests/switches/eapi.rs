@@ -1,10 +1,8 @@
-//! The same switch with EOS over eAPI, without SSH: its whole life, whose certificate is taken, who is let in, and connections that break.
+//! A switch with EOS over eAPI, without SSH: whose certificate is taken, who is let in, and connections that break. Its whole life is in `eos.rs`.
 
-use crate::eos::SPEC;
+use crate::eos::Way;
 use crate::https::{Https, PASSWORD, USER};
 use crate::journeys::Fabric;
-use crate::rig::Switch;
-use crate::support::Place;
 use railwright::resource::probe::Probe;
 use railwright::spec::model::ApiKind;
 use railwright::transport::{ApiAccess, CertificatePin, HostAccess, Password, Performed, Secrets, TransportError, Upkeep, Writer};
@@ -13,29 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const OVER_SSH: &str = "ssh: { user: root, address: 127.0.0.1, port: PORT }";
-const OVER_EAPI: &str =
-    "eapi: { address: 127.0.0.1, port: PORT, user: operator, password: { file: password }, certificate: \"{name}.pem\" }";
-
 fn start(story: &str, guard: &str) -> Option<Fabric> {
-    let switch = Switch::start_eapi(&format!("eapi-{story}"))?;
-    let place = Place::new();
-    let spec = SPEC.replace(OVER_SSH, OVER_EAPI).replace("ssh: { host_keys: known_hosts, identities: [id] }\n", "# No host has keys.\n");
-    assert!(!spec.contains("ssh:"), "{spec}");
-    place.write("inv/cluster.yaml", spec.replace("PORT", &switch.api().port()).replace("GUARD", guard));
-    place.write("inv/leaf1.pem", switch.api().certificate()).write("inv/password", format!("{PASSWORD}\n"));
-    Some(Fabric { switch, place })
+    Way::Eapi.start(story, guard)
 }
 
 impl Fabric {
     fn api(&self) -> &Https {
         self.switch.api()
-    }
-
-    /// What railwright says, without what is of this run.
-    fn says(&self, words: &[&str]) -> String {
-        let said = self.run(words).replace(&format!(":{}", self.api().port()), ":PORT");
-        said.replace(&self.api().fingerprint(), "FINGERPRINT")
     }
 
     fn fails(&self, words: &[&str], what: &[&str]) {
@@ -44,55 +26,18 @@ impl Fabric {
         assert!(what.iter().all(|what| flat.contains(what)), "{what:?}\n{said}");
     }
 
-    /// It says the same as over SSH, to the letter (`eos.rs`).
-    fn says_as_over_ssh(&self, snapshot: &str, words: &[&str]) {
-        let file = format!("{}/tests/switches/snapshots/switches__eos__{snapshot}.snap", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(file).unwrap();
-        let over_ssh = text.splitn(3, "---\n").nth(2).unwrap();
-        assert_eq!(self.says(words).trim_end(), over_ssh.trim_end());
+    /// No command on the switch had the password in it, and nothing of a script is left there.
+    pub fn sent_no_password(&self) {
+        let commands = self.api().read("commands");
+        assert!(commands.lines().count() > 20 && commands.lines().all(|line| line.starts_with("bash timeout 30 echo ")), "{commands}");
+        let scripts: String = commands.split(' ').filter_map(decoded).collect();
+        assert!(scripts.contains("FastCli") && !scripts.contains(PASSWORD) && !commands.contains(PASSWORD));
+        assert_eq!(self.switch.must("ls /tmp"), "");
     }
 
     fn pins(&self, certificate: &str) {
         self.place.write("inv/leaf1.pem", certificate);
     }
-}
-
-#[test]
-fn a_leaf_is_planned_applied_found_changed_and_given_back() {
-    let Some(fabric) = start("leaf", "60s") else { return };
-    let delivered = fabric.runs();
-    fabric.says_as_over_ssh("eos_plan", &["plan", "inv"]);
-    assert_eq!((fabric.runs(), fabric.sessions().len()), (delivered.clone(), 0), "a plan changes nothing");
-    fabric.says_as_over_ssh("eos_apply", &["apply", "inv", "--yes"]);
-    assert_eq!(fabric.runs(), fabric.flash(), "what runs is saved");
-    fabric.says_as_over_ssh("eos_nothing", &["plan", "inv"]);
-
-    fabric.cli(&["configure", "interface Ethernet3/1", "qos trust cos", "end", "write memory"]);
-    fabric.cli(&["configure", "interface Ethernet2/1", "mtu 1500"]);
-    fabric.says_as_over_ssh("eos_drift", &["drift", "inv"]);
-    fabric.says(&["apply", "inv", "--yes"]);
-    assert_eq!(fabric.runs(), fabric.flash(), "what was mended is saved");
-
-    fabric.without_class();
-    fabric.rewrite(|spec| spec.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 }", ""));
-    let said = fabric.says(&["apply", "inv", "--yes"]);
-    assert!(said.contains("--- exit 0 ---"), "{said}");
-    let mut expected = delivered;
-    expected["interface Ethernet2/1"] = json!({ "mtu 9214": {} });
-    expected["interface Ethernet3/1"] = json!({ "mtu 9214": {} });
-    assert_eq!((fabric.runs(), fabric.flash()), (expected.clone(), expected));
-
-    // The password is where the spec finds it, and nowhere else: not in plan, state, journal or log, and in no command on the switch.
-    let found = |poison: &str| {
-        let grep = std::process::Command::new("grep").args(["-rlF", poison]).arg(fabric.place.path()).output().unwrap();
-        String::from_utf8(grep.stdout).unwrap().replace(&fabric.place.path().display().to_string(), "")
-    };
-    assert_eq!(found(PASSWORD), "/inv/password\n");
-    let commands = fabric.api().read("commands");
-    assert!(commands.lines().count() > 20 && commands.lines().all(|line| line.starts_with("bash timeout 30 echo ")), "{commands}");
-    let scripts: String = commands.split(' ').filter_map(decoded).collect();
-    assert!(scripts.contains("FastCli") && !scripts.contains(PASSWORD) && !commands.contains(PASSWORD));
-    assert_eq!(fabric.switch.must("ls /tmp"), "", "nothing of a script is left on the switch");
 }
 
 fn decoded(word: &str) -> Option<String> {
@@ -109,6 +54,7 @@ fn decoded(word: &str) -> Option<String> {
 fn whose_certificate_is_taken() {
     let Some(fabric) = start("certificate", "60s") else { return };
     std::fs::remove_file(fabric.place.path().join("inv/leaf1.pem")).unwrap();
+    fabric.fails(&["validate", "inv"], &["warning RW1005: there is no file leaf1.pem", "valid. Cluster fab"]);
     insta::assert_snapshot!("eapi_certificate_unknown", fabric.says(&["plan", "inv"]));
     let fingerprint = fabric.api().fingerprint();
     fabric.rewrite(|spec| spec.replace("\"{name}.pem\"", &format!("\"sha256:{fingerprint}\"")));
@@ -145,7 +91,13 @@ fn who_is_not_let_in_changes_nothing() {
     insta::assert_snapshot!("eapi_password", fabric.says(&["apply", "inv", "--yes"]));
     fabric.rewrite(|spec| spec.replace("{ file: password }", "{ env: EAPI_PASSWORD }"));
     fabric.fails(&["plan", "inv"], &["the environment variable EAPI_PASSWORD is not set", "--- exit 3 ---"]);
-    let output = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", PASSWORD).output().unwrap();
+    let unset = "warning RW1016: the secret `switches[0].eapi.password` cannot be had: the environment variable EAPI_PASSWORD is not set";
+    fabric.fails(&["validate", "inv"], &[unset, "valid. Cluster fab", "--- exit 0 ---"]);
+    let several = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", format!("{PASSWORD}\npoison")).output().unwrap();
+    let several = format!("{}{}", String::from_utf8_lossy(&several.stdout), String::from_utf8_lossy(&several.stderr));
+    assert!(several.split_whitespace().collect::<Vec<_>>().join(" ").contains("it has several lines, and a password has one"), "{several}");
+    assert!(!several.contains("poison"), "{several}");
+    let output = fabric.place.command(&["plan", "inv"]).env("EAPI_PASSWORD", format!("{PASSWORD}\n")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     fabric.rewrite(|spec| spec.replace("{ env: EAPI_PASSWORD }", "{ command: [cat, password] }"));
     fabric.place.write("inv/password", PASSWORD);
@@ -186,16 +138,6 @@ fn a_switch_without_eapi_is_told_apart_from_one_that_is_away() {
     fabric.fails(&["plan", "inv"], &["RW0420", "what answers there does not speak TLS"]);
 }
 
-/// Every connection breaks in the middle of the commit: the switch goes on with it, and we find it again over a new one.
-#[test]
-fn a_connection_that_breaks_in_the_commit_is_found_again() {
-    let Some(fabric) = start("cut", "60s") else { return };
-    let said = fabric.switch.cut_after(1, || fabric.says(&["apply", "inv", "--yes"]));
-    assert!(said.contains("--- exit 0 ---"), "{said}");
-    fabric.has_no_changes();
-    assert_eq!(fabric.runs(), fabric.flash());
-}
-
 /// railwright dies in the commit: what it began is found by the next one.
 #[test]
 fn a_run_that_dies_in_the_commit_is_resumed() {
@@ -205,20 +147,6 @@ fn a_run_that_dies_in_the_commit_is_resumed() {
     fabric.dies_in_the_middle();
     assert!(fabric.runs() != before, "it was in the middle");
     fabric.switch.mend("hang-after");
-    fabric.resumes();
-}
-
-/// The power goes in the middle: what was not saved is gone, and with it all that is not on the flash.
-#[test]
-fn a_switch_without_power_in_the_middle_is_as_it_was() {
-    let Some(mut fabric) = start("power", "60s") else { return };
-    let before = fabric.runs();
-    fabric.switch.fault("hang-after", "1");
-    let mut run = fabric.hangs_in_the_middle();
-    fabric.switch.mend("hang-after");
-    fabric.switch.reboot();
-    run.wait().unwrap();
-    assert_eq!(fabric.runs(), before);
     fabric.resumes();
 }
 

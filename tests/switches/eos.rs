@@ -1,7 +1,10 @@
-//! railwright on switches with EOS: plan, apply, drift, removal, what is refused, what others have in hand, and bad days.
+//! railwright on switches with EOS: plan, apply, drift, removal, what is refused, what others have in hand, and bad days. What is the same over SSH and
+//! over eAPI is told of both; what only eAPI has is in `eapi.rs`.
 
+use crate::https::PASSWORD;
 use crate::journeys::Fabric;
 use crate::rig::Switch;
+use crate::support::Place;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -20,8 +23,36 @@ switches:
 rollout: { switch_guard: GUARD }
 ";
 
+/// How the switch is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Ssh,
+    Eapi,
+}
+
+const WAYS: [Way; 2] = [Way::Ssh, Way::Eapi];
+const OVER_SSH: &str = "ssh: { user: root, address: 127.0.0.1, port: PORT }";
+const OVER_EAPI: &str =
+    "eapi: { address: 127.0.0.1, port: PORT, user: operator, password: { file: password }, certificate: \"{name}.pem\" }";
+
+impl Way {
+    pub fn start(self, story: &str, guard: &str) -> Option<Fabric> {
+        if self == Way::Ssh {
+            return Some(Fabric::of(Switch::start_eos(&format!("eos-{story}"))?, SPEC, guard));
+        }
+        let switch = Switch::start_eapi(&format!("eapi-{story}"))?;
+        let place = Place::new();
+        let spec =
+            SPEC.replace(OVER_SSH, OVER_EAPI).replace("ssh: { host_keys: known_hosts, identities: [id] }\n", "# No host has keys.\n");
+        assert!(!spec.contains("ssh:"), "{spec}");
+        place.write("inv/cluster.yaml", spec.replace("PORT", &switch.api().port()).replace("GUARD", guard));
+        place.write("inv/leaf1.pem", switch.api().certificate()).write("inv/password", format!("{PASSWORD}\n"));
+        Some(Fabric { switch, place })
+    }
+}
+
 fn start(story: &str, guard: &str) -> Option<Fabric> {
-    Some(Fabric::of(Switch::start_eos(&format!("eos-{story}"))?, SPEC, guard))
+    Way::Ssh.start(story, guard)
 }
 
 impl Fabric {
@@ -45,6 +76,21 @@ impl Fabric {
         said["sessions"].as_object().unwrap().keys().cloned().collect()
     }
 
+    /// What railwright says, without what is of this run.
+    pub fn says(&self, words: &[&str]) -> String {
+        let said = self.run(words);
+        match &self.switch.api {
+            Some(api) => said.replace(&format!(":{}", api.port()), ":PORT").replace(&api.fingerprint(), "FINGERPRINT"),
+            None => said,
+        }
+    }
+
+    /// The files of the inventory's folder, and of what railwright remembers beside it, that hold a text.
+    fn found(&self, poison: &str) -> String {
+        let grep = std::process::Command::new("grep").args(["-rlF", poison]).arg(self.place.path()).output().unwrap();
+        String::from_utf8(grep.stdout).unwrap().replace(&self.place.path().display().to_string(), "")
+    }
+
     pub fn rewrite(&self, change: impl Fn(String) -> String) {
         let spec = std::fs::read_to_string(self.place.path().join("inv/cluster.yaml")).unwrap();
         self.place.write("inv/cluster.yaml", change(spec));
@@ -65,33 +111,40 @@ impl Fabric {
     }
 }
 
+/// Both ways say the same, to the letter.
 #[test]
 fn a_leaf_is_planned_applied_found_changed_and_given_back() {
-    let Some(fabric) = start("leaf", "60s") else { return };
-    let delivered = fabric.runs();
-    insta::assert_snapshot!("eos_plan", fabric.run(&["plan", "inv"]));
-    assert_eq!((fabric.runs(), fabric.sessions().len()), (delivered.clone(), 0), "a plan changes nothing");
-    insta::assert_snapshot!("eos_apply", fabric.run(&["apply", "inv", "--yes"]));
-    assert_eq!(fabric.runs(), fabric.flash(), "what runs is saved");
-    assert_eq!(fabric.sessions(), [""; 0], "nothing of ours waits");
-    insta::assert_snapshot!("eos_nothing", fabric.run(&["plan", "inv"]));
-    let leaked = std::process::Command::new("grep").args(["-rl", "never-to-be-seen"]).arg(fabric.place.path()).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&leaked.stdout), "", "secrets of the switch stay on it");
+    for way in WAYS {
+        let Some(fabric) = way.start("leaf", "60s") else { return };
+        let delivered = fabric.runs();
+        insta::assert_snapshot!("eos_plan", fabric.says(&["plan", "inv"]));
+        assert_eq!((fabric.runs(), fabric.sessions().len()), (delivered.clone(), 0), "a plan changes nothing");
+        insta::assert_snapshot!("eos_apply", fabric.says(&["apply", "inv", "--yes"]));
+        assert_eq!(fabric.runs(), fabric.flash(), "what runs is saved");
+        assert_eq!(fabric.sessions(), [""; 0], "nothing of ours waits");
+        insta::assert_snapshot!("eos_nothing", fabric.says(&["plan", "inv"]));
 
-    // Somebody changes two ports by hand, and saves one of the changes.
-    fabric.cli(&["configure", "interface Ethernet3/1", "qos trust cos", "end", "write memory"]);
-    fabric.cli(&["configure", "interface Ethernet2/1", "mtu 1500"]);
-    insta::assert_snapshot!("eos_drift", fabric.run(&["drift", "inv"]));
-    fabric.run(&["apply", "inv", "--yes"]);
-    assert_eq!(fabric.runs(), fabric.flash(), "what was mended is saved");
+        // Somebody changes two ports by hand, and saves one of the changes.
+        fabric.cli(&["configure", "interface Ethernet3/1", "qos trust cos", "end", "write memory"]);
+        fabric.cli(&["configure", "interface Ethernet2/1", "mtu 1500"]);
+        insta::assert_snapshot!("eos_drift", fabric.says(&["drift", "inv"]));
+        fabric.says(&["apply", "inv", "--yes"]);
+        assert_eq!(fabric.runs(), fabric.flash(), "what was mended is saved");
 
-    fabric.without_class();
-    fabric.rewrite(|spec| spec.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 }", ""));
-    insta::assert_snapshot!("eos_removal", fabric.run(&["apply", "inv", "--yes"]));
-    let mut expected = delivered;
-    expected["interface Ethernet2/1"] = json!({ "mtu 9214": {} });
-    expected["interface Ethernet3/1"] = json!({ "mtu 9214": {} });
-    assert_eq!((fabric.runs(), fabric.flash()), (expected.clone(), expected));
+        fabric.without_class();
+        fabric.rewrite(|spec| spec.replace(", lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 }", ""));
+        insta::assert_snapshot!("eos_removal", fabric.says(&["apply", "inv", "--yes"]));
+        let mut expected = delivered;
+        expected["interface Ethernet2/1"] = json!({ "mtu 9214": {} });
+        expected["interface Ethernet3/1"] = json!({ "mtu 9214": {} });
+        assert_eq!((fabric.runs(), fabric.flash()), (expected.clone(), expected));
+        // Secrets of the switch stay on it, and the password is where the spec finds it, and nowhere else: not in plan, state, journal or log.
+        assert_eq!(fabric.found("never-to-be-seen"), "");
+        assert_eq!(fabric.found(PASSWORD), if way == Way::Eapi { "/inv/password\n" } else { "" });
+        if way == Way::Eapi {
+            fabric.sent_no_password();
+        }
+    }
 }
 
 /// What only runs is lost at the next reload, and is told so; saving it is no change of what runs.
@@ -179,6 +232,24 @@ fn a_port_whose_profile_says_otherwise_is_held() {
     assert!(said.contains("Ethernet2/1 has the QoS profile ROCE, which says"), "{said}");
 }
 
+/// A signing key of hosts that is not there stops what needs it, and nothing else.
+#[test]
+fn what_a_switch_does_not_need_does_not_stop_its_plan() {
+    let Some(fabric) = start("keys", "60s") else { return };
+    let repositories = "repositories: [{ name: ours, url: \"https://example.invalid/\", suite: ./, key: keys/absent.asc }]\n";
+    // A host that nobody answers for.
+    fabric.rewrite(|spec| {
+        format!("{spec}nodes: [{{ name: gpu1, os: ubuntu-22.04, ssh: {{ user: root, address: 127.0.0.1, port: 1 }} }}]\n{repositories}")
+    });
+    let said = fabric.run(&["plan", "inv"]);
+    assert!(said.contains("RW0214") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let said = fabric.run(&["plan", "inv", "--target", "switch/leaf1", "-o", "leaf.plan"]);
+    assert!(!said.contains("RW0214") && said.contains("1500 -> 9214") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    let said = fabric.run(&["apply", "leaf.plan", "--yes"]);
+    assert!(said.ends_with("--- exit 0 ---\n"), "{said}");
+    assert_eq!(fabric.runs(), fabric.flash());
+}
+
 /// Ports that the switch does not have, a port that is divided, and a map of the whole switch.
 #[test]
 fn ports_and_maps_of_a_switch_are_what_it_has() {
@@ -209,11 +280,13 @@ fn a_switch_that_does_not_answer_is_unknown() {
 /// Every connection breaks in the middle of the commit: the switch goes on with it, and we find it again over a new one.
 #[test]
 fn a_connection_that_breaks_in_the_commit_is_found_again() {
-    let Some(fabric) = start("cut", "60s") else { return };
-    let said = fabric.switch.cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
-    assert!(said.contains("--- exit 0 ---"), "{said}");
-    fabric.has_no_changes();
-    assert_eq!(fabric.runs(), fabric.flash());
+    for way in WAYS {
+        let Some(fabric) = way.start("cut", "60s") else { return };
+        let said = fabric.switch.cut_after(1, || fabric.run(&["apply", "inv", "--yes"]));
+        assert!(said.contains("--- exit 0 ---"), "{said}");
+        fabric.has_no_changes();
+        assert_eq!(fabric.runs(), fabric.flash());
+    }
 }
 
 /// A commit that fails half way is taken back.
@@ -255,15 +328,17 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
 /// The power goes in the middle: what was not saved is gone, and with it all that is not on the flash.
 #[test]
 fn a_switch_without_power_in_the_middle_is_as_it_was() {
-    let Some(mut fabric) = start("power", "60s") else { return };
-    let before = fabric.runs();
-    fabric.switch.fault("hang-after", "1");
-    let mut run = fabric.hangs_in_the_middle();
-    fabric.switch.mend("hang-after");
-    fabric.switch.reboot();
-    run.wait().unwrap();
-    assert_eq!(fabric.runs(), before);
-    fabric.resumes();
+    for way in WAYS {
+        let Some(mut fabric) = way.start("power", "60s") else { return };
+        let before = fabric.runs();
+        fabric.switch.fault("hang-after", "1");
+        let mut run = fabric.hangs_in_the_middle();
+        fabric.switch.mend("hang-after");
+        fabric.switch.reboot();
+        run.wait().unwrap();
+        assert_eq!(fabric.runs(), before);
+        fabric.resumes();
+    }
 }
 
 /// A flash that is full keeps what runs from being saved, and the guard puts both back.

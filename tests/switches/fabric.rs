@@ -1,6 +1,7 @@
-//! `verify fabric` over real SSH: two switches with SONiC behind whose ports counters move while it looks, and one with Cumulus Linux. Nothing
-//! on them is changed by a look.
+//! `verify fabric` over real SSH: two switches with SONiC behind whose ports counters move while it looks, two with Cumulus Linux, and two with EOS, of
+//! which one is reached over eAPI. Nothing on them is changed by a look.
 
+use crate::https::{PASSWORD, USER};
 use crate::rig::{Switch, TOMAHAWK};
 use crate::support::Place;
 use serde_json::Value;
@@ -16,11 +17,21 @@ const TAIL: &str = "rollout: { switch_guard: 60s }\n";
 impl Pair {
     fn of(ends: [Switch; 2], systems: [&str; 2], ports: [&str; 2]) -> Pair {
         let place = Place::new();
+        let reached = |n: usize| match &ends[n].api {
+            Some(api) => format!(
+                "eapi: {{ address: 127.0.0.1, port: {}, user: {USER}, password: {{ file: password }}, certificate: '{{name}}.pem' }}",
+                api.port()
+            ),
+            None => format!("ssh: {{ user: root, address: 127.0.0.1, port: {}, identities: [id{n}] }}", ends[n].server.port),
+        };
         let group = |n: usize| {
+            let (mtu, cable) = if systems[n] == "eos" { (9214, "") } else { (9216, " cable_length_m: 40,") };
             format!(
-                "  - {{ name: sw{n}, os: {}, ssh: {{ user: root, address: 127.0.0.1, port: {}, identities: [id{n}] }}, ports: {}, mtu: 9216, cable_length_m: 40,\n\
+                "  - {{ name: sw{n}, os: {}, {}, ports: {}, mtu: {mtu},{cable}\n\
                  \x20     ecn: {{ min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }}, watchdog: true }}\n",
-                systems[n], ends[n].server.port, ports[n]
+                systems[n],
+                reached(n),
+                ports[n]
             )
         };
         let spec = format!(
@@ -35,6 +46,9 @@ impl Pair {
         place.write("inv/known_hosts", ends.iter().map(|end| end.known_hosts() + "\n").collect::<String>());
         for (n, end) in ends.iter().enumerate() {
             place.write(&format!("inv/id{n}"), end.identity());
+            if let Some(api) = &end.api {
+                place.write(&format!("inv/sw{n}.pem"), api.certificate()).write("inv/password", PASSWORD);
+            }
         }
         Pair { ends, place }
     }
@@ -130,4 +144,65 @@ fn counters_of_cumulus_are_read_by_nvue() {
     pair.ends[0].fault("nvued-away", "");
     let said = pair.look(&["--for", "0"]);
     assert!(said.contains("RW0847") && said.ends_with("--- exit 3 ---\n"), "{said}");
+}
+
+/// What a switch with EOS told is read twice, over SSH and over eAPI alike; what it does not tell is unknown.
+#[test]
+fn counters_of_eos_are_read_over_both_ways() {
+    let (Some(one), Some(other)) = (Switch::start_eos("eos-fabric-0"), Switch::start_eapi("eos-fabric-1")) else { return };
+    let pair = Pair::of([one, other], ["eos", "eos"], ["Ethernet2/1", "Ethernet3/1"]);
+    let applied = pair.place.run(&["apply", "inv", "--yes"]);
+    assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
+    let running = || pair.ends.iter().map(|end| end.must("FastCli -p 15 -c 'show running-config'")).collect::<Vec<_>>();
+    let before = running();
+    insta::assert_snapshot!("fabric_eos", pair.look(&["--for", "1s"]));
+    for (end, port) in [(&pair.ends[0], "Ethernet2/1"), (&pair.ends[1], "Ethernet3/1")] {
+        let look = |counters: &[(&str, &str, u32)]| {
+            let laid: serde_json::Map<String, Value> =
+                counters.iter().map(|(command, place, count)| (format!("show {command} {port} {place}"), (*count).into())).collect();
+            let read = |end: &Switch| end.log("told").iter().filter(|command| command.contains("discards")).count();
+            let before: usize = pair.ends.iter().map(read).sum();
+            let said = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // After the first reading of both, and before the second.
+                    while pair.ends.iter().map(read).sum::<usize>() < before + 2 {
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                    }
+                    end.fault("counters", &Value::Object(laid).to_string());
+                });
+                pair.look(&["--for", "6s"])
+            });
+            end.mend("counters");
+            said
+        };
+        let said = look(&[
+            ("priority-flow-control counters detail", "priorities 3 rxFrames", 12),
+            ("qos interfaces ecn counters queue", "queueCounters 3", 40),
+            ("interfaces counters queue detail", "ucastQueues trafficClasses TC0 dropPrecedences DP0 droppedPackets", 9),
+        ]);
+        assert!(said.contains("told to wait: spine 12   marked 40   cnp -   lost 0") && said.ends_with("--- exit 0 ---\n"), "{said}");
+        let said = look(&[
+            ("priority-flow-control counters detail", "priorities 4 txFrames", 5),
+            ("interfaces counters queue detail", "ucastQueues trafficClasses TC3 dropPrecedences DP0 droppedPackets", 3),
+            ("priority-flow-control counters watchdog", "txQueues 3 stuckCount", 1),
+            ("interfaces counters discards", "inDiscards", 7),
+        ]);
+        for told in [
+            "told the other end to pause priority 4, which has no PFC here (+5)   RW0845",
+            "dropped of priority 3 for want of a buffer (+3)   RW0844",
+            "the watchdog cut off a pause without end of priority 3 (+1)   RW0846",
+            "packets were dropped as they came; of which class, and why, is not told (+7)",
+        ] {
+            assert!(said.contains(told) && said.ends_with("--- exit 1 ---\n"), "{told}\n{said}");
+        }
+        // A chip that has no such counters refuses to tell them.
+        end.fault("uncounted", "show interfaces counters queue detail\nshow priority-flow-control counters watchdog");
+        let said = pair.look(&["--for", "1s"]);
+        for command in ["show interfaces counters queue detail", "show priority-flow-control counters watchdog"] {
+            assert!(said.contains(&format!("? spine: `{command}` tells nothing of the port   RW0847")), "{said}");
+        }
+        assert!(said.contains("lost 0?") && said.ends_with("--- exit 3 ---\n"), "{said}");
+        end.mend("uncounted");
+    }
+    assert_eq!(running(), before, "a look changes nothing");
 }

@@ -61,7 +61,7 @@ impl<'a> FabricDocument<'a> {
     pub fn of(subject: &Subject<'a>) -> Self {
         let report = subject.report;
         let finding = |finding: &'a Finding| {
-            let told = words::told(finding, subject.inventory);
+            let told = words::told(finding, subject);
             FindingDocument {
                 kind: finding.kind,
                 verdict: finding.kind.verdict(),

@@ -258,6 +258,8 @@ impl Sums {
                 (Meter::Marked, _) => self.marked.add(&rise.rose),
                 (Meter::CnpSent, _) => self.notified.add(&rise.rose),
                 (Meter::Lost, None) => self.lost.add(&rise.rose),
+                (Meter::Discarded, _) if rise.rose == Fact::Is(0) => {}
+                (Meter::Discarded, _) => self.lost.is_unsure = true,
                 (Meter::Lost, Some(priority)) if is_lossless(priority) => self.lost.add(&rise.rose),
                 _ => {}
             }

@@ -126,7 +126,7 @@ pub fn moved(sums: &Sums) -> String {
 }
 
 fn entry(finding: &Finding, mark: char, subject: &Subject) -> String {
-    let told = words::told(finding, subject.inventory);
+    let told = words::told(finding, subject);
     let count = words::count(finding);
     let mut out =
         wrap::labelled(&format!(" {mark} "), &format!("{}{count}   {}", one_line(&finding.said, 300), finding.kind.code()), COLUMNS);

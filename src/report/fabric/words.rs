@@ -1,9 +1,13 @@
 //! What a finding means for the fabric, where it is, and what to do next.
 
+use super::Subject;
 use super::picture::side;
 use crate::base::text::{counted, one_line};
 use crate::verify::fabric::{Finding, Kind, LinkReport, NO_COUNTERS, Tier};
 use std::collections::BTreeMap;
+
+/// A file for a recording with counters.
+const RECORDING: &str = "fabric-counters.json";
 
 /// The parts of an entry on the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,11 +18,14 @@ pub struct Told {
     pub next: Vec<String>,
 }
 
-/// A finding in words; the inventory as the user calls it.
-pub fn told(finding: &Finding, inventory: &str) -> Told {
+/// A finding in words.
+pub fn told(finding: &Finding, subject: &Subject) -> Told {
     let means = match finding.kind {
         Kind::Down => "this link carries nothing",
         Kind::Mtu => "packets above the smaller one are dropped at that end, without a word to whoever sent them",
+        Kind::MtuOfSpec => {
+            "the ends take each other's packets, of another size than the spec says: what relies on it, such as the next link or a job, may not get through"
+        }
         Kind::Dscp => "RoCE packets change their class on the way: where they are in a lossy one, they are dropped under load",
         Kind::Pfc => "a pause of one end means nothing to the other: it goes on sending, and packets are dropped",
         Kind::Ecn => "senders are not told to slow down before the queue is full, so that all is left to pauses, which spread",
@@ -27,14 +34,16 @@ pub fn told(finding: &Finding, inventory: &str) -> Told {
         Kind::Watchdog => "somebody pauses without end: a NIC or a switch that hangs; what the watchdog does meanwhile loses packets",
         Kind::Unknown => "whatever is not known may be wrong",
     };
-    Told { means: means.to_owned(), next: next(finding, inventory) }
+    Told { means: means.to_owned(), next: next(finding, subject) }
 }
 
-fn next(finding: &Finding, inventory: &str) -> Vec<String> {
+fn next(finding: &Finding, subject: &Subject) -> Vec<String> {
+    let inventory = subject.inventory;
     let plan = format!("railwright plan {inventory} shows what both ends are to have, and changes the one that has not");
     match finding.kind {
         Kind::Down => vec![format!("railwright verify cabling {inventory} tells where the cable is; then look at both plugs")],
         Kind::Mtu | Kind::Dscp | Kind::Pfc | Kind::Ecn => vec![plan],
+        Kind::MtuOfSpec => vec![format!("railwright plan {inventory} shows what is to be there, and changes it")],
         Kind::Lost => vec![
             "where the ends agree on PFC: is the length of the cable right on the switch (`cable_length_m`), which sizes the buffer?"
                 .to_owned(),
@@ -53,10 +62,18 @@ fn next(finding: &Finding, inventory: &str) -> Vec<String> {
         Kind::Unknown if finding.said.contains("set back") || finding.said.contains("between the readings") => {
             vec![format!("railwright verify fabric {inventory} again, while nobody clears counters")]
         }
+        Kind::Unknown if finding.said.ends_with("tells nothing of the port") => {
+            vec!["enter this command on the switch: it tells why".to_owned()]
+        }
+        Kind::Unknown if finding.said.contains("dropped as they came") => {
+            vec![format!("railwright verify fabric {inventory} again without traffic; railwright explain {}", finding.kind.code())]
+        }
         Kind::Unknown if finding.said.ends_with(NO_COUNTERS) => {
-            vec![format!(
-                "railwright verify fabric {inventory} --for 0 --observations FILE judges the rest; --record FILE records both readings of them"
-            )]
+            let rest = subject.recorded.map(|(file, _)| format!(" --observations {}", one_line(file, 200))).unwrap_or_default();
+            vec![
+                format!("railwright verify fabric {inventory} --for 0{rest} judges the rest"),
+                format!("railwright verify fabric {inventory} --record {RECORDING} reads its devices twice, and keeps both readings"),
+            ]
         }
         Kind::Unknown => vec![format!("railwright drift {inventory} tells what cannot be reached or read; railwright explain RW0847")],
     }

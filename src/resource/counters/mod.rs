@@ -1,8 +1,9 @@
 //! Counters of the ports of a fabric, read twice: only how much they rose in between says anything. One text form for hosts and for
 //! switches of every system: `uptime SECONDS`, then for each port `port NAME` and lines `counter value` in the vendor's own names, which
-//! `names` tells apart. What a vendor does not count is absent, and never zero.
+//! `names` tells apart. What a vendor does not count is absent, and never zero; what it counts and did not tell is `untold/COUNTER WHY`.
 
 pub mod cumulus;
+mod eos;
 mod host;
 pub mod names;
 mod sonic;
@@ -11,7 +12,6 @@ mod tests;
 
 use super::switch::System;
 use super::{Answers, Fact, Read};
-use crate::base::quote::sh;
 use crate::base::text::one_line;
 use names::{Key, Row, Width};
 use serde::{Deserialize, Serialize};
@@ -48,13 +48,12 @@ pub fn host_script(netdevs: &[String]) -> String {
     host::script(netdevs)
 }
 
-/// The section that asks a switch for those of these ports. No manual at hand shows what EOS prints of its counters of PFC as JSON, so that
-/// it is asked for none: they are absent.
+/// The section that asks a switch for those of these ports.
 pub fn switch_script(system: System, ports: &[String]) -> String {
     match system {
         System::Sonic => sonic::script(ports),
         System::Cumulus => cumulus::script(ports),
-        System::Eos => format!("{}\n", ports.iter().map(|port| format!("printf 'port %s\\n' {}", sh(port))).collect::<Vec<_>>().join("\n")),
+        System::Eos => eos::script(ports),
     }
 }
 
@@ -65,6 +64,8 @@ struct Port {
     counts: BTreeMap<String, Option<u64>>,
     /// The priorities whose queues the watchdog holds down at this moment.
     stormed: BTreeSet<u8>,
+    /// Counters that should be there, and why they are not.
+    untold: BTreeMap<String, String>,
     /// It is not there.
     is_absent: bool,
     /// The program that tells could not: why.
@@ -145,6 +146,11 @@ fn moved([first, second]: [&Port; 2], rows: &[Row]) -> Fact<Moved> {
         let sum = by.remove(&key).map_or(rise.clone(), |other| both(other, rise));
         by.insert(key, sum);
     }
+    for (name, why) in first.untold.iter().chain(&second.untold) {
+        if let Some(meter) = names::meter(rows, name) {
+            by.insert(Key::whole(meter), Fact::Unknown(why.clone()));
+        }
+    }
     Fact::Is(Moved { by, stormed: second.stormed.clone() })
 }
 
@@ -206,6 +212,7 @@ impl Port {
         match word.split_once('/') {
             _ if word == "absent" => self.is_absent = true,
             _ if word == "unread" => self.unread = Some(one_line(rest, 160)),
+            Some(("untold", name)) if self.untold.len() < COUNTERS_MAX => drop(self.untold.insert(name.to_owned(), one_line(rest, 160))),
             Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
                 self.stormed.extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
             }

@@ -21,6 +21,8 @@ pub enum Meter {
     CnpHandled,
     /// Pauses without end that a watchdog cut off.
     Storms,
+    /// Packets that were dropped as they came, for want of a buffer or because a rule or nobody wanted them: it is not told which.
+    Discarded,
 }
 
 /// What counts as one thing.
@@ -123,6 +125,17 @@ const CUMULUS: &[Row] = &[
     row("deadlock-count/{p}", Meter::Storms),
 ];
 
+/// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the queues of a class dropped, together. A class has the
+/// queue of its number unless the switch maps it elsewhere.
+const EOS: &[Row] = &[
+    row("rxFrames/{p}", Meter::PauseReceived),
+    row("txFrames/{p}", Meter::PauseSent),
+    row("dropped/{p}", Meter::Lost),
+    row("inDiscards", Meter::Discarded),
+    row("marked/{p}", Meter::Marked),
+    row("stuckCount/{p}", Meter::Storms),
+];
+
 /// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), Cumulus Linux
 /// (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
 pub const STORMED: &[(&str, &str)] = &[("PFC_WD_STATUS", "stormed"), ("status", "DEADLOCK")];
@@ -137,8 +150,13 @@ pub fn of_switch(system: System) -> &'static [Row] {
     match system {
         System::Sonic => SONIC,
         System::Cumulus => CUMULUS,
-        System::Eos => &[],
+        System::Eos => EOS,
     }
+}
+
+/// What counters of this name count, of whatever priority.
+pub fn meter(rows: &[Row], name: &str) -> Option<Meter> {
+    rows.iter().find(|row| row.name.trim_end_matches("/{p}") == name).map(|row| row.meter)
 }
 
 /// What a counter of this name counts.

@@ -141,6 +141,35 @@ fn other_thresholds_later_edit_our_profile_alone() {
     assert_eq!((changed.disruption, edits(&changed).len()), (Disruption::Reload, 1), "{changed:?}");
 }
 
+/// What somebody else wrote is neither lost in a copy of ours nor guessed at.
+#[test]
+fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
+    let refusal = |bend: &dyn Fn(&mut Value)| {
+        let mut config = delivered();
+        bend(&mut config);
+        let assessed = SwitchQos.assess(&qos(), &answers(&SwitchQos, &qos(), &config, Some(&config)));
+        assert!(assessed.refusal.is_none() || assessed.actions.is_empty(), "{assessed:?}");
+        assessed.refusal.unwrap_or_default()
+    };
+    for odd in ["soon", "-200", "", "200.5", "2e2"] {
+        let said = refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": odd } }));
+        assert!(said.contains(&format!("PFC_WD|GLOBAL POLL_INTERVAL makes no sense: `{odd}`")), "{said}");
+    }
+    assert!(refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "400" } })).contains("looks every 400 ms"));
+    assert_eq!(refusal(&|config| config["PFC_WD"] = json!({ "GLOBAL": { "POLL_INTERVAL": "200" } })), "");
+    for (from, to) in [("46", "x"), ("voice", "5"), ("46", "-1"), ("4 6", "5")] {
+        let said = refusal(&|config| config["DSCP_TO_TC_MAP"]["AZURE"][from] = json!(to));
+        assert!(said.contains(&format!("`DSCP_TO_TC_MAP|AZURE {from}: {to}`")), "{said}");
+    }
+    // What is wished is written anew, and of a map of ours nothing is copied.
+    assert_eq!(refusal(&|config| config["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"]["6"] = json!(" 0")), "");
+    let ours = refusal(&|config| {
+        config["DSCP_TO_TC_MAP"]["railwright"] = json!({ "26": "1", "46": "x" });
+        config["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"] = json!("railwright");
+    });
+    assert_eq!(ours, "");
+}
+
 #[test]
 fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
     let mut config = delivered();

@@ -69,6 +69,12 @@ impl Counted {
         Counted { rises: moved.by.iter().map(rise).collect(), stormed: moved.stormed.clone() }
     }
 
+    /// Where no watchdog is set none can have cut off anything, whether or not the switch tells of it.
+    fn without_watchdog(mut self) -> Self {
+        self.rises.retain(|rise| rise.meter != names::Meter::Storms || rise.rose.why_unknown().is_none());
+        self
+    }
+
     /// The rises of one sort.
     pub fn of_meter(&self, meter: names::Meter) -> impl Iterator<Item = &Rise> {
         self.rises.iter().filter(move |rise| rise.meter == meter)
@@ -266,6 +272,9 @@ fn switch_end(configuration: &dyn Configuration, name: &str, wanted: &Wanted, co
             None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
             Some(priority) => port.queue(priority.into()).and_then(|queue| port.marking(queue)).map(marking),
         },
-        counted,
+        counted: match port.watchdog() {
+            Fact::Absent => counted.map(Counted::without_watchdog),
+            _ => counted,
+        },
     }
 }

@@ -17,6 +17,8 @@ pub struct Seen<'a> {
     pub facts: &'a EndFacts,
     /// The spec wants the queue marked.
     pub is_to_mark: bool,
+    /// The MTU that the spec wants.
+    pub mtu: Option<u64>,
 }
 
 impl Seen<'_> {
@@ -47,8 +49,8 @@ fn trouble(kind: Kind, said: impl Into<String>) -> Trouble {
 /// All that is wrong or unknown of a link, each once and in a fixed order.
 pub fn troubles(ends: [&Seen; 2], wanted: &Wanted) -> Vec<Trouble> {
     let mut all: Vec<Trouble> = ends.iter().flat_map(|end| of_one(end, wanted)).collect();
+    all.extend(mtu(ends).or_else(|| mtu_of_spec(ends)));
     if ends.iter().all(|end| end.facts.silent.is_none()) {
-        all.extend(mtu(ends));
         all.extend(dscp(ends, wanted));
         all.extend(pfc(ends, wanted));
         all.extend(ecn(ends));
@@ -75,6 +77,17 @@ fn mtu(ends: [&Seen; 2]) -> Option<Trouble> {
         _ => one != other,
     };
     is_wrong.then(|| trouble(Kind::Mtu, format!("MTU: {}", both(ends, |facts| facts.mtu.value().map_or_else(String::new, u64::to_string)))))
+}
+
+/// Ends that take each other's packets and are alike wrong, or one of them: what the spec wants is not there.
+fn mtu_of_spec(ends: [&Seen; 2]) -> Option<Trouble> {
+    let told = |end: &&Seen| {
+        let (found, wanted) = end.facts.mtu.value().zip(end.mtu)?;
+        (*found != wanted).then(|| format!("{} {found} instead of {wanted}", end.word()))
+    };
+    let told: BTreeSet<String> = ends.iter().filter_map(told).collect();
+    let told: Vec<String> = told.into_iter().collect();
+    (!told.is_empty()).then(|| trouble(Kind::MtuOfSpec, format!("MTU: {}", told.join(", "))))
 }
 
 /// Where the spec names no class, the DSCPs that both ends have an entry for are compared.
@@ -172,6 +185,9 @@ fn counted(end: &Seen, wanted: &Wanted) -> Vec<Trouble> {
         let told = match (rise.meter, rise.priority) {
             (Meter::Lost, Some(priority)) if !is_lossless(priority) => None,
             (Meter::Lost, _) => Some((Kind::Lost, format!("{word}: dropped of {of} for want of a buffer"))),
+            (Meter::Discarded, _) => {
+                Some((Kind::Unknown, format!("{word}: packets were dropped as they came; of which class, and why, is not told")))
+            }
             (Meter::PauseReceived, Some(priority)) if pfc.is_some_and(|pfc| !pfc.contains(&priority)) => {
                 Some((Kind::PausedElsewhere, format!("{word}: was told to pause {of}, which has no PFC here")))
             }

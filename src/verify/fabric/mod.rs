@@ -1,8 +1,8 @@
 //! The links of the fabric, NIC to leaf and leaf to spine: whether both ends agree on MTU, DSCPs and PFC, whether queues are marked, and what
 //! their counters did in a while. Pure: what was read twice comes in, links and findings come out, and nobody is asked for anything.
 //!
-//! `topology` (which links there are) -> `facts` (what an end says of itself) -> `judge` (what is wrong between two ends) -> `group`
-//! (what is wrong alike is one finding).
+//! `topology` (which links there are), `wanted` (what the spec wants of them) -> `facts` (what an end says of itself) -> `judge` (what is
+//! wrong between two ends) -> `group` (what is wrong alike is one finding).
 
 mod facts;
 mod group;
@@ -12,15 +12,16 @@ pub mod sample_for_tests;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod wanted;
 
 pub use facts::{Device, Devices, EndFacts, NO_COUNTERS, Said};
 pub use judge::{Seen, Trouble, troubles};
 pub use topology::{EndPoint, Link, Tier, links};
+pub use wanted::Wanted;
 
 use super::Verdict;
-use crate::spec::Loaded;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What is wrong, or unknown. In the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
@@ -30,6 +31,8 @@ pub enum Kind {
     Down,
     /// One end sends packets that the other drops for their size.
     Mtu,
+    /// Both ends take each other's packets, and an end has not the MTU of the spec.
+    MtuOfSpec,
     /// The ends give a DSCP different priorities, or not the fabric's.
     Dscp,
     /// The ends pause different priorities, or not the lossless one.
@@ -48,13 +51,24 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 9] =
-        [Kind::Down, Kind::Mtu, Kind::Dscp, Kind::Pfc, Kind::Ecn, Kind::Lost, Kind::PausedElsewhere, Kind::Watchdog, Kind::Unknown];
+    pub const ALL: [Kind; 10] = [
+        Kind::Down,
+        Kind::Mtu,
+        Kind::MtuOfSpec,
+        Kind::Dscp,
+        Kind::Pfc,
+        Kind::Ecn,
+        Kind::Lost,
+        Kind::PausedElsewhere,
+        Kind::Watchdog,
+        Kind::Unknown,
+    ];
 
     /// The code of its page.
     pub fn code(self) -> &'static str {
         match self {
             Kind::Mtu => "RW0840",
+            Kind::MtuOfSpec => "RW0850",
             Kind::Dscp => "RW0841",
             Kind::Pfc => "RW0842",
             Kind::Ecn => "RW0843",
@@ -69,35 +83,6 @@ impl Kind {
     /// Whether it is known to be wrong.
     pub fn verdict(self) -> Verdict {
         if self == Kind::Unknown { Verdict::Unknown } else { Verdict::Failed }
-    }
-}
-
-/// What the spec wants of every link.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// The priority with PFC.
-    pub lossless: Option<u8>,
-    /// The priorities of DSCPs: of the lossless class and of congestion notifications.
-    pub dscp: BTreeMap<u8, u8>,
-    /// The switches that are to mark packets.
-    pub marking: BTreeSet<String>,
-    /// Counters are looked at.
-    pub counts: bool,
-}
-
-impl Wanted {
-    /// Of a spec.
-    pub fn of(loaded: &Loaded, counts: bool) -> Self {
-        let lossless = loaded.spec.fabric.lossless.as_ref();
-        let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
-        let own = lossless.map(|class| (class.dscp, class.priority)).into_iter();
-        let marks = |switch: &&crate::spec::SwitchNode| loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some());
-        Wanted {
-            lossless: lossless.map(|class| class.priority),
-            dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
-            marking: loaded.switches.iter().filter(marks).map(|switch| switch.name.clone()).collect(),
-            counts,
-        }
     }
 }
 
@@ -162,7 +147,12 @@ pub fn judge(links: &[Link], devices: &Devices, wanted: &Wanted) -> Report {
     };
     let report = |link: &Link| {
         let (from, to) = (facts(&link.from), facts(&link.to));
-        let seen = |end: &EndPoint, facts| Seen { tier: end.tier, facts, is_to_mark: wanted.marking.contains(&end.device) };
+        let seen = |end: &EndPoint, facts| Seen {
+            tier: end.tier,
+            facts,
+            is_to_mark: wanted.marking.contains(&end.device),
+            mtu: wanted.mtu_of(&end.device, &end.port),
+        };
         let troubles = judge::troubles([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
         LinkReport { link: link.clone(), from, to, troubles }
     };

@@ -37,6 +37,7 @@ fn each_thing_that_is_bent_is_told() {
     for (bend, wanted) in [
         (("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=9500"), "Mtu MTU: host 9500, leaf 9216 on 1"),
         (("leaf1", RUNNING, "\"mtu\":\"9216\"", "\"mtu\":\"1500\""), "Mtu MTU: host 9000, leaf 1500 on 2"),
+        (("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=1500"), "MtuOfSpec MTU: host 1500 instead of 9000 on 1"),
         (("gpu01", "link:ens0f0np0", "carrier=1", "carrier=0"), "Down host: down, or without a link on 1"),
         (("leaf2", RUNNING, "\"up\"", "\"down\""), "Down leaf: administratively down on 3"),
         (("gpu02", "link_qos:ens1f0np0", "[26,3]", "[26,4]"), "Dscp DSCP 26 has priority: host 4, leaf 3, the fabric 3 on 1"),
@@ -103,6 +104,23 @@ fn switches_stand_where_the_spec_says() {
     assert_eq!(tiers([", role: spine", "", ""], "n1,ens1,a,E0\n"), ["host n1 - spine a"]);
 }
 
+/// Both ends wrong alike agree with each other, and not with the spec; those that do not agree are told so, and no more.
+#[test]
+fn an_end_that_has_not_the_mtu_of_the_spec_is_told() {
+    let facts = |mtu: u64| EndFacts { mtu: Fact::Is(mtu), ..EndFacts::silent("why") };
+    let told = |[(one, wanted), (other, of_other)]: [(u64, Option<u64>); 2]| {
+        let (one, other) = (facts(one), facts(other));
+        let seen = |tier, facts, mtu| Seen { tier, facts, is_to_mark: false, mtu };
+        let all = troubles([&seen(Tier::Leaf, &one, wanted), &seen(Tier::Spine, &other, of_other)], &Wanted::default());
+        let all = all.into_iter().filter(|trouble| trouble.kind != Kind::Unknown);
+        all.map(|trouble| format!("{} {}", trouble.kind.code(), trouble.said)).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(told([(1500, Some(9216)), (1500, Some(9214))]), "RW0850 MTU: leaf 1500 instead of 9216, spine 1500 instead of 9214");
+    assert_eq!(told([(9216, Some(9216)), (9216, Some(9214))]), "RW0850 MTU: spine 9216 instead of 9214");
+    assert_eq!(told([(9216, None), (9216, None)]), "");
+    assert_eq!(told([(9216, Some(9216)), (1500, Some(9216))]), "RW0840 MTU: leaf 9216, spine 1500");
+}
+
 #[test]
 fn lossy_classes_may_lose_and_lossless_ones_may_be_paused() {
     assert_eq!(bent(&[("leaf1", "switch_counters:second", "DROPPED_PACKETS/0 8", "DROPPED_PACKETS/0 88")]), [""; 0]);
@@ -135,7 +153,7 @@ fn fact<T: Clone + std::fmt::Debug + 'static>(value: impl Strategy<Value = T> + 
 }
 
 fn rise() -> impl Strategy<Value = Rise> {
-    let meters = [Meter::PauseReceived, Meter::PauseSent, Meter::Lost, Meter::Marked, Meter::Storms];
+    let meters = [Meter::PauseReceived, Meter::PauseSent, Meter::Lost, Meter::Marked, Meter::Storms, Meter::Discarded];
     (proptest::sample::select(meters.to_vec()), proptest::option::of(0..8u8), fact(0..3u64)).prop_map(|(meter, priority, rose)| Rise {
         meter,
         priority,
@@ -161,6 +179,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
         lossless,
         dscp: lossless.map_or_else(BTreeMap::new, |priority| BTreeMap::from([(26, priority), (48, 6)])),
         marking: BTreeSet::new(),
+        mtu: BTreeMap::new(),
         counts,
     })
 }
@@ -169,7 +188,7 @@ proptest! {
     /// Which end the cabling file names first says nothing; and each trouble is told once.
     #[test]
     fn judging_is_symmetric(one in end(), other in end(), wanted in wanted()) {
-        let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| Seen { tier: *tier, facts, is_to_mark: *is_to_mark });
+        let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| Seen { tier: *tier, facts, is_to_mark: *is_to_mark, mtu: Some(1501) });
         let told = troubles([&a, &b], &wanted);
         prop_assert_eq!(&told, &troubles([&b, &a], &wanted));
         let mut once = told.clone();

@@ -3,9 +3,11 @@
 use super::config_db::ConfigDb;
 use super::edit::{Edit, Edits};
 use super::port_view::PortView;
+use crate::base::text::one_line;
 use crate::resource::Fact;
 use crate::resource::switch::body::{Class, Qos};
 use crate::resource::switch::configuration::Port as _;
+use crate::resource::switch::unreadable::{ANY, number};
 use crate::resource::switch::{Thresholds, Watchdog};
 use std::collections::BTreeMap;
 
@@ -91,7 +93,7 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
     let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
     let mut edits = Edits::of(db);
     for map in maps(db, &view, &wanted.classes) {
-        bind(db, &mut edits, &view, port, &map);
+        bind(db, &mut edits, &view, port, &map)?;
     }
     let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
     edits.set("PORT_QOS_MAP", port, "pfc_enable", &pfc.join(","));
@@ -111,15 +113,22 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
 /// The error says why the times cannot be: SONiC looks no more often than its poll interval, which all ports share.
 fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, priorities: &str) -> Result<(), String> {
     let shortest = watchdog.detection_ms.min(watchdog.restoration_ms);
-    match db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL") {
-        None => edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", &POLL_MS.min(shortest).to_string()),
-        Some(poll) if poll.parse().is_ok_and(|poll: u64| poll > shortest) => {
+    match number("PFC_WD|GLOBAL POLL_INTERVAL", db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"), ANY) {
+        Fact::Is(poll) if poll > shortest => {
             return Err(format!(
                 "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), more seldom than the {shortest} ms that are wished: \
                  state times of at least {poll} ms, or let it look more often"
             ));
         }
-        Some(_) => {}
+        Fact::Is(_) => {}
+        Fact::Unknown(why) => {
+            return Err(format!(
+                "how often the watchdog of this switch looks is not known: {why}; all ports share it: set it to milliseconds first"
+            ));
+        }
+        Fact::Absent | Fact::NotApplicable(_) => {
+            edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", &POLL_MS.min(shortest).to_string());
+        }
     }
     edits.set("PFC_WD", port, "action", &watchdog.action);
     edits.set("PFC_WD", port, "detection_time", &watchdog.detection_ms.to_string());
@@ -159,8 +168,9 @@ fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>
     out
 }
 
-/// Ours begins as a copy of the map that the port is bound to, the same for every port that is bound to that one.
-fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &OwnMap) {
+/// Ours begins as a copy of the map that the port is bound to, the same for every port that is bound to that one. The error names an entry of
+/// somebody else's that would not be in the copy.
+fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &OwnMap) -> Result<(), String> {
     let bound = view.bound(map.binding);
     let own = match bound {
         Some(bound) if bound.starts_with(OURS) => bound.to_owned(),
@@ -168,9 +178,18 @@ fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &Own
         Some(bound) if bound != SHIPPED => format!("{OURS}_{bound}").chars().take(32).collect(),
         _ => OURS.to_owned(),
     };
-    let number = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
-    let row = |name: &str| db.row(map.table, name).map(|row| row.iter().filter_map(number).collect::<BTreeMap<_, _>>());
-    let (ours, bound_row) = (row(&own), row(bound.unwrap_or(SHIPPED)));
+    let entry = |(from, to): (&String, &String)| Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?));
+    let row = |name: &str| db.row(map.table, name).map(|row| row.iter().filter_map(entry).collect::<BTreeMap<_, _>>());
+    let copied = bound.unwrap_or(SHIPPED);
+    let is_wished = |from: &str| from.parse().is_ok_and(|from: u64| map.entries.contains_key(&from));
+    let lost = |(from, to): &(&String, &String)| own != copied && entry((from, to)).is_none() && !is_wished(from);
+    if let Some((from, to)) = db.row(map.table, copied).into_iter().flatten().find(lost) {
+        let said = one_line(&format!("{}|{copied} {from}: {to}", map.table), 80);
+        return Err(format!(
+            "an entry of the map that the port is bound to makes no sense, and ours is a copy of that map: `{said}`; correct it or take it away first"
+        ));
+    }
+    let (ours, bound_row) = (row(&own), row(copied));
     // Ours may be there in part: a patch was ended before it was through.
     let mut entries = bound_row.unwrap_or_else(|| if ours.is_none() { map.rest.iter().copied().collect() } else { BTreeMap::new() });
     entries.extend(ours.unwrap_or_default());
@@ -181,4 +200,5 @@ fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &Own
     if bound != Some(own.as_str()) {
         edits.set("PORT_QOS_MAP", port, map.binding, &own);
     }
+    Ok(())
 }
