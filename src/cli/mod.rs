@@ -45,6 +45,7 @@ pub mod verify_fabric;
 pub mod version;
 pub mod watch;
 mod wishes;
+mod workloads;
 
 use crate::base::Diagnostic;
 use crate::report::out;

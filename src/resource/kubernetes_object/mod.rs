@@ -34,14 +34,15 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 use self::access::Verb;
 use self::looks::{Live, looked_at};
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, taken_over};
-use self::paths::Field;
+use self::paths::{Field, Step};
 use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
+use self::replace::Because;
 use self::request::{KubernetesRead, NO_KIND, ObjectName};
 use super::kind::Trouble;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Lacking, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
-use crate::base::text::one_line;
+use crate::base::text::{counted, one_line};
 use serde_json::{Value, json};
 
 /// What a host would answer to a question for an API server, or do of an action for one: nothing reaches it.
@@ -72,6 +73,8 @@ const OWN_NOTHING: [&str; 10] = [
 ];
 /// Kinds whose pods start anew when the template changes.
 const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps"];
+/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
+const PODS_OF_OPERATORS: [&str; 3] = ["RayCluster.ray.io", "MPIJob.kubeflow.org", "PyTorchJob.kubeflow.org"];
 
 /// What the kubelet says of a container that it will never start as it is (kubernetes/kubernetes pkg/kubelet/images/types.go).
 const NEVER_STARTS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
@@ -197,6 +200,10 @@ struct Asked {
     adopts: bool,
     /// Deleted and made anew where a field changes that never changes.
     replaces: bool,
+    /// The same where one of these fields changes, though the server takes the change.
+    made_once: Vec<String>,
+    /// Where `adopt` and `replace` are said.
+    beside: &'static str,
     /// What it has to come to; nothing where that is not judged.
     ready: Option<Ready>,
 }
@@ -207,8 +214,9 @@ fn asked(wish: &Wish) -> Option<Asked> {
     let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
     let object = manifest::object(&manifest)?;
     let ready = readiness::wanted(&wish.body, &object.kind_and_group());
-    let replaces = replace::is_allowed(&wish.body);
-    Some(Asked { object, manifest, cluster, adopts, replaces, ready })
+    let (replaces, made_once) = (replace::is_allowed(&wish.body), replace::fields(&wish.body));
+    let beside = if wish.is_of_workload() { "in the workload" } else { "beside the manifest" };
+    Some(Asked { object, manifest, cluster, adopts, replaces, made_once, beside, ready })
 }
 
 impl Asked {
@@ -333,7 +341,7 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         Preview::Refused(refusal) => {
             let fields = paths::differences(&asked.manifest, &found, true);
             match refusal.is_only_of_fields_that_never_change() {
-                true if ours && asked.replaces && !adopts => anew = object.pointer("/metadata/uid").and_then(Value::as_str),
+                true if ours && asked.replaces && !adopts => anew = Some(Because::NeverChanges),
                 true => assessment.refusal = Some(replace::advice(asked, &refusal.told(), ours)),
                 false => assessment.refusal = Some(refused(&asked.object, &refusal.told())),
             }
@@ -361,11 +369,18 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
                 "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects",
                 one_line(release, 60)
             ),
-            None => format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"),
+            None => format!("it was never ours{who}; `adopt: true` {} takes it over", asked.beside),
         });
     }
-    match anew {
-        Some(uid) => replace::replace(asked, uid, assessment),
+    if assessment.refusal.is_none() && anew.is_none() && replace::concerns(&asked.made_once, &fields) {
+        match adopts {
+            true => assessment.refusal = Some(replace::in_vain(asked)),
+            false => anew = Some(Because::ChangesNothing),
+        }
+    }
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+    match anew.zip(uid) {
+        Some((because, uid)) => replace::replace(asked, uid, because, assessment),
         None => {
             disturb(asked, &fields, assessment);
             assessment.actions = asked.apply_and_wait();
@@ -388,6 +403,13 @@ fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attr
     Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&field.wanted), reading(&field.found)) }
 }
 
+/// How many pods fewer there are to be; none where it is not said.
+fn fewer(fields: &[Field]) -> u64 {
+    let is_count = |field: &&Field| matches!(field.path.last(), Some(Step::Field(name)) if name == "replicas");
+    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
+    fields.iter().filter(is_count).filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?)).sum()
+}
+
 /// What a change of these fields does to pods that run.
 fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
     let kind = asked.object.kind_and_group();
@@ -398,6 +420,13 @@ fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
             true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
             false => format!("pods of {} start anew", asked.object),
         }];
+        return;
+    }
+    let has_pods = WITH_PODS.contains(&kind.as_str()) || PODS_OF_OPERATORS.contains(&kind.as_str());
+    let ending = if has_pods { fewer(fields) } else { 0 };
+    if ending > 0 {
+        assessment.disruption = Disruption::Restart;
+        assessment.interrupts = vec![format!("{} of {} end", counted(ending as usize, "pod"), asked.object)];
     }
 }
 
