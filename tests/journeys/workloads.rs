@@ -37,7 +37,7 @@ fn found(place: &Place) -> Vec<(String, String)> {
         let at = &one["labels"][0];
         let line = text.lines().nth(at["line"].as_u64().unwrap() as usize - 1).unwrap_or_default();
         let rest = &line[at["column"].as_u64().unwrap() as usize - 1..];
-        rest.split([',', ' ', '}']).next().unwrap_or_default().to_owned()
+        rest.split([',', ' ', '}', ':']).next().unwrap_or_default().to_owned()
     };
     let findings = document["diagnostics"].as_array().unwrap().iter();
     findings.map(|one| (one["code"].as_str().unwrap().to_owned(), under(one))).collect()
