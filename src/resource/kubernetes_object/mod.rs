@@ -21,6 +21,7 @@ pub mod nodes;
 pub mod ownership;
 pub mod paths;
 pub mod place;
+mod pods;
 mod preview;
 pub mod readiness;
 pub mod refusal;
@@ -34,15 +35,15 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 use self::access::Verb;
 use self::looks::{Live, looked_at};
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, taken_over};
-use self::paths::{Field, Step};
+use self::paths::Field;
 use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
 use self::replace::Because;
 use self::request::{KubernetesRead, NO_KIND, ObjectName};
 use super::kind::Trouble;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Lacking, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Lacking, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
-use crate::base::text::{counted, one_line};
+use crate::base::text::one_line;
 use serde_json::{Value, json};
 
 /// What a host would answer to a question for an API server, or do of an action for one: nothing reaches it.
@@ -382,7 +383,7 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     match anew.zip(uid) {
         Some((because, uid)) => replace::replace(asked, uid, because, assessment),
         None => {
-            disturb(asked, &fields, assessment);
+            pods::disturb(asked, &fields, assessment);
             assessment.actions = asked.apply_and_wait();
         }
     }
@@ -401,33 +402,6 @@ fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attr
         (by, note) => by.or_else(|| note.map(str::to_owned)),
     };
     Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&field.wanted), reading(&field.found)) }
-}
-
-/// How many pods fewer there are to be; none where it is not said.
-fn fewer(fields: &[Field]) -> u64 {
-    let is_count = |field: &&Field| matches!(field.path.last(), Some(Step::Field(name)) if name == "replicas");
-    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
-    fields.iter().filter(is_count).filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?)).sum()
-}
-
-/// What a change of these fields does to pods that run.
-fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
-    let kind = asked.object.kind_and_group();
-    if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
-        assessment.disruption = Disruption::Restart;
-        let on_delete = asked.manifest.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
-        assessment.interrupts = vec![match on_delete {
-            true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
-            false => format!("pods of {} start anew", asked.object),
-        }];
-        return;
-    }
-    let has_pods = WITH_PODS.contains(&kind.as_str()) || PODS_OF_OPERATORS.contains(&kind.as_str());
-    let ending = if has_pods { fewer(fields) } else { 0 };
-    if ending > 0 {
-        assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("{} of {} end", counted(ending as usize, "pod"), asked.object)];
-    }
 }
 
 #[cfg(test)]

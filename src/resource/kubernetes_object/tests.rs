@@ -3,7 +3,7 @@
 use super::request::{ABSENT, NOT_SAID, REFUSED};
 use super::*;
 use crate::base::{Address, Target};
-use crate::resource::{Answer, AnswerStatus};
+use crate::resource::{Answer, AnswerStatus, Disruption};
 use proptest::prelude::*;
 
 fn body(data: &Value, adopt: bool) -> Value {
