@@ -101,6 +101,10 @@ impl Checking<'_> {
                 }
             }
         }
+        self.pull_policy(pods);
+    }
+
+    fn pull_policy(&mut self, pods: &Pods) {
         if let Some(policy) = pods.image_pull_policy.as_deref().filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy)) {
             let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
             self.wrong(

@@ -74,8 +74,6 @@ const OWN_NOTHING: [&str; 10] = [
 ];
 /// Kinds whose pods start anew when the template changes.
 const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps"];
-/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
-const PODS_OF_OPERATORS: [&str; 3] = ["RayCluster.ray.io", "MPIJob.kubeflow.org", "PyTorchJob.kubeflow.org"];
 
 /// What the kubelet says of a container that it will never start as it is (kubernetes/kubernetes pkg/kubelet/images/types.go).
 const NEVER_STARTS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
@@ -364,21 +362,9 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         assessment.attributes.insert(field.shown.clone(), attribute(field, others.first(), note));
     }
     if !ours && !adopts && assessment.refusal.is_none() {
-        let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
-        assessment.refusal = Some(match release_of(object) {
-            Some(release) => format!(
-                "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects",
-                one_line(release, 60)
-            ),
-            None => format!("it was never ours{who}; `adopt: true` {} takes it over", asked.beside),
-        });
+        assessment.refusal = Some(never_ours(asked, object, &theirs));
     }
-    if assessment.refusal.is_none() && anew.is_none() && replace::concerns(&asked.made_once, &fields) {
-        match adopts {
-            true => assessment.refusal = Some(replace::in_vain(asked)),
-            false => anew = Some(Because::ChangesNothing),
-        }
-    }
+    anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
     match anew.zip(uid) {
         Some((because, uid)) => replace::replace(asked, uid, because, assessment),
@@ -386,6 +372,17 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
             pods::disturb(asked, &fields, assessment);
             assessment.actions = asked.apply_and_wait();
         }
+    }
+}
+
+/// What is said of an object that others made, who set these fields.
+fn never_ours(asked: &Asked, object: &Value, theirs: &[String]) -> String {
+    let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
+    match release_of(object) {
+        Some(release) => {
+            format!("it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects", one_line(release, 60))
+        }
+        None => format!("it was never ours{who}; `adopt: true` {} takes it over", asked.beside),
     }
 }
 

@@ -1,10 +1,20 @@
 //! What a change of fields does to pods that run.
 
 use super::paths::{Field, Step};
-use super::{Asked, PODS_OF_OPERATORS, WITH_PODS};
+use super::request::ObjectName;
+use super::{Asked, WITH_PODS};
 use crate::base::text::counted;
 use crate::resource::{Assessment, Disruption};
 use serde_json::Value;
+
+/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
+const OF_OPERATORS: [&str; 3] = ["RayCluster.ray.io", "MPIJob.kubeflow.org", "PyTorchJob.kubeflow.org"];
+
+/// Whether pods end with the object.
+pub fn end_with(object: &ObjectName) -> bool {
+    let kind = object.kind_and_group();
+    WITH_PODS.contains(&kind.as_str()) || OF_OPERATORS.contains(&kind.as_str())
+}
 
 /// How many pods fewer there are to be; none where it is not said.
 fn fewer(fields: &[Field]) -> u64 {
@@ -25,8 +35,7 @@ pub fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
         }];
         return;
     }
-    let has_pods = WITH_PODS.contains(&kind.as_str()) || PODS_OF_OPERATORS.contains(&kind.as_str());
-    let ending = if has_pods { fewer(fields) } else { 0 };
+    let ending = if end_with(&asked.object) { fewer(fields) } else { 0 };
     if ending > 0 {
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("{} of {} end", counted(ending as usize, "pod"), asked.object)];

@@ -2,7 +2,7 @@
 //! server never lets change, and of fields whose change the object's controller takes without a word and leaves what runs as it is.
 
 use super::paths::{Field, Step};
-use super::{Asked, NEVER_REMOVED, PODS_OF_OPERATORS, WITH_PODS};
+use super::{Asked, NEVER_REMOVED, pods};
 use crate::resource::fields::Fields;
 use crate::resource::{Action, Assessment, Disruption};
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub fn check(fields: &mut Fields<'_>, body: &Value) {
 }
 
 /// Whether some of these fields are below those whose change takes a new object, or hold one of them: then nobody can tell.
-pub fn concerns(paths: &[String], differing: &[Field]) -> bool {
+fn concerns(paths: &[String], differing: &[Field]) -> bool {
     let is_below = |path: &str, other: &str| path == other || path.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
     differing.iter().any(|field| {
         let names = field.path.iter().filter_map(|step| match step {
@@ -78,16 +78,22 @@ pub fn advice(asked: &Asked, message: &str, ours: bool) -> String {
 
 const BY_HAND: &str = "it can only be deleted and made anew, which is done by hand";
 
-/// What is said where the change alone would come to nothing, of an object that was there before us.
-pub fn in_vain(asked: &Asked) -> String {
-    format!("{} was there before us, and {}; {BY_HAND}", asked.object, Because::ChangesNothing.words())
+/// Whether changes of these fields take a new object though the server takes them; one that was there before us is not deleted for it.
+pub fn of_changes(asked: &Asked, differing: &[Field], assessment: &mut Assessment) -> Option<Because> {
+    if assessment.refusal.is_some() || !concerns(&asked.made_once, differing) {
+        return None;
+    }
+    let because = Because::ChangesNothing;
+    if asked.adopts {
+        assessment.refusal = Some(format!("{} was there before us, and {}; {BY_HAND}", asked.object, because.words()));
+    }
+    (!asked.adopts).then_some(because)
 }
 
 /// Deletes the object that is there and makes it anew.
 pub fn replace(asked: &Asked, uid: &str, because: Because, assessment: &mut Assessment) {
-    let (object, kind) = (asked.object.clone(), asked.object.kind_and_group());
-    let has_pods = WITH_PODS.contains(&kind.as_str()) || PODS_OF_OPERATORS.contains(&kind.as_str());
-    let pods = if has_pods { ", and its pods with it" } else { "" };
+    let object = asked.object.clone();
+    let pods = if pods::end_with(&object) { ", and its pods with it" } else { "" };
     assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: {}", because.words())];
     assessment.disruption = Disruption::Restart;
     assessment.actions =
