@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 /// How long pods may take to run: images with CUDA have tens of GB, and are pulled meanwhile.
 const WITHIN_S: u32 = 1800;
-const RAY_CLUSTER: &str = "RayCluster";
 /// What KubeRay leaves as it runs when it changes: all that its own hash of a RayCluster is made of. Pods are made anew where the object
 /// itself is, or where `upgradeStrategy` says so, which not every release knows (ray-project/kuberay
 /// ray-operator/controllers/ray/raycluster_controller.go, shouldRecreatePodsForUpgrade, and utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
@@ -110,20 +109,20 @@ impl Wishing<'_> {
 
     fn body(&self, object: &Map<String, Value>) -> Value {
         let mut body = json!({ "manifest": object, "cluster": self.loaded.spec.cluster });
-        let fields = body.as_object_mut();
-        let adopts = self.loaded.spec.workloads.get(self.index).is_some_and(|workload| workload.adopt);
-        let is_ray = object.get("kind").and_then(Value::as_str) == Some(RAY_CLUSTER);
-        let is_deployment = object.get("kind").and_then(Value::as_str) == Some("Deployment");
-        let more = [
-            adopts.then(|| ("adopt", json!(true))),
-            is_ray.then(|| ("replace", json!(KEPT_BY_KUBERAY))),
-            // The label by which it knows its pods is a field of the spec's own, and never changes.
-            is_deployment.then(|| ("replace", json!(true))),
-            is_ray.then(|| ("ready", ready(object))),
-            is_deployment.then(|| ("ready", json!({ "within_s": WITHIN_S }))),
-        ];
-        if let Some(fields) = fields {
-            fields.extend(more.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)));
+        if self.loaded.spec.workloads.get(self.index).is_some_and(|workload| workload.adopt) {
+            body["adopt"] = json!(true);
+        }
+        match object.get("kind").and_then(Value::as_str) {
+            Some("RayCluster") => {
+                body["replace"] = json!(KEPT_BY_KUBERAY);
+                body["ready"] = ready(object);
+            }
+            Some("Deployment") => {
+                // The label by which it knows its pods is a field of the spec's own, and never changes.
+                body["replace"] = json!(true);
+                body["ready"] = json!({ "within_s": WITHIN_S });
+            }
+            _ => {}
         }
         body
     }
