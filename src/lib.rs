@@ -3,7 +3,7 @@
 //! Data flows one way:
 //!
 //! ```text
-//! inventories/*.yaml ─► spec ─► module ─► desired resources (wishes) ─┐
+//! inventories/*.yaml ─► spec ─► module, workload ─► wishes ───────────┐
 //!            catalog ──────┴────► rules ─► findings, waivers ──────────┤
 //!                                                                      ├─► plan ─► apply ─► journal, state
 //! hosts, Kubernetes ─► transport ─► observe ─► observation (answers) ──┘             │
@@ -13,7 +13,7 @@
 //!
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate`, `plan` and `workload` are pure: bytes and values in, bytes and values out; no
+//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate`, `workload` and `plan` are pure: bytes and values in, bytes and values out; no
 //!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
@@ -32,11 +32,11 @@
 //! - `module`: manifests and templates, which make wishes of the spec's facts.
 //! - `rules`: static checks across layers, as data: what breaks which, what is waived.
 //! - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
+//! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything in them; those that stay are wishes.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
 //! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and `Writer`.
 //! - `observe`: one read per target.
-//! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything in them.
 //! - `job`: jobs as they stand in a cluster: submitted, watched, deleted.
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.

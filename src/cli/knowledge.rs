@@ -9,6 +9,7 @@ use crate::report;
 use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
 use crate::solve::{self, Answers};
 use crate::spec::{Loaded, Problems, Sources};
+use crate::workload::Workloads;
 use std::sync::Arc;
 
 /// The catalogue and the rules.
@@ -46,9 +47,9 @@ impl Knowledge {
         }
     }
 
-    /// Models and releases that nobody knows, what the rules find, and wishes that exclude each other beyond that; the last of the hosts of
-    /// `asked` alone, with what is chosen for these.
-    pub fn judge(&self, loaded: &Loaded, asked: &Loaded, today: &str) -> (Judgement, Answers) {
+    /// Models and releases that nobody knows, what the rules find of the spec and of its workloads, and wishes that exclude each other beyond
+    /// that; the last of the hosts of `asked` alone, with what is chosen for these.
+    pub fn judge(&self, loaded: &Loaded, asked: &Loaded, workloads: &Workloads, today: &str) -> (Judgement, Answers) {
         let mut answers = Answers::default();
         let beyond = |judgement: &Judgement| {
             let mut found = solve::Hosts::new();
@@ -64,9 +65,12 @@ impl Knowledge {
             waived.insert(solve::CODE.to_owned(), accepted.collect());
             answers = solve::answers(asked, &self.catalog, &waived);
             let excluding = solve::findings(asked, &answers, &found, &waived).into_iter();
-            excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts }).collect()
+            let excluding = excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts });
+            excluding.chain(workloads.found()).collect()
         };
         let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, &[solve::CODE], beyond);
+        told_once(&mut judgement);
+        judgement.notes.extend(workloads.notes());
         let models = catalog::unknown_models(loaded, &self.catalog).into_iter();
         let unknown =
             models.chain(catalog::unknown_releases(loaded, &self.catalog)).chain(catalog::foreign_repositories(loaded, &self.catalog));
@@ -86,6 +90,22 @@ impl Knowledge {
         sources.join(&self.rules.sources);
         sources
     }
+}
+
+/// What a workload has of the spec's `jobs` is found of both, in the same words and at the same place.
+fn told_once(judgement: &mut Judgement) {
+    let mut seen: Vec<Diagnostic> = Vec::new();
+    judgement.findings.retain(|finding| {
+        let is_new = !seen.contains(&finding.diagnostic);
+        seen.extend(is_new.then(|| finding.diagnostic.clone()));
+        is_new
+    });
+    let mut waived = Vec::new();
+    judgement.waived.retain(|one| {
+        let is_new = !waived.contains(one);
+        waived.extend(is_new.then(|| one.clone()));
+        is_new
+    });
 }
 
 impl Prepared {

@@ -47,6 +47,7 @@ pub mod version;
 pub mod watch;
 pub mod watch_traffic;
 mod wishes;
+mod workloads;
 
 use crate::base::Diagnostic;
 use crate::report::out;

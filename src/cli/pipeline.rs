@@ -18,6 +18,7 @@ use crate::solve;
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
 use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
+use crate::workload::Workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,7 @@ pub enum Source {
 pub struct Prepared {
     /// The inventory.
     pub inventory: Inventory,
-    /// The wishes of its modules.
+    /// The wishes of its modules and its workloads.
     pub desired: Desired,
     /// Where railwright remembers.
     pub folder: StateFolder,
@@ -151,10 +152,14 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Re
     let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
-    let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &today(recorded.as_ref()));
-    let desired = wishes::desired(&inventory, asked, &answers, &filled)
-        .map_err(|failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources)))?;
-    let keyless = wishes::of_absent_keys(&inventory, asked, &answers, &texts, &desired.wishes)?;
+    let today = today(recorded.as_ref());
+    let workloads = inventory.workloads(&today);
+    let none = Workloads::default();
+    let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, workloads.as_ref().unwrap_or(&none), &today);
+    let after_rules = |failure: Failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources));
+    let workloads = workloads.map_err(after_rules)?;
+    let desired = wishes::desired(&inventory, asked, &workloads, &answers, &filled).map_err(after_rules)?;
+    let keyless = wishes::of_absent_keys(&inventory, asked, &workloads, &answers, &texts, &desired.wishes)?;
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();

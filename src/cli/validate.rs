@@ -13,6 +13,7 @@ use crate::rules::untrue;
 use crate::solve;
 use crate::spec::Sources;
 use crate::system::clock;
+use crate::workload::Workloads;
 use std::path::PathBuf;
 
 /// Check an inventory: one line, or every error of its files
@@ -32,8 +33,11 @@ pub fn run(arguments: &Validate) -> Exit {
         Ok(read) => read,
         Err(problems) => return invalid(&shown, &problems.diagnostics, &problems.sources, arguments.json),
     };
-    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, clock::now().get(..10).unwrap_or_default());
-    let warnings = match wishes::check(&read, &answers) {
+    let now = clock::now();
+    let today = now.get(..10).unwrap_or_default();
+    let workloads = read.workloads(today);
+    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, workloads.as_ref().unwrap_or(&Workloads::default()), today);
+    let warnings = match workloads.and_then(|workloads| wishes::check(&read, &workloads, &answers)) {
         Ok(warnings) => warnings,
         Err(failure) => {
             let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
@@ -94,6 +98,10 @@ fn summary(read: &inventory::Inventory) -> String {
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
+    let workloads = match loaded.spec.workloads.len() {
+        0 => String::new(),
+        count => format!(" with {}", counted(count, "workload")),
+    };
     let (all, planned) = (loaded.switches.len(), loaded.managed_switches().count());
     let switches = match (all, planned) {
         (0, _) => String::new(),
@@ -102,7 +110,7 @@ fn summary(read: &inventory::Inventory) -> String {
         _ if all == planned => format!(", {} that are planned", counted(all, "switch")),
         _ => format!(", {}, {planned} of them planned", counted(all, "switch")),
     };
-    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}.", loaded.spec.cluster, counted(rails, "rail"))
+    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}{workloads}.", loaded.spec.cluster, counted(rails, "rail"))
 }
 
 fn short(read: &inventory::Inventory) -> SpecSummary {

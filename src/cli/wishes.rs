@@ -1,4 +1,4 @@
-//! What the modules of an inventory wish for, shipped ones and its own.
+//! What the modules of an inventory wish for, shipped ones and its own, and the workloads of its spec.
 
 use super::inventory::Inventory;
 use super::{Failure, pipeline};
@@ -9,6 +9,7 @@ use crate::resource::{Wish, helm_release};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::system::files;
+use crate::workload::Workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -17,9 +18,9 @@ const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
-pub fn check(inventory: &Inventory, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
+pub fn check(inventory: &Inventory, workloads: &Workloads, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
     let texts = with_stand_ins(inventory, referenced(inventory)?);
-    let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, answers, &texts)?;
+    let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, workloads, answers, &texts)?;
     warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
     Ok(warnings)
 }
@@ -30,7 +31,7 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
     let is_there = release.is_fetched() || files::exists(&PathBuf::from(inventory.absolute(&release.chart)));
     let warning = || {
         Diagnostic::warning("RW1005", format!("there is no chart {}", one_line(&release.chart, 120)))
-            .on(format!("{}, module {}", wish.address, one_line(&wish.module, 80)))
+            .on(format!("{}, {}", wish.address, one_line(&wish.whose_part(), 80)))
             .effect("the spec is valid, but whatever needs this chart will stop")
             .next("create it, or correct the path; it is relative to the inventory")
     };
@@ -72,6 +73,7 @@ fn with_words(inventory: &Inventory, mut texts: Texts, words: &str) -> Texts {
 pub(super) fn of_absent_keys(
     inventory: &Inventory,
     asked: &Loaded,
+    workloads: &Workloads,
     answers: &Answers,
     texts: &Texts,
     made: &[Wish],
@@ -79,18 +81,26 @@ pub(super) fn of_absent_keys(
     if module::context::files(&inventory.loaded).iter().all(|(named, _)| texts.contains_key(named)) {
         return Ok(BTreeSet::new());
     }
-    let others = desired(inventory, asked, answers, &with_words(inventory, texts.clone(), "is to come"))?.wishes;
+    let others = desired(inventory, asked, workloads, answers, &with_words(inventory, texts.clone(), "is to come"))?.wishes;
     let others: BTreeMap<&Address, &Wish> = others.iter().map(|wish| (&wish.address, wish)).collect();
     let made = made.iter().filter(|wish| others.get(&wish.address) != Some(wish));
     Ok(made.map(|wish| wish.address.clone()).collect())
 }
 
-/// What the modules wish for on the hosts of `asked`.
-pub(super) fn desired(inventory: &Inventory, asked: &Loaded, answers: &Answers, texts: &Texts) -> Result<Desired, Failure> {
+/// What the modules wish for on the hosts of `asked`, and the workloads of the spec.
+pub(super) fn desired(
+    inventory: &Inventory,
+    asked: &Loaded,
+    workloads: &Workloads,
+    answers: &Answers,
+    texts: &Texts,
+) -> Result<Desired, Failure> {
     let mut sources = inventory.loaded.sources.clone();
     let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
     let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
-    module::desired(asked, &inventory.knowledge.catalog, answers, &modules, texts)
+    let desired = module::desired(asked, &inventory.knowledge.catalog, answers, &modules, texts);
+    desired
+        .and_then(|mut desired| workloads.wish(&inventory.loaded, &mut desired).map(|()| desired))
         .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
 }

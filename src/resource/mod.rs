@@ -81,4 +81,4 @@ pub use observation::{Observation, TargetObservation, Trouble};
 pub use plane::{Plane, Planes, Reading};
 pub use read::Read;
 pub use unlike::Unlike;
-pub use wish::{Disruption, Want, Wish};
+pub use wish::{Disruption, Want, Wish, of_workload};

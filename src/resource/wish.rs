@@ -64,10 +64,36 @@ pub struct Want {
     pub kind: String,
     /// What is wanted, in the kind's own fields, already checked by `Kind::check`.
     pub body: Value,
-    /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`.
+    /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or the workload of the spec ([`of_workload`]).
     pub module: String,
     /// The values in the spec that this wish was made from, so that a change can name its line.
     pub places: Vec<Place>,
+}
+
+/// What modules are not called: they have the names of folders, without blanks.
+const WORKLOAD: &str = "workload ";
+
+/// What stands for the module of a wish that a workload of the spec makes.
+pub fn of_workload(name: &str) -> String {
+    format!("{WORKLOAD}{name}")
+}
+
+impl Want {
+    /// True where no module but a workload of the spec makes it.
+    pub fn is_of_workload(&self) -> bool {
+        self.module.starts_with(WORKLOAD)
+    }
+
+    /// Who wishes for it, without the part of it: `module jumbo-mtu`, `workload ray-rdma`.
+    pub fn whose(&self) -> String {
+        let name = self.module.split('/').next().unwrap_or_default();
+        if self.is_of_workload() { name.to_owned() } else { format!("module {name}") }
+    }
+
+    /// The same in full: `module jumbo-mtu/link`.
+    pub fn whose_part(&self) -> String {
+        if self.is_of_workload() { self.module.clone() } else { format!("module {}", self.module) }
+    }
 }
 
 impl std::ops::Deref for Wish {

@@ -1,7 +1,7 @@
 //! A rule by its own two cases: the spec that keeps it and the one that breaks it.
 
 use super::job_subject;
-use super::judge::{judge, judge_job};
+use super::judge::{asked_of_job, judge, judge_job};
 use super::rule::{Rule, RuleSet};
 use crate::base::{Diagnostic, Severity};
 use crate::catalog::{Catalog, unknown_models};
@@ -33,7 +33,7 @@ pub(super) fn of(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> 
             return Some((name, unknown.message));
         }
         let judgement = match &job {
-            Some(job) => judge_job(&loaded, catalog, &alone, "", job, true),
+            Some(job) => judge_job(&loaded, "", asked_of_job(&loaded, catalog, &alone, job, true)),
             None => judge(&loaded, catalog, &alone, ""),
         };
         let found: Vec<&Diagnostic> = judgement.findings.iter().map(|finding| &finding.diagnostic).collect();

@@ -74,11 +74,16 @@ pub fn judge_with(
 }
 
 /// Asks what concerns a job that is about to be run: rules about the job itself, and those that look at what the spec says of jobs
-/// where `environment` holds. `loaded` is the spec with the job's own environment in the place of the spec's.
-pub fn judge_job(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str, subject: &Subject, environment: bool) -> Judgement {
+/// where `environment` holds. `loaded` is the spec with the job's own environment in the place of the spec's. Nothing is waived yet.
+pub fn asked_of_job(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, subject: &Subject, environment: bool) -> Vec<Finding> {
     let concerned = rules.rules.values().filter(|rule| rule.scope == Scope::Job || environment && rule.looks_at("jobs"));
+    asked(loaded, catalog, concerned, Some(subject))
+}
+
+/// What of that counts, and what is waived.
+pub fn judge_job(loaded: &Loaded, today: &str, found: Vec<Finding>) -> Judgement {
     let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
-    waivers.part(asked(loaded, catalog, concerned, Some(subject)), &mut judgement);
+    waivers.part(found, &mut judgement);
     judgement
 }
 

@@ -210,6 +210,7 @@ impl Reading {
             cabling: self.single("cabling"),
             kubernetes: self.single("kubernetes"),
             jobs: self.single("jobs"),
+            workloads: self.list("workloads"),
             rules: self.single("rules"),
             rollout: self.single("rollout"),
             verify: self.single("verify"),

@@ -22,6 +22,7 @@ mod reached_switches;
 mod supply;
 mod switches;
 mod waivers;
+mod workloads;
 
 pub use nodes::{bad_node_set, too_many_hosts};
 
@@ -47,6 +48,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     reached_switches::check(&mut checker, spec);
     api::check(&mut checker, spec);
     operation::check(&mut checker, spec);
+    workloads::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
         nodes::kubernetes_nodes(&mut checker, spec, hosts);

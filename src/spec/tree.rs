@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Top-level keys whose lists are joined over all files.
-pub const LISTS: [&str; 3] = ["nodes", "repositories", "switches"];
+pub const LISTS: [&str; 4] = ["nodes", "repositories", "switches", "workloads"];
 /// Top-level keys whose mappings are joined over all files.
 pub const MAPS: [&str; 2] = ["modules", "secrets"];
 /// Top-level keys that one file only may hold.
@@ -91,7 +91,7 @@ impl Tree {
                 Diagnostic::error("RW0109", format!("`{name}` stands in two files"))
                     .labelled(self.key_label(location, "again here"))
                     .labelled(self.key_label(*first, "first here"))
-                    .next("keep one; only nodes, repositories, modules and secrets are joined over files"),
+                    .next("keep one; only nodes, repositories, switches, workloads, modules and secrets are joined over files"),
             );
         } else {
             self.top.entry(name).or_default().push(location);

@@ -15,12 +15,20 @@ impl Rendering<'_> {
         let spec = &self.inputs.loaded.spec;
         if spec.fabric.kind != FabricKind::Acs {
             let message = "the fabric of the spec is not that of Container Compute Service".to_owned();
-            return Err(self.wrong("RW1229", message, "give an inventory with `fabric: { kind: acs }`, such as inventories/acs"));
+            let next = self.asked.words(
+                "give an inventory with `fabric: { kind: acs }`, such as inventories/acs",
+                "say `fabric: { kind: acs }`, or take this workload out",
+            );
+            return Err(self.wrong("RW1229", message, next));
         }
         let of_spec = spec.jobs.acs.as_ref();
         let Some(model) = job.model.clone().or_else(|| of_spec.map(|pod| pod.model.clone())) else {
             let message = "the model of the GPUs is not said".to_owned();
-            return Err(self.wrong("RW1229", message, "--model GU8TF, or `jobs: { acs: { model: ... } }` in the spec"));
+            let next = self.asked.words(
+                "--model GU8TF, or `jobs: { acs: { model: ... } }` in the spec",
+                "say `model: GU8TF` here, or of all pods: `jobs: { acs: { model: ... } }`",
+            );
+            return Err(self.wrong("RW1229", message, next));
         };
         let same = of_spec.filter(|pod| pod.model == model);
         let class =
@@ -30,7 +38,11 @@ impl Rendering<'_> {
         let only = row.filter(|row| row.rdma_gpus.len() == 1).and_then(|row| row.rdma_gpus.first().copied());
         let Some(gpus) = job.pods.gpus.or(same.map(|pod| pod.gpus)).or(only) else {
             let message = format!("how many GPUs a pod of {model} has is not said");
-            return Err(self.wrong("RW1229", message, "--gpus N; railwright catalog acs lists the numbers with RDMA"));
+            let next = self.asked.words(
+                "--gpus N; railwright catalog acs lists the numbers with RDMA",
+                "say `gpus: N`; railwright catalog acs lists the numbers with RDMA",
+            );
+            return Err(self.wrong("RW1229", message, next));
         };
         let rdma = job.pods.devices != Devices::None;
         let settled = self.of_table(row.filter(|_| rdma).map(|row| &row.environment));

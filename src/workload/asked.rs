@@ -1,22 +1,45 @@
-//! What was asked for, as a text with the place of each word: carets of what does not stand in a file point here.
+//! What was asked for, with the place of each word: in a line, which carets of what does not stand in a file point into, or in the spec.
 
 use crate::base::{Diagnostic, Label};
-use crate::spec::{Source, SourceFile};
+use crate::spec::{Loaded, Source, SourceFile};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A line with the places of what it says, by path: `job.image`, `jobs.environment.NCCL_IB_TC`.
+/// The places of what was asked for, by path: `job.image`, `jobs.environment.NCCL_IB_TC`.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    source: Arc<Source>,
-    places: BTreeMap<String, Range<usize>>,
+    /// The line; nothing where it stands in the spec, whose files are known anyway.
+    line: Option<Arc<Source>>,
+    places: BTreeMap<String, Label>,
 }
+
+/// What rules and checks look at of a workload, with the field of the spec that says it.
+const FIELDS: [(&str, &str); 18] = [
+    ("job.kind", "kind"),
+    ("job.name", "name"),
+    ("job.namespace", "namespace"),
+    ("job.image", "image"),
+    ("job.image_pull_policy", "image_pull_policy"),
+    ("job.hosts", "hosts"),
+    ("job.cpu", "cpu"),
+    ("job.memory", "memory"),
+    ("job.gpus", "gpus"),
+    ("job.gpu_resource", "gpu_resource"),
+    ("job.rdma", "devices"),
+    ("job.reaches_rails", "host_network"),
+    ("job.ray_version", "ray_version"),
+    ("job.app", "app"),
+    ("job.container", "container"),
+    ("jobs.acs.model", "model"),
+    ("jobs.acs.compute_class", "compute_class"),
+    ("jobs.acs.gpus", "gpus"),
+];
 
 impl Asked {
     /// A line that somebody wrote.
     pub(super) fn of_line(name: &str, line: &str, places: BTreeMap<String, Range<usize>>) -> Asked {
-        Asked { source: source(name, line.to_owned()), places }
+        Asked::in_line(source(name, line.to_owned()), places)
     }
 
     /// A command line, put together of its options: what each is about, and the words of it.
@@ -28,18 +51,46 @@ impl Asked {
             text.push_str(&crate::base::text::clean_line(&option));
             places.insert(path.to_owned(), start..text.len());
         }
-        Asked { source: source("command line", text), places }
+        Asked::in_line(source("command line", text), places)
     }
 
-    /// The line, for diagnostics that point into it.
-    pub fn source(&self) -> &Arc<Source> {
-        &self.source
+    /// A workload of the spec. What it does not say itself is at its name, but for what the spec says of all pods on Container Compute Service.
+    pub(super) fn of_spec(loaded: &Loaded, index: usize) -> Asked {
+        let at = |field: &str| loaded.label(&format!("workloads[{index}].{field}"), "");
+        let of_all = |path: &str| path.starts_with("jobs.") && loaded.place(path).is_some();
+        let fields = FIELDS.into_iter().filter_map(|(path, field)| {
+            let own = at(field).or_else(|| if of_all(path) { None } else { at("name") });
+            Some((path.to_owned(), own?))
+        });
+        let names = loaded.spec.workloads.get(index).into_iter().flat_map(|workload| workload.environment.keys());
+        let variables = names.filter_map(|name| Some((format!("jobs.environment.{name}"), at(&format!("environment[\"{name}\"]"))?)));
+        Asked { line: None, places: fields.chain(variables).collect() }
+    }
+
+    fn in_line(line: Arc<Source>, places: BTreeMap<String, Range<usize>>) -> Asked {
+        let label = |span: Range<usize>| Label { file: line.name().to_owned(), span, text: String::new() };
+        let places = places.into_iter().map(|(path, span)| (path, label(span))).collect();
+        Asked { line: Some(line), places }
+    }
+
+    /// The line, for diagnostics that point into it; nothing where it stands in the spec.
+    pub fn source(&self) -> Option<&Arc<Source>> {
+        self.line.as_ref()
+    }
+
+    /// What to write, in the words of whoever asked: an option of the command line, or a field of the spec.
+    pub(super) fn words<'w>(&self, option: &'w str, field: &'w str) -> &'w str {
+        if self.line.is_some() { option } else { field }
+    }
+
+    /// An error for which nothing is made of a line; what is said of a spec has its own ending.
+    pub(super) fn refused(&self, error: Diagnostic) -> Diagnostic {
+        if self.line.is_some() { error.state("nothing was rendered") } else { error }
     }
 
     /// A caret at what is said of a path; nothing where nothing is.
     pub fn label(&self, path: &str, text: &str) -> Option<Label> {
-        let span = self.places.get(path)?.clone();
-        Some(Label { file: self.source.name().to_owned(), span, text: text.to_owned() })
+        Some(Label { text: text.to_owned(), ..self.places.get(path)?.clone() })
     }
 
     /// A diagnostic with a caret at a path, as far as something is said of it.
@@ -49,7 +100,7 @@ impl Asked {
 
     /// All places, as carets.
     pub(super) fn labels(&self) -> BTreeMap<String, Label> {
-        self.places.keys().filter_map(|path| Some((path.clone(), self.label(path, "")?))).collect()
+        self.places.clone()
     }
 }
 

@@ -44,7 +44,7 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     fn wrong(&mut self, path: &str, message: String, label: &str, next: &str) {
-        let error = Diagnostic::error("RW1221", message).state("nothing was rendered").next(next);
+        let error = self.asked.refused(Diagnostic::error("RW1221", message)).next(next);
         self.problems.push(self.asked.at(error, path, label));
     }
 
@@ -65,12 +65,22 @@ impl Checking<'_> {
         }
         if pods.image.is_empty() || pods.image.chars().any(|c| c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` cannot be an image", one_line(&pods.image, 80));
-            self.wrong("job.image", message, "a name and a tag without blanks", "--image=REGISTRY/NAME:TAG");
+            self.wrong(
+                "job.image",
+                message,
+                "a name and a tag without blanks",
+                self.asked.words("--image=REGISTRY/NAME:TAG", "image: REGISTRY/NAME:TAG"),
+            );
         }
         for (name, _) in &pods.environment {
             if !is_variable(name) {
                 let message = format!("`{}` cannot be the name of a variable", one_line(name, 80));
-                self.wrong(&format!("jobs.environment.{name}"), message, "letters, digits and `_`", "--env NAME=VALUE");
+                self.wrong(
+                    &format!("jobs.environment.{name}"),
+                    message,
+                    "letters, digits and `_`",
+                    self.asked.words("--env NAME=VALUE", "environment: { NAME: VALUE }"),
+                );
             }
         }
         for (path, text) in [("job.cpu", &pods.cpu), ("job.memory", &pods.memory)] {
@@ -82,13 +92,27 @@ impl Checking<'_> {
                 self.resource("job.rdma", resource);
                 if Amount::parse(amount).and_then(|amount| amount.count()).is_none_or(|count| count == 0) {
                     let message = format!("`{}` is no number of {}", one_line(amount, 40), one_line(resource, 60));
-                    self.wrong("job.rdma", message, "a whole number from 1 on", "--device=aliyun/erdma=1");
+                    self.wrong(
+                        "job.rdma",
+                        message,
+                        "a whole number from 1 on",
+                        self.asked.words("--device=aliyun/erdma=1", "devices: { aliyun/erdma: 1 }"),
+                    );
                 }
             }
         }
+        self.pull_policy(pods);
+    }
+
+    fn pull_policy(&mut self, pods: &Pods) {
         if let Some(policy) = pods.image_pull_policy.as_deref().filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy)) {
             let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
-            self.wrong("job.image_pull_policy", message, "Always, IfNotPresent or Never", "--image-pull-policy=IfNotPresent");
+            self.wrong(
+                "job.image_pull_policy",
+                message,
+                "Always, IfNotPresent or Never",
+                self.asked.words("--image-pull-policy=IfNotPresent", "image_pull_policy: IfNotPresent"),
+            );
         }
     }
 

@@ -1,5 +1,6 @@
 //! The environment that follows from the inventory: each variable with its reason, and what cannot be told.
 
+use super::asked::Asked;
 use super::hca::{Hcas, hcas};
 use super::meeting::Meeting;
 use super::offer::{Offer, is_rdma};
@@ -45,6 +46,8 @@ pub(super) struct Ground<'a> {
     /// The RDMA resources that its pods ask for.
     pub asked: &'a [String],
     pub meeting: &'a Meeting,
+    /// Whoever asked for the job, for the words of what to write.
+    pub by: &'a Asked,
 }
 
 /// The environment of a job of this kind; `said` are the variables that somebody sets.
@@ -117,7 +120,7 @@ fn devices(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
             let warning = Diagnostic::warning("RW1224", "the names of the RDMA devices do not follow from the spec")
                 .on(because)
                 .effect("`NCCL_IB_HCA` is left out, so NCCL takes every RDMA device that a pod sees, storage and management among them")
-                .next("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`");
+                .next(ground.by.words("give them: --env NCCL_IB_HCA==NAME,NAME, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`", "give them: `environment: { NCCL_IB_HCA: \"=NAME,NAME\" }`, as `ibv_devices` prints them on a host; or keep the driver's names with `nics: { naming: { rdma: kernel } }`"));
             made.warnings.push(warning);
         }
         Hcas::Unknown { .. } | Hcas::None => {}
@@ -145,7 +148,7 @@ fn address(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
         } else {
             let warning = Diagnostic::warning("RW1225", format!("NCCL {release} needs the index of a GID, and the spec does not tell it"))
                 .effect("NCCL takes index 0, which is an address of the link alone, and connections between hosts fail")
-                .next("look it up with `show_gids` on a host, and give it: --env NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer");
+                .next(ground.by.words("look it up with `show_gids` on a host, and give it: --env NCCL_IB_GID_INDEX=N; or bring NCCL 2.21 or newer", "look it up with `show_gids` on a host, and give it: `environment: { NCCL_IB_GID_INDEX: \"N\" }`; or bring NCCL 2.21 or newer"));
             made.warnings.push(warning);
         }
         return;

@@ -1,11 +1,12 @@
 //! Jobs that use the fabric: what was asked for and what the inventory says become objects of Kubernetes, with the reason of every
-//! variable and every argument. Pure: nothing is asked of a cluster, and nothing is submitted (see `job`).
+//! variable and every argument. Pure: nothing is asked of a cluster, and nothing is submitted (see `job`). Workloads of the spec, which stay,
+//! are rendered in the same way, and become wishes.
 //!
 //! `request` is what was asked for, `asked` where each word of it stands, `words`, `flags` and `arena` read a line of Arena. `check` holds names and
 //! amounts to what Kubernetes takes, `fabric` to the fabric. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
-//! `perftest` that of their kinds.
+//! `perftest` that of their kinds. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
 
 mod acs;
 mod amount;
@@ -20,6 +21,7 @@ mod hca;
 mod meeting;
 mod mpirun;
 mod names;
+mod of_spec;
 mod offer;
 mod perftest;
 mod pytorch_names;
@@ -27,6 +29,7 @@ mod render;
 mod request;
 mod subject;
 mod templates;
+mod wishes;
 mod words;
 
 pub use amount::Amount;
@@ -34,6 +37,7 @@ pub use arena::{Line, from_arena};
 pub use asked::Asked;
 pub use environment::{Origin, Variable};
 pub use mpirun::Argument;
+pub use of_spec::Workloads;
 pub use render::{Inputs, Rendered, render};
 pub use request::{Acs, CleanPods, Devices, Kind, NcclTest, Perftest, Pods, Pytorch, Ray, Request, Tensorboard};
 pub use templates::{JOBS_FOLDER, Templates};

@@ -17,7 +17,7 @@ use super::words::words;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::catalog::Catalog;
 use crate::catalog::job::image_of;
-use crate::rules::{self, Judgement, RuleSet};
+use crate::rules::{self, Finding, Judgement, RuleSet};
 use crate::spec::model::{AcsPod, FabricKind};
 use crate::spec::{Host, Loaded};
 use serde_json::{Map, Value, json};
@@ -55,6 +55,8 @@ pub struct Rendered {
     pub variables: Vec<Variable>,
     /// Arguments of mpirun and of the test behind it.
     pub arguments: Vec<Argument>,
+    /// What the rules find of it, before anything of it is waived.
+    pub found: Vec<Finding>,
     /// What the rules say of it.
     pub judgement: Judgement,
 }
@@ -89,7 +91,7 @@ fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<
     let found = |name: &String| {
         loaded.host(name).ok_or_else(|| {
             let shown = crate::base::text::one_line(name, 60);
-            let error = Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")).state("nothing was rendered");
+            let error = asked.refused(Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")));
             asked.at(error, "job.hosts", "named here")
         })
     };
@@ -128,7 +130,7 @@ impl<'a> Rendering<'a> {
     }
 
     pub(super) fn wrong(&self, code: &'static str, message: String, next: &str) -> Vec<Diagnostic> {
-        let error = Diagnostic::error(code, message).state("nothing was rendered").next(next);
+        let error = self.asked.refused(Diagnostic::error(code, message)).next(next);
         vec![self.asked.at(error, "job.kind", "asked for here")]
     }
 
@@ -143,7 +145,11 @@ impl<'a> Rendering<'a> {
             Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
             _ => {
                 let message = "how many GPUs a pod has does not follow from the spec".to_owned();
-                Err(self.wrong("RW1229", message, "say it with --gpus N, or name hosts that are alike with --on HOSTS"))
+                let next = self.asked.words(
+                    "say it with --gpus N, or name hosts that are alike with --on HOSTS",
+                    "say it with `gpus: N`, or name hosts that are alike with `hosts: HOSTS`",
+                );
+                Err(self.wrong("RW1229", message, next))
             }
         }
     }
@@ -176,8 +182,15 @@ impl<'a> Rendering<'a> {
         let asked: Vec<String> = devices.iter().map(|(resource, _)| resource.clone()).collect();
         let names = loaded.spec.jobs.environment.keys().chain(self.pods().environment.iter().map(|(name, _)| name));
         let said: BTreeSet<String> = names.cloned().collect();
-        let ground =
-            Ground { loaded, catalog: self.inputs.catalog, hosts: &self.hosts, offers: &self.offers, asked: &asked, meeting: &meeting };
+        let ground = Ground {
+            loaded,
+            catalog: self.inputs.catalog,
+            hosts: &self.hosts,
+            offers: &self.offers,
+            asked: &asked,
+            meeting: &meeting,
+            by: self.asked,
+        };
         let made = if self.inputs.derives { derive::environment(ground, kind, &said) } else { derive::Environment::default() };
         let mut settling = Settling::default();
         for (name, value) in arena {
@@ -199,7 +212,10 @@ impl<'a> Rendering<'a> {
         let left_open = devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
         let warning = Diagnostic::warning("RW1230", "the spec does not say by which resource pods get RDMA devices")
             .effect("the pods ask for none, so they have no `/dev/infiniband`, and NCCL goes over TCP without an error")
-            .next("say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; --without-rdma where that is meant");
+            .next(self.asked.words(
+                "say it: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec; --without-rdma where that is meant",
+                "say it: `devices: { RESOURCE: 1 }`, or `kubernetes: { rdma: ... }`; `without_rdma: true` where that is meant",
+            ));
         (has_rdma && left_open).then_some(warning)
     }
 
@@ -257,7 +273,8 @@ impl<'a> Rendering<'a> {
         if made.acs.is_some() {
             loaded.spec.jobs.acs = made.acs;
         }
-        let mut judgement = rules::judge_job(&loaded, catalog, self.inputs.rules, self.inputs.today, &subject, on_fabric);
+        let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
+        let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
         let told: BTreeSet<_> = judgement.findings.iter().flat_map(|finding| finding.diagnostic.labels.first().map(place)).collect();
         // What a rule says of a value is more than that it is out of its range.
         judgement.notes.extend(
@@ -270,6 +287,7 @@ impl<'a> Rendering<'a> {
             objects,
             variables: settled.variables,
             arguments: made.arguments,
+            found,
             judgement,
         })
     }
@@ -353,7 +371,11 @@ impl<'a> Rendering<'a> {
         let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
             let message = format!("which release of Ray is in `{}` is not known", crate::base::text::one_line(&job.pods.image, 100));
-            return Err(self.wrong("RW1229", message, "say it: --ray-version 2.40.0, as `ray --version` prints it in the image"));
+            let next = self.asked.words(
+                "say it: --ray-version 2.40.0, as `ray --version` prints it in the image",
+                "say it: `ray_version: 2.40.0`, as `ray --version` prints it in the image",
+            );
+            return Err(self.wrong("RW1229", message, next));
         };
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);

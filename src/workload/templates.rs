@@ -3,7 +3,7 @@
 use super::names::shape;
 use super::request::Kind;
 use crate::base::shipped::MODULES;
-use crate::base::{Diagnostic, Label, Severity};
+use crate::base::{Diagnostic, Digest, Label, Severity};
 use crate::spec::decode::sound;
 use crate::spec::yaml::Document;
 use crate::spec::{Source, SourceFile, Sources};
@@ -58,6 +58,11 @@ impl Templates {
             return Err((problems, sources));
         }
         Ok(Templates { by_kind, sources })
+    }
+
+    /// The digest of the template of a kind.
+    pub(super) fn digest(&self, kind: Kind) -> Digest {
+        Digest::of_bytes(self.by_kind.get(&kind).map_or("", |compiled| compiled.source.text()).as_bytes())
     }
 
     /// The objects that a template makes of these names.

@@ -6,18 +6,19 @@ use railwright::apply::{Past, apply, status, steps};
 use railwright::base::{Diagnostic, Target, nodeset};
 use railwright::catalog::{self, Catalog};
 use railwright::cli::recording;
+use railwright::module::Desired;
 use railwright::plan::{Plan, content, file};
 use railwright::report;
 use railwright::resource::{Observation, Wish, host, kind_named, kinds};
 use railwright::rules::{self, RuleSet};
 use railwright::solve;
-use railwright::spec::{self, SourceFile, Sources};
+use railwright::spec::{self, Loaded, SourceFile, Sources};
 use railwright::state::journal::{Chain, Entry};
 use railwright::state::sightings::Sightings;
 use railwright::state::{State, StateFolder, host_record, journal, run_status};
 use railwright::transport::sim::access;
 use railwright::transport::{Connector as _, HostAccess, SshConnector};
-use railwright::workload::{self, Inputs, Request, Templates};
+use railwright::workload::{self, Inputs, Request, Templates, Workloads};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -108,7 +109,8 @@ fn beside<T>(name: &str, bytes: &[u8], work: impl FnOnce(&Path) -> T) -> T {
 }
 
 fn specs() -> Vec<Vec<u8>> {
-    let files = ["inventories/lab", "inventories/roce-a100"].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files =
+        ["inventories/lab", "inventories/roce-a100", "inventories/acs"].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let yaml = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "yaml"));
     yaml.map(|path| std::fs::read(path).unwrap()).collect()
 }
@@ -121,10 +123,39 @@ fn open_spec(bytes: &[u8]) -> Opened {
             let mut screens = told(&loaded.warnings, &loaded.sources)?;
             screens.extend(told(&rules::judge(&loaded, catalog, rules, "2026-01-01").diagnostics(), &loaded.sources)?);
             screens.extend(told(&catalog::unknown_models(&loaded, catalog), &loaded.sources)?);
+            screens.extend(workloads(&loaded)?);
             Ok(screens)
         }
         Err(problems) => told(&problems.diagnostics, &problems.sources),
     }
+}
+
+fn templates() -> &'static Templates {
+    static TEMPLATES: OnceLock<Templates> = OnceLock::new();
+    TEMPLATES.get_or_init(|| Templates::load("", []).unwrap())
+}
+
+/// What becomes of the workloads of a spec.
+fn workloads(loaded: &Loaded) -> Opened {
+    let (catalog, rules) = known();
+    let inputs = Inputs { loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
+    let workloads = match Workloads::of(inputs) {
+        Ok(workloads) => workloads,
+        Err(problems) => return told(&problems, &loaded.sources),
+    };
+    let found: Vec<Diagnostic> = workloads.found().into_iter().map(|finding| finding.diagnostic).chain(workloads.notes()).collect();
+    let mut screens = told(&found, &loaded.sources)?;
+    let mut desired = Desired::default();
+    if let Err(problems) = workloads.wish(loaded, &mut desired) {
+        screens.extend(told(&problems, &loaded.sources)?);
+    }
+    for wish in &desired.wishes {
+        let kind = kind_named(&wish.kind).ok_or("a wish of no kind")?;
+        if !kind.check(&wish.body).is_empty() {
+            return Err(format!("a wish that its kind refuses: {}", wish.body));
+        }
+    }
+    Ok(screens)
 }
 
 /// The example's tables, and one with every sort of line.
@@ -321,17 +352,15 @@ fn arena_lines() -> Vec<Vec<u8>> {
 }
 
 fn open_arena(bytes: &[u8]) -> Opened {
-    static TEMPLATES: OnceLock<Templates> = OnceLock::new();
-    let templates = TEMPLATES.get_or_init(|| Templates::load("", []).unwrap());
     let line = match workload::from_arena(&String::from_utf8_lossy(bytes)) {
         Ok(line) => line,
         Err((problems, sources)) => return told(&problems, &sources),
     };
     let loaded = spec::case(&json!({ "fabric": { "kind": "erdma" }, "kubernetes": {} }))?;
     let (catalog, rules) = known();
-    let inputs = Inputs { loaded: &loaded, catalog, rules, templates, today: "2026-01-01", derives: true };
+    let inputs = Inputs { loaded: &loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
     let mut sources = Sources::default();
-    sources.add(line.asked.source().clone());
+    line.asked.source().into_iter().for_each(|source| sources.add(source.clone()));
     match workload::render(inputs, &Request::Pytorch(Box::new(line.job)), &line.asked) {
         Ok(job) => {
             let mut screens = told(&job.told(), &sources)?;

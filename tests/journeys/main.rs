@@ -44,3 +44,4 @@ mod translate;
 #[path = "../transport/user.rs"]
 mod user;
 mod validate;
+mod workloads;

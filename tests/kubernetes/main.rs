@@ -23,6 +23,7 @@ mod refused;
 mod remembered;
 mod rig;
 mod transport;
+mod workloads;
 
 use rig::ControlPlane;
 use serde_json::json;
@@ -216,6 +217,16 @@ fn has_admission_policies(plane: &ControlPlane) -> bool {
         eprintln!("left out: this Kubernetes has no ValidatingAdmissionPolicy");
     }
     has
+}
+
+#[test]
+fn workloads_of_the_spec_are_kept() {
+    let Some(plane) = ControlPlane::start() else { return };
+    // A rollout makes a new pod before an old one ends, which takes room for it.
+    plane.nodes(&["gpu1", "gpu2", "gpu3"], &GIVES);
+    workloads::a_workload_is_planned_applied_mended_and_taken_back(&plane);
+    workloads::it_comes_after_what_modules_wish_for(&plane);
+    workloads::what_was_there_is_taken_over_only_when_asked(&plane);
 }
 
 #[test]

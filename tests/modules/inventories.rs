@@ -5,12 +5,16 @@ use crate::{catalog, compare, folders, name, say};
 use railwright::base::{Address, TargetKind, nodeset};
 use railwright::catalog::unknown_models;
 use railwright::module::{self, Desired, ModuleFiles, Modules};
-use railwright::rules;
+use railwright::rules::{self, RuleSet};
 use railwright::solve::Answers;
 use railwright::spec::{self, Loaded, SourceFile, cabling};
+use railwright::workload::{Inputs, Templates, Workloads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The day by which waivers are judged.
+const TODAY: &str = "2026-11-22";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -56,7 +60,20 @@ fn desired(inventory: &str) -> Desired {
     let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
     let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
     let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules, &texts);
+    let desired = desired.and_then(|mut desired| workloads(&loaded).wish(&loaded, &mut desired).map(|()| desired));
     desired.unwrap_or_else(|errors| panic!("{inventory}: {}", say::all(&errors, &[&loaded.sources, &modules.sources])))
+}
+
+fn shipped_rules() -> RuleSet {
+    rules::load("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+}
+
+/// By the shipped templates: no inventory has its own.
+fn workloads(loaded: &Loaded) -> Workloads {
+    let templates = Templates::load("", []).unwrap_or_else(|(problems, sources)| panic!("{}", say::all(&problems, &[&sources])));
+    let (catalog, rules) = (catalog(), shipped_rules());
+    let inputs = Inputs { loaded, catalog: &catalog, rules: &rules, templates: &templates, today: TODAY, derives: true };
+    Workloads::of(inputs).unwrap_or_else(|errors| panic!("{}", say::all(&errors, &[&loaded.sources])))
 }
 
 fn inventories() -> Vec<String> {
@@ -84,12 +101,14 @@ fn every_inventory_has_the_editors_line_and_says_what_it_shows() {
 /// Errors and warnings alike: an example has none but for key files, which are not a matter of rules.
 #[test]
 fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
-    let rules = rules::load("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])));
+    let rules = shipped_rules();
     for inventory in inventories() {
         let loaded = loaded(&inventory);
         let unknown = unknown_models(&loaded, &catalog());
         assert!(unknown.is_empty(), "{inventory}: {}", say::all(&unknown, &[&loaded.sources]));
-        let said = rules::judge(&loaded, &catalog(), &rules, "2026-11-22").diagnostics();
+        let workloads = workloads(&loaded);
+        let said = rules::judge_with(&loaded, &catalog(), &rules, TODAY, &[], |_| workloads.found()).diagnostics();
+        let said: Vec<_> = said.into_iter().chain(workloads.notes()).collect();
         assert!(said.is_empty(), "{inventory}: {}", say::all(&said, &[&loaded.sources]));
     }
 }
@@ -108,9 +127,11 @@ fn infiniband_has_no_settings_of_roce() {
 }
 
 #[test]
-fn container_compute_service_has_nothing_to_set_up() {
+fn container_compute_service_has_workloads_and_nothing_to_set_up() {
     let desired = desired("acs");
-    assert!(desired.wishes.is_empty() && desired.checks.is_empty() && desired.digests.is_empty(), "{:?}", desired.wishes);
+    assert!(desired.checks.is_empty() && desired.digests.keys().eq(["jobs/acs"]), "{:?}", desired.digests);
+    let addresses: Vec<String> = desired.wishes.iter().map(|wish| wish.address.to_string()).collect();
+    assert_eq!(addresses, ["kube/acs/Deployment.apps/default/dep-demo-hpn-gpu", "kube/acs/Deployment.apps/default/p16en"]);
 }
 
 /// What must be done before a wish, by whatever way.

@@ -1,11 +1,12 @@
-//! Inventory ray-shared-rdma with KubeRay's operator (ray-project/kuberay ray-operator v1.6.2): its pools, and a RayCluster whose pods
-//! ask for them.
+//! Inventory ray-shared-rdma with KubeRay's operator (ray-project/kuberay ray-operator v1.6.2): its pools, and the RayCluster of its
+//! workloads, whose pods ask for them.
 
 use crate::cluster::Cluster;
 use crate::device_plugin;
 use crate::rig::ControlPlane;
 use crate::software::{Operator, Software};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -78,4 +79,78 @@ pub fn a_worker_that_is_missing_is_waited_for(cluster: &Cluster<'_>) {
     assert!(plan.contains("now status.readyWorkerReplicas is 2"), "{plan}");
     cluster.plane.kubectl(&["uncordon", &node]);
     cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+}
+
+/// The spec with another text in the place of one.
+fn respec(cluster: &Cluster<'_>, before: &str, after: &str) {
+    let text = fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
+    assert!(text.contains(before), "{before}");
+    cluster.file("inv/cluster.yaml", &text.replace(before, after));
+}
+
+fn uid(cluster: &Cluster<'_>) -> String {
+    cluster.plane.kubectl(&["get", "raycluster", "raycluster-kuberay", "-o", "jsonpath={.metadata.uid}"])
+}
+
+/// The images of its pods, and how many there are.
+fn images(cluster: &Cluster<'_>) -> (BTreeSet<String>, usize) {
+    let words = ["get", "pods", "-l", "ray.io/cluster=raycluster-kuberay", "-o", "jsonpath={.items[*].spec.containers[0].image}"];
+    let all = cluster.plane.kubectl(&words);
+    (all.split_whitespace().map(str::to_owned).collect(), all.split_whitespace().count())
+}
+
+/// A template that changes in place changes no pod: that is why it takes a new RayCluster.
+pub fn a_template_that_changes_is_a_replacement(cluster: &Cluster<'_>) {
+    let before = (uid(cluster), images(cluster));
+    // With one worker less, by which the operator shows that it has seen the change.
+    let patch = r#"[{"op": "replace", "path": "/spec/workerGroupSpecs/0/template/spec/containers/0/image", "value": "example.invalid/edited:1"},
+                    {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 2}]"#;
+    cluster.plane.kubectl(&["patch", "raycluster", "raycluster-kuberay", "--type=json", "--field-manager=kubectl-edit", "-p", patch]);
+    let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
+    assert!(plan.contains("template.spec.containers[ray-worker].image") && plan.contains("set by kubectl-edit at "), "{plan}");
+    assert!(plan.contains("drifted: changed on the target since we applied it"), "{plan}");
+    let fewer = "--for=jsonpath={.status.readyWorkerReplicas}=2";
+    cluster.plane.kubectl(&["wait", "raycluster/raycluster-kuberay", fewer, "--timeout=60s"]);
+    let old = before.1.0.clone();
+    assert_eq!((uid(cluster), images(cluster)), (before.0.clone(), (old, 3)), "the operator has seen the change, and made no pod anew");
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+    assert_ne!(uid(cluster), before.0);
+    assert_eq!(images(cluster), before.1);
+
+    let old = uid(cluster);
+    respec(cluster, "ray-ml-vllm:0.7.1", "ray-ml-vllm:0.7.2");
+    respec(cluster, "    replicas: 3\n", "    replicas: 3\n    ray_version: 2.40.0\n");
+    let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
+    let says = "RayCluster.ray.io default/raycluster-kuberay is deleted, and its pods with it, and made anew: its controller leaves its pods as they are when this changes";
+    assert!(plan.contains(says) && plan.contains("spec changed: workloads[0]"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+    assert_ne!(uid(cluster), old);
+    let (images, count) = images(cluster);
+    assert_eq!((images.len(), count), (1, 4), "{images:?}");
+    assert!(images.first().unwrap().ends_with("ray-ml-vllm:0.7.2"), "{images:?}");
+    assert!(cluster.told(0, &["plan", INV, "--target", KUBE, "--detailed-exitcode"]).contains("No changes."));
+}
+
+/// The number of workers is what the operator itself brings about.
+pub fn workers_that_are_fewer_end_and_the_rest_stays(cluster: &Cluster<'_>) {
+    let before = uid(cluster);
+    respec(cluster, "    replicas: 3\n", "    replicas: 2\n");
+    let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
+    assert!(plan.contains("interrupts 1 pod of RayCluster.ray.io default/raycluster-kuberay end") && !plan.contains("made anew"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+    assert_eq!(uid(cluster), before);
+    assert!(cluster.told(0, &["plan", INV, "--target", KUBE, "--detailed-exitcode"]).contains("No changes."));
+}
+
+pub fn a_workload_that_is_taken_out_is_taken_back(cluster: &Cluster<'_>) {
+    let text = fs::read_to_string(cluster.folder().join("inv/cluster.yaml")).unwrap();
+    let (before, rest) = text.split_once("workloads:\n").unwrap();
+    // The waiver goes with what it was for.
+    let after = &rest[rest.find("repositories:\n").unwrap()..];
+    cluster.file("inv/cluster.yaml", &format!("{before}{after}"));
+    let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
+    assert!(plan.contains("interrupts pods of RayCluster.ray.io default/raycluster-kuberay end"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);
+    assert_eq!(cluster.plane.kubectl(&["get", "raycluster", "-o", "name"]), "");
+    cluster.file("inv/cluster.yaml", &text);
 }

@@ -76,6 +76,9 @@ fn a_ray_cluster_comes_to_run() {
         kuberay::the_inventory_comes_to_run(&cluster);
         kuberay::its_pools_are_what_the_plugin_takes(&cluster, &plugin);
         kuberay::a_worker_that_is_missing_is_waited_for(&cluster);
+        kuberay::a_template_that_changes_is_a_replacement(&cluster);
+        kuberay::workers_that_are_fewer_end_and_the_rest_stays(&cluster);
+        kuberay::a_workload_that_is_taken_out_is_taken_back(&cluster);
         rendered::a_ray_cluster_comes_to_run(&cluster);
     });
 }

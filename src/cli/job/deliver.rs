@@ -8,7 +8,7 @@ use crate::report::out::{self, Look};
 use crate::report::{diagnostic, document, knowledge, workload as screen};
 use crate::spec::{self, Loaded, Sources};
 use crate::system::clock;
-use crate::workload::{Asked, Inputs, JOBS_FOLDER, Rendered, Request, Templates, render};
+use crate::workload::{Asked, Inputs, Rendered, Request, Templates, render};
 use std::path::PathBuf;
 
 /// What is printed.
@@ -41,12 +41,10 @@ impl Ground {
     }
 
     fn templates(&self) -> Result<Templates, Failure> {
-        let prefix = format!("{JOBS_FOLDER}/");
-        let files = self.inventory.iter().flat_map(|inventory| &inventory.modules);
-        let own = files.filter_map(|(path, text)| Some((path.strip_prefix(&prefix)?.to_owned(), text.clone())));
-        let folder = self.inventory.as_ref().map_or(String::new(), |inventory| inventory.path.trim_end_matches('/').to_owned());
-        Templates::load(&format!("{folder}/modules/{JOBS_FOLDER}"), own)
-            .map_err(|(problems, sources)| Failure::of_input(problems, &sources))
+        match &self.inventory {
+            Some(inventory) => inventory.job_templates(),
+            None => Templates::load("", []).map_err(|(problems, sources)| Failure::of_input(problems, &sources)),
+        }
     }
 
     /// Renders without printing; what rules refuse is an error.
@@ -64,7 +62,7 @@ impl Ground {
         let now = clock::now();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
         sources.join(&templates.sources);
-        sources.add(asked.source().clone());
+        asked.source().into_iter().for_each(|line| sources.add(line.clone()));
         let inputs = Inputs {
             loaded: &self.loaded,
             catalog: &self.knowledge.catalog,

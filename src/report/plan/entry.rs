@@ -139,10 +139,10 @@ fn packages(nodes: &[&Node], which: &[usize]) -> String {
         return String::new();
     }
     let names: Vec<&str> = members.iter().map(|m| m.wish.address.name()).collect();
-    let modules: BTreeSet<&str> = members.iter().map(|m| m.wish.module.split('/').next().unwrap_or_default()).collect();
+    let modules: BTreeSet<String> = members.iter().map(|m| m.wish.whose()).collect();
     let list = clean_line(&names.join(", "));
     let word = if names.len() == 1 { "package" } else { "packages, in one run" };
-    let because = format!("new: module {}", modules.into_iter().collect::<Vec<_>>().join(", module "));
+    let because = format!("new: {}", modules.into_iter().collect::<Vec<_>>().join(", "));
     format!(" + {WHO} {word}\n{}{}", wrapped("", &list), wrapped("because  ", &because))
 }
 
@@ -327,7 +327,7 @@ pub(super) fn why(member: &Member) -> String {
 }
 
 pub(super) fn reason_of(member: &Member, place: Option<String>) -> String {
-    reason(member, &format!("module {}", member.wish.module), place)
+    reason(member, &member.wish.whose_part(), place)
 }
 
 /// True for a removal that finds nothing to take back.

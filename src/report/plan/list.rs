@@ -122,7 +122,7 @@ pub fn body(heading: &Heading, lines: &[Line]) -> String {
         out.push_str((said + place.unwrap_or_default()).trim_end());
         out.push('\n');
     }
-    let modules: BTreeSet<&str> = lines.iter().map(|line| line.member.wish.module.split('/').next().unwrap_or_default()).collect();
-    let modules = modules.into_iter().map(|module| format!("module {module}")).collect::<Vec<_>>().join(", ");
+    let modules: BTreeSet<String> = lines.iter().map(|line| line.member.wish.whose()).collect();
+    let modules = modules.into_iter().collect::<Vec<_>>().join(", ");
     out + &entry::wrapped("because  ", &entry::reason(lines[0].member, &modules, None))
 }

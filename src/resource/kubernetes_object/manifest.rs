@@ -62,7 +62,7 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 pub fn check(body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "disturbs", "known_after", "cluster"]);
     fields.flag("adopt");
-    fields.flag("replace");
+    super::replace::check(&mut fields, body);
     fields.resource("known_after");
     if body.get("disturbs").is_some() && super::disturbs::of(body).is_none() {
         let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, drain or reboot";

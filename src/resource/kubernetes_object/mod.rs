@@ -21,6 +21,7 @@ pub mod nodes;
 pub mod ownership;
 pub mod paths;
 pub mod place;
+mod pods;
 mod preview;
 pub mod readiness;
 pub mod refusal;
@@ -37,9 +38,10 @@ use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, tak
 use self::paths::Field;
 use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
+use self::replace::Because;
 use self::request::{KubernetesRead, NO_KIND, ObjectName};
 use super::kind::Trouble;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Lacking, Plane, Read, Reading, Wish};
+use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Lacking, Plane, Read, Reading, Wish};
 use crate::base::TargetKind;
 use crate::base::text::one_line;
 use serde_json::{Value, json};
@@ -197,6 +199,10 @@ struct Asked {
     adopts: bool,
     /// Deleted and made anew where a field changes that never changes.
     replaces: bool,
+    /// The same where one of these fields changes, though the server takes the change.
+    made_once: Vec<String>,
+    /// Where `adopt` and `replace` are said.
+    beside: &'static str,
     /// What it has to come to; nothing where that is not judged.
     ready: Option<Ready>,
 }
@@ -207,8 +213,9 @@ fn asked(wish: &Wish) -> Option<Asked> {
     let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
     let object = manifest::object(&manifest)?;
     let ready = readiness::wanted(&wish.body, &object.kind_and_group());
-    let replaces = replace::is_allowed(&wish.body);
-    Some(Asked { object, manifest, cluster, adopts, replaces, ready })
+    let (replaces, made_once) = (replace::is_allowed(&wish.body), replace::fields(&wish.body));
+    let beside = if wish.is_of_workload() { "in the workload" } else { "beside the manifest" };
+    Some(Asked { object, manifest, cluster, adopts, replaces, made_once, beside, ready })
 }
 
 impl Asked {
@@ -333,7 +340,7 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         Preview::Refused(refusal) => {
             let fields = paths::differences(&asked.manifest, &found, true);
             match refusal.is_only_of_fields_that_never_change() {
-                true if ours && asked.replaces && !adopts => anew = object.pointer("/metadata/uid").and_then(Value::as_str),
+                true if ours && asked.replaces && !adopts => anew = Some(Because::NeverChanges),
                 true => assessment.refusal = Some(replace::advice(asked, &refusal.told(), ours)),
                 false => assessment.refusal = Some(refused(&asked.object, &refusal.told())),
             }
@@ -355,21 +362,27 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         assessment.attributes.insert(field.shown.clone(), attribute(field, others.first(), note));
     }
     if !ours && !adopts && assessment.refusal.is_none() {
-        let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
-        assessment.refusal = Some(match release_of(object) {
-            Some(release) => format!(
-                "it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects",
-                one_line(release, 60)
-            ),
-            None => format!("it was never ours{who}; `adopt: true` beside the manifest takes it over"),
-        });
+        assessment.refusal = Some(never_ours(asked, object, &theirs));
     }
-    match anew {
-        Some(uid) => replace::replace(asked, uid, assessment),
+    anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+    match anew.zip(uid) {
+        Some((because, uid)) => replace::replace(asked, uid, because, assessment),
         None => {
-            disturb(asked, &fields, assessment);
+            pods::disturb(asked, &fields, assessment);
             assessment.actions = asked.apply_and_wait();
         }
+    }
+}
+
+/// What is said of an object that others made, who set these fields.
+fn never_ours(asked: &Asked, object: &Value, theirs: &[String]) -> String {
+    let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
+    match release_of(object) {
+        Some(release) => {
+            format!("it belongs to the release {} of Helm{who}: own the release (`helm_release`), not its objects", one_line(release, 60))
+        }
+        None => format!("it was never ours{who}; `adopt: true` {} takes it over", asked.beside),
     }
 }
 
@@ -386,19 +399,6 @@ fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attr
         (by, note) => by.or_else(|| note.map(str::to_owned)),
     };
     Attribute { by, ..Attribute::in_plane(Plane::Persisted, reading(&field.wanted), reading(&field.found)) }
-}
-
-/// What a change of these fields does to pods that run.
-fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
-    let kind = asked.object.kind_and_group();
-    if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
-        assessment.disruption = Disruption::Restart;
-        let on_delete = asked.manifest.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
-        assessment.interrupts = vec![match on_delete {
-            true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
-            false => format!("pods of {} start anew", asked.object),
-        }];
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,65 @@
-//! Fields that the server never lets change: the object can only be deleted and made anew, which is done where the wish allows it.
+//! Changes that only come about where the object is deleted and made anew, which is done where the wish allows it: of fields that the
+//! server never lets change, and of fields whose change the object's controller takes without a word and leaves what runs as it is.
 
-use super::{Asked, NEVER_REMOVED, WITH_PODS};
+use super::paths::{Field, Step};
+use super::{Asked, NEVER_REMOVED, pods};
+use crate::resource::fields::Fields;
 use crate::resource::{Action, Assessment, Disruption};
 use serde_json::Value;
 
+/// Why it takes a new object.
+#[derive(Debug, Clone, Copy)]
+pub enum Because {
+    /// The server refuses the change.
+    NeverChanges,
+    /// The server takes it, and the controller leaves what runs as it is.
+    ChangesNothing,
+}
+
+impl Because {
+    fn words(self) -> &'static str {
+        match self {
+            Because::NeverChanges => "a field changes that never changes",
+            Because::ChangesNothing => "its controller leaves its pods as they are when this changes",
+        }
+    }
+}
+
 /// Whether a wish allows it.
 pub fn is_allowed(body: &Value) -> bool {
-    body.get("replace").and_then(Value::as_bool) == Some(true)
+    body.get("replace").is_some_and(|replace| replace.as_bool() == Some(true) || replace.is_array())
+}
+
+/// The fields whose change takes a new object, by their paths without the items of lists: `spec.workerGroupSpecs.template`.
+pub fn fields(body: &Value) -> Vec<String> {
+    let all = body.get("replace").and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// `true`, or a list of paths.
+pub fn check(fields: &mut Fields<'_>, body: &Value) {
+    let is_path = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty() && text.split('.').all(|part| !part.is_empty()));
+    match body.get("replace") {
+        Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_path) => {}
+        Some(Value::Array(_)) => {
+            let help = "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of lists are left out";
+            fields.error("/replace", "it is no list of fields", Some(help.to_owned()));
+        }
+        _ => fields.flag("replace"),
+    }
+}
+
+/// Whether some of these fields are below those whose change takes a new object, or hold one of them: then nobody can tell.
+fn concerns(paths: &[String], differing: &[Field]) -> bool {
+    let is_below = |path: &str, other: &str| path == other || path.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
+    differing.iter().any(|field| {
+        let names = field.path.iter().filter_map(|step| match step {
+            Step::Field(name) => Some(name.as_str()),
+            Step::Item { .. } => None,
+        });
+        let name = names.collect::<Vec<_>>().join(".");
+        paths.iter().any(|path| is_below(&name, path) || is_below(path, &name))
+    })
 }
 
 /// Why an object of this kind is never deleted to be made anew.
@@ -18,16 +71,30 @@ pub fn never(kind: &str) -> Option<&'static str> {
 pub fn advice(asked: &Asked, message: &str, ours: bool) -> String {
     let refused = super::refused(&asked.object, message);
     match ours && !asked.adopts && never(&asked.object.kind_and_group()).is_none() {
-        true => format!("{refused}; `replace: true` beside the manifest has it deleted and made anew"),
-        false => format!("{refused}; it can only be deleted and made anew, which is done by hand"),
+        true => format!("{refused}; `replace: true` {} has it deleted and made anew", asked.beside),
+        false => format!("{refused}; {BY_HAND}"),
     }
 }
 
+const BY_HAND: &str = "it can only be deleted and made anew, which is done by hand";
+
+/// Whether changes of these fields take a new object though the server takes them; one that was there before us is not deleted for it.
+pub fn of_changes(asked: &Asked, differing: &[Field], assessment: &mut Assessment) -> Option<Because> {
+    if assessment.refusal.is_some() || !concerns(&asked.made_once, differing) {
+        return None;
+    }
+    let because = Because::ChangesNothing;
+    if asked.adopts {
+        assessment.refusal = Some(format!("{} was there before us, and {}; {BY_HAND}", asked.object, because.words()));
+    }
+    (!asked.adopts).then_some(because)
+}
+
 /// Deletes the object that is there and makes it anew.
-pub fn replace(asked: &Asked, uid: &str, assessment: &mut Assessment) {
+pub fn replace(asked: &Asked, uid: &str, because: Because, assessment: &mut Assessment) {
     let object = asked.object.clone();
-    let pods = if WITH_PODS.contains(&object.kind_and_group().as_str()) { ", and its pods with it" } else { "" };
-    assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: a field changes that never changes")];
+    let pods = if pods::end_with(&object) { ", and its pods with it" } else { "" };
+    assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: {}", because.words())];
     assessment.disruption = Disruption::Restart;
     assessment.actions =
         std::iter::once(Action::DeleteObject { object, uid: uid.to_owned(), anew: true }).chain(asked.apply_and_wait()).collect();

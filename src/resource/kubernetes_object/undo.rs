@@ -2,7 +2,7 @@
 
 use super::ownership::{is_adopted, is_ours};
 use super::request::NO_KIND;
-use super::{Asked, Live, NEVER_REMOVED, OBJECT, WITH_PODS, asked, finalizers, live, presence};
+use super::{Asked, Live, NEVER_REMOVED, OBJECT, asked, finalizers, live, pods, presence};
 use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         return assessment;
     }
     presence(&mut assessment, Reading::Absent, Reading::is("present"));
-    if WITH_PODS.contains(&asked.object.kind_and_group().as_str()) {
+    if pods::end_with(&asked.object) {
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("pods of {} end", asked.object)];
     }

@@ -12,7 +12,7 @@ fn spec(value: &Value) -> Loaded {
 fn judged(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (Loaded, Judgement) {
     let (loaded, job) = crate::rules::job_subject::case(case).unwrap_or_else(|why| panic!("{case}\n{why}"));
     let judgement = match &job {
-        Some(job) => judge_job(&loaded, catalog, rules, "2026-01-01", job, true),
+        Some(job) => judge_job(&loaded, "2026-01-01", asked_of_job(&loaded, catalog, rules, job, true)),
         None => judge(&loaded, catalog, rules, "2026-01-01"),
     };
     (loaded, judgement)

@@ -10,6 +10,7 @@ mod node;
 mod operation;
 mod reach;
 mod switch;
+mod workload;
 
 pub use api::{Api, ApiKind};
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
@@ -24,6 +25,7 @@ pub use node::{
 pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
 pub use reach::{NoSsh, Reach, Ssh};
 pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
+pub use workload::{Workload, WorkloadKind};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,9 @@ pub struct Spec {
     /// What jobs are run with: what rules compare the fabric with.
     #[serde(default)]
     pub jobs: Jobs,
+    /// Workloads that stay: planned, applied, compared and taken back like everything else of the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<Workload>,
     /// Rules that are waived for a while.
     #[serde(default)]
     pub rules: Rules,

@@ -451,3 +451,27 @@ fn apis_of_switches() {
     check(&switch("os: cumulus, nvue: { user: u, password: { env: P } }, ssh: {}"), &[("RW0174", "nvue")]);
     check(&switch("eapi: { user: u, password: { env: P } }"), &[("RW0170", "eapi")]);
 }
+
+#[test]
+fn workloads() {
+    let cluster = "kubernetes: {}\n";
+    let acs = "{ name: a, kind: acs, image: x, command: [run] }";
+    let ray = "{ name: a, kind: ray, image: x, cpu: 8, devices: { rdma/a: 1 }, environment: { A: \"1\" } }";
+    check(&format!("{cluster}workloads: [{acs}, {ray}]"), &[]);
+    check(&format!("workloads: [{acs}]"), &[("RW0180", "workloads")]);
+    check(&format!("{cluster}workloads: [{acs}, {acs}]"), &[("RW0182", "a")]);
+    check(&format!("{cluster}workloads: [{acs}, {}]", acs.replace("kind", "namespace: b, kind")), &[]);
+    for (more, expected) in [
+        ("ray_version: 2.40.0", ("RW0181", "ray_version")),
+        ("hosts: gpu1", ("RW0181", "hosts")),
+        ("devices: { a/b: 1 }", ("RW0181", "devices")),
+        ("replica: 2", ("RW0105", "replica")),
+        ("gpus: -1", ("RW0106", "-1")),
+    ] {
+        check(&format!("{cluster}workloads: [{}]", acs.replace(" }", &format!(", {more} }}"))), &[expected]);
+    }
+    check(&format!("{cluster}workloads: [{}]", ray.replace("cpu", "model: GU8TF, cpu")), &[("RW0181", "model")]);
+    check(&format!("{cluster}workloads: [{}]", ray.replace("cpu", "without_rdma: true, cpu")), &[("RW0181", "devices")]);
+    check(&format!("{cluster}workloads: [{{ name: a, kind: acs, image: x }}]"), &[("RW0181", "{")]);
+    check(&format!("{cluster}workloads: [{{ name: a, kind: job, image: x }}]"), &[("RW0108", "job")]);
+}

@@ -170,15 +170,15 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
     }
     let now = if wished { kind.changes(wish, false) } else { Vec::new() };
     let changes: Vec<(ObjectName, Verb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
-    let module = wish.module.split('/').next().unwrap_or_default();
+    let whose = wish.whose();
     for (object, _) in &changes {
         how.entry(object.clone()).or_insert(How::Edited);
     }
     let because = |object: &ObjectName, how: How| match wished {
-        _ if how == How::Edited && wished => format!("nodes of {} of module {module}", wish.address.words()),
+        _ if how == How::Edited && wished => format!("nodes of {} of {whose}", wish.address.words()),
         _ if how == How::Edited => format!("nodes of {}, applied and no longer wished", wish.address.words()),
-        true if object.name.is_empty() => format!("what {} of module {module} waits for", wish.address.words()),
-        true => format!("{} of module {module}", shown(object)),
+        true if object.name.is_empty() => format!("what {} of {whose} waits for", wish.address.words()),
+        true => format!("{} of {whose}", shown(object)),
         false => format!("{}, applied and no longer wished", shown(object)),
     };
     let bound = manifest::manifest(&wish.body).ok().and_then(|manifest| bound(&manifest));

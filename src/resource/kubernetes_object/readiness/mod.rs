@@ -17,6 +17,10 @@ pub const WITHIN_S: u32 = 600;
 /// Kinds that are judged without being asked to.
 const JUDGED: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.apps", "CustomResourceDefinition.apiextensions.k8s.io"];
 
+/// Kinds whose controller tells of the generation that it has seen only where something else of the status changes with it
+/// (ray-project/kuberay ray-operator/controllers/ray/utils/consistency.go, InconsistentRayClusterStatus): an older one means nothing.
+const TELLS_SELDOM: [&str; 1] = ["RayCluster.ray.io"];
+
 const UNSEEN: &str = "its controller has not seen the last change yet";
 
 /// `ready` of a body.
@@ -142,7 +146,8 @@ impl Ready {
         if at(object, "metadata.deletionTimestamp").is_some_and(|at| !at.is_null()) {
             return Readiness::Not { words: "it is being deleted".to_owned(), hopeless: None };
         }
-        let stale = || if is_unseen(object, object.get("status")) { not(UNSEEN.to_owned()) } else { None };
+        let tells = !TELLS_SELDOM.contains(&kind);
+        let stale = || if tells && is_unseen(object, object.get("status")) { not(UNSEEN.to_owned()) } else { None };
         self.by_kind(object, kind)
             .or_else(stale)
             .or_else(|| self.conditions.iter().find_map(|condition| condition.judge(object)))

@@ -117,3 +117,12 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
     }
     assert_eq!(check(&json!({ "ready": { "nodes": 3, "within_s": 60 } })), []);
 }
+
+/// KubeRay writes the generation that it has seen only together with something else of the status.
+#[test]
+fn an_older_generation_of_a_ray_cluster_means_nothing() {
+    let object = json!({ "metadata": { "generation": 3 }, "status": { "observedGeneration": 1, "readyWorkerReplicas": 2 } });
+    let wish = json!({ "fields": { "status.readyWorkerReplicas": 2 } });
+    assert_eq!(said(wish.clone(), "RayCluster.ray.io", object.clone()), "ready");
+    assert_eq!(said(wish, "NicClusterPolicy.mellanox.com", object), "its controller has not seen the last change yet");
+}

@@ -1,0 +1,43 @@
+//! What a change of fields does to pods that run.
+
+use super::paths::{Field, Step};
+use super::request::ObjectName;
+use super::{Asked, WITH_PODS};
+use crate::base::text::counted;
+use crate::resource::{Assessment, Disruption};
+use serde_json::Value;
+
+/// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
+const OF_OPERATORS: [&str; 3] = ["RayCluster.ray.io", "MPIJob.kubeflow.org", "PyTorchJob.kubeflow.org"];
+
+/// Whether pods end with the object.
+pub fn end_with(object: &ObjectName) -> bool {
+    let kind = object.kind_and_group();
+    WITH_PODS.contains(&kind.as_str()) || OF_OPERATORS.contains(&kind.as_str())
+}
+
+/// How many pods fewer there are to be; none where it is not said.
+fn fewer(fields: &[Field]) -> u64 {
+    let is_count = |field: &&Field| matches!(field.path.last(), Some(Step::Field(name)) if name == "replicas");
+    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
+    fields.iter().filter(is_count).filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?)).sum()
+}
+
+/// What a change of these fields does to pods that run.
+pub fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
+    let kind = asked.object.kind_and_group();
+    if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
+        assessment.disruption = Disruption::Restart;
+        let on_delete = asked.manifest.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
+        assessment.interrupts = vec![match on_delete {
+            true => format!("pods of {} keep running as they are until somebody deletes them (OnDelete)", asked.object),
+            false => format!("pods of {} start anew", asked.object),
+        }];
+        return;
+    }
+    let ending = if end_with(&asked.object) { fewer(fields) } else { 0 };
+    if ending > 0 {
+        assessment.disruption = Disruption::Restart;
+        assessment.interrupts = vec![format!("{} of {} end", counted(ending as usize, "pod"), asked.object)];
+    }
+}

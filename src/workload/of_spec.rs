@@ -1,0 +1,90 @@
+//! Workloads of the spec that stay: each rendered as `job render` would, with carets in the spec.
+
+use super::asked::Asked;
+use super::render::{Inputs, Rendered, render};
+use super::request::{Acs, Devices, Pods, Ray, Request};
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Digest, nodeset};
+use crate::rules::Finding;
+use crate::spec::model::{Workload, WorkloadKind};
+
+/// The name of a container of a Deployment of which nothing else is said.
+const CONTAINER: &str = "main";
+
+/// The workloads of a spec, rendered, in its order.
+#[derive(Debug, Clone, Default)]
+pub struct Workloads {
+    /// Each, with the digest of the template that made it.
+    pub(super) all: Vec<(Rendered, Digest)>,
+}
+
+impl Workloads {
+    /// Renders all; what is wrong with any of them comes back in one go.
+    pub fn of(inputs: Inputs<'_>) -> Result<Workloads, Vec<Diagnostic>> {
+        let (mut all, mut problems) = (Vec::new(), Vec::new());
+        for (index, workload) in inputs.loaded.spec.workloads.iter().enumerate() {
+            let asked = Asked::of_spec(inputs.loaded, index);
+            match request(workload, &asked).and_then(|request| render(inputs, &request, &asked)) {
+                Ok(rendered) => {
+                    let digest = inputs.templates.digest(rendered.kind);
+                    all.push((rendered, digest));
+                }
+                Err(more) => problems.extend(more),
+            }
+        }
+        if problems.is_empty() { Ok(Workloads { all }) } else { Err(problems) }
+    }
+
+    /// What rules find of them, before anything is waived.
+    pub fn found(&self) -> Vec<Finding> {
+        self.all.iter().flat_map(|(rendered, _)| rendered.found.clone()).collect()
+    }
+
+    /// What else looks wrong of them.
+    pub fn notes(&self) -> Vec<Diagnostic> {
+        self.all.iter().flat_map(|(rendered, _)| rendered.judgement.notes.clone()).collect()
+    }
+}
+
+fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic>> {
+    let devices = match (workload.without_rdma, workload.devices.is_empty()) {
+        (true, _) => Devices::None,
+        (false, true) => Devices::OfCluster,
+        (false, false) => Devices::Said(workload.devices.iter().map(|(name, count)| (name.clone(), count.to_string())).collect()),
+    };
+    let pods = Pods {
+        name: workload.name.clone(),
+        namespace: workload.namespace.clone(),
+        image: workload.image.clone(),
+        image_pull_policy: workload.image_pull_policy.clone(),
+        environment: workload.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        hosts: workload.hosts.as_deref().map_or(Ok(Vec::new()), |text| hosts(text, asked))?,
+        host_network: workload.host_network,
+        network: workload.network.clone(),
+        trial: workload.trial,
+        devices,
+        gpu_resource: workload.gpu_resource.clone(),
+        gpus: workload.gpus,
+        cpu: workload.cpu.clone(),
+        memory: workload.memory.clone(),
+    };
+    Ok(match workload.kind {
+        WorkloadKind::Ray => Request::Ray(Ray { pods, replicas: workload.replicas, ray_version: workload.ray_version.clone() }),
+        WorkloadKind::Acs => Request::Acs(Acs {
+            pods,
+            replicas: workload.replicas,
+            model: workload.model.clone(),
+            compute_class: workload.compute_class.clone(),
+            command: workload.command.clone(),
+            app: workload.app.clone(),
+            container: workload.container.clone().unwrap_or_else(|| CONTAINER.to_owned()),
+        }),
+    })
+}
+
+fn hosts(text: &str, asked: &Asked) -> Result<Vec<String>, Vec<Diagnostic>> {
+    nodeset::expand(text).map_err(|error| {
+        let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60)));
+        vec![asked.at(error, "job.hosts", "not a node-set").next("hosts: gpu[01-02]")]
+    })
+}

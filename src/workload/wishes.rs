@@ -1,0 +1,144 @@
+//! Workloads of the spec as wishes for objects of its cluster, beside those of modules and after them.
+
+use super::of_spec::Workloads;
+use super::render::Rendered;
+use super::templates::JOBS_FOLDER;
+use crate::base::{Address, Diagnostic, Label, Target};
+use crate::module::context::reserved_text;
+use crate::module::{Desired, Why};
+use crate::resource::kubernetes_object::KubernetesObject;
+use crate::resource::{Kind as _, Want, Wish, of_workload};
+use crate::spec::Loaded;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How long pods may take to run: images with CUDA have tens of GB, and are pulled meanwhile.
+const WITHIN_S: u32 = 1800;
+/// What KubeRay leaves as it runs when it changes: all that its own hash of a RayCluster is made of. Pods are made anew where the object
+/// itself is, or where `upgradeStrategy` says so, which not every release knows (ray-project/kuberay
+/// ray-operator/controllers/ray/raycluster_controller.go, shouldRecreatePodsForUpgrade, and utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
+const KEPT_BY_KUBERAY: [&str; 6] = [
+    "spec.rayVersion",
+    "spec.headGroupSpec",
+    "spec.workerGroupSpecs.groupName",
+    "spec.workerGroupSpecs.numOfHosts",
+    "spec.workerGroupSpecs.rayStartParams",
+    "spec.workerGroupSpecs.template",
+];
+
+impl Workloads {
+    /// Adds a wish for each object. A workload comes after all that modules wish for in its cluster: device plugins give what its pods ask
+    /// for, and operators bring its kind.
+    pub fn wish(&self, loaded: &Loaded, desired: &mut Desired) -> Result<(), Vec<Diagnostic>> {
+        let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else { return Ok(()) };
+        let before = last(&desired.wishes, &cluster);
+        let mut problems = Vec::new();
+        for (index, (rendered, digest)) in self.all.iter().enumerate() {
+            let wishing = Wishing { loaded, index, rendered, cluster: &cluster };
+            let mut after = before.clone();
+            for object in &rendered.objects {
+                match wishing.wish(object, after.clone(), desired) {
+                    Ok(address) => after = vec![address],
+                    Err(more) => problems.extend(more),
+                }
+            }
+            desired.digests.insert(format!("{JOBS_FOLDER}/{}", rendered.kind.word()), digest.clone());
+        }
+        desired.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+/// The wishes of a target that no other one comes after.
+fn last(wishes: &[Wish], target: &Target) -> Vec<Address> {
+    let own = || wishes.iter().filter(|wish| wish.address.target == *target);
+    let waited_for: BTreeSet<&Address> = own().flat_map(|wish| &wish.after).collect();
+    own().map(|wish| &wish.address).filter(|address| !waited_for.contains(address)).cloned().collect()
+}
+
+struct Wishing<'a> {
+    loaded: &'a Loaded,
+    /// Its place in the spec.
+    index: usize,
+    rendered: &'a Rendered,
+    cluster: &'a Target,
+}
+
+impl Wishing<'_> {
+    fn wish(&self, object: &Map<String, Value>, after: Vec<Address>, desired: &mut Desired) -> Result<Address, Vec<Diagnostic>> {
+        let body = self.body(object);
+        let kind = &KubernetesObject;
+        let mut problems: Vec<Diagnostic> = kind
+            .check(&body)
+            .into_iter()
+            .map(|error| {
+                let told =
+                    self.at(Diagnostic::error("RW0208", format!("workload {}: {}", self.rendered.name, error.message)), "makes this");
+                error.help.into_iter().fold(told, Diagnostic::next)
+            })
+            .collect();
+        if let Some(text) = reserved_text(&body) {
+            let shown = crate::base::text::one_line(text, 60);
+            let error = Diagnostic::error("RW0215", format!("`{shown}` holds a character that is kept for the marks of secrets"));
+            problems.push(self.at(error, "in here").next("remove the character"));
+        }
+        let Some(path) = kind.address_path(&body).filter(|_| problems.is_empty()) else { return Err(problems) };
+        let address = Address { target: self.cluster.clone(), path: path.into(), attribute: None };
+        if let Some(other) = desired.wishes.iter().find(|wish| wish.address == address) {
+            let error = Diagnostic::error("RW0232", format!("{address} is wished for twice: by this workload, and by {}", other.whose()));
+            let error = self.at(error, "makes it").effect("each would take away what the other sets");
+            return Err(vec![error.next("give the workload another name or namespace, or take one of both out")]);
+        }
+        let module = of_workload(&self.rendered.name);
+        let why = Why {
+            module: module.clone(),
+            summary: format!("`workloads[{}]` of the spec, kind {}", self.index, self.rendered.kind.word()),
+            conditions: Vec::new(),
+            facts: BTreeMap::new(),
+        };
+        let places = self.loaded.place(&format!("workloads[{}]", self.index)).into_iter().collect();
+        desired.why.insert(address.clone(), vec![why]);
+        desired.wishes.push(Wish {
+            address: address.clone(),
+            after,
+            want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }),
+        });
+        Ok(address)
+    }
+
+    fn body(&self, object: &Map<String, Value>) -> Value {
+        let mut body = json!({ "manifest": object, "cluster": self.loaded.spec.cluster });
+        if self.loaded.spec.workloads.get(self.index).is_some_and(|workload| workload.adopt) {
+            body["adopt"] = json!(true);
+        }
+        match object.get("kind").and_then(Value::as_str) {
+            Some("RayCluster") => {
+                body["replace"] = json!(KEPT_BY_KUBERAY);
+                body["ready"] = ready(object);
+            }
+            Some("Deployment") => {
+                // The label by which it knows its pods is a field of the spec's own, and never changes.
+                body["replace"] = json!(true);
+                body["ready"] = json!({ "within_s": WITHIN_S });
+            }
+            _ => {}
+        }
+        body
+    }
+
+    fn at(&self, error: Diagnostic, label: &str) -> Diagnostic {
+        let label: Option<Label> = self.loaded.label(&format!("workloads[{}].name", self.index), label);
+        label.into_iter().fold(error, Diagnostic::labelled)
+    }
+}
+
+/// Its operator sets `RayClusterProvisioned` once and for all, so the workers that are ready are counted; where there are none, nothing
+/// stands in the field (ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go).
+fn ready(object: &Map<String, Value>) -> Value {
+    let groups = object.get("spec").and_then(|spec| spec.get("workerGroupSpecs")).and_then(Value::as_array);
+    let count = |group: &Value, field: &str, default: u64| group.get(field).and_then(Value::as_u64).unwrap_or(default);
+    let workers: u64 = groups.into_iter().flatten().map(|group| count(group, "replicas", 0) * count(group, "numOfHosts", 1)).sum();
+    let fields = if workers > 0 { json!({ "status.readyWorkerReplicas": workers }) } else { json!({}) };
+    json!({ "conditions": [{ "type": "HeadPodReady" }], "fields": fields, "within_s": WITHIN_S })
+}
