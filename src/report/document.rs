@@ -10,8 +10,10 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::job::compare::ComparisonDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
+use crate::report::pair::PairDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
 use crate::report::workload::JobDocument;
@@ -344,7 +346,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 21] = [
+const DOCUMENTS: [(&str, Make); 23] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -352,6 +354,8 @@ const DOCUMENTS: [(&str, Make); 21] = [
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
+    ("job-pair", || schemars::schema_for!(PairDocument<'_>)),
+    ("job-comparison", || schemars::schema_for!(ComparisonDocument<'_>)),
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
     ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
     ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),

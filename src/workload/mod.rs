@@ -5,7 +5,7 @@
 //! amounts to what Kubernetes takes. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
-//! `perftest` that of their kinds.
+//! `perftest` that of their kinds, `pair` a job twice, with RDMA and without.
 
 mod acs;
 mod amount;
@@ -20,6 +20,7 @@ mod meeting;
 mod mpirun;
 mod names;
 mod offer;
+mod pair;
 mod perftest;
 mod pytorch_names;
 mod render;
@@ -33,6 +34,7 @@ pub use arena::{Line, from_arena};
 pub use asked::Asked;
 pub use environment::{Origin, Variable};
 pub use mpirun::Argument;
+pub use pair::{Difference, Half, Pair, pair};
 pub use render::{Inputs, Rendered, render};
 pub use request::{Acs, CleanPods, Devices, Kind, NcclTest, Perftest, Pods, Pytorch, Ray, Request, Tensorboard};
 pub use templates::{JOBS_FOLDER, Templates};

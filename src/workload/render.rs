@@ -80,7 +80,7 @@ fn place(label: &Label) -> (String, usize) {
 }
 
 /// The hosts that it may run on.
-fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
+pub(super) fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
     if names.is_empty() {
         return Ok(loaded.hosts.iter().collect());
     }
@@ -184,6 +184,9 @@ impl<'a> Rendering<'a> {
         settling.derived(made.variables);
         settling.spec(loaded);
         settling.asked(&self.pods().environment);
+        if self.pods().over_tcp {
+            super::pair::hold_to_tcp(&mut settling);
+        }
         let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
         let mut warnings = made.warnings;
         warnings.extend(self.without_devices(devices));
@@ -315,7 +318,8 @@ impl<'a> Rendering<'a> {
     fn pytorch(&self, job: &Pytorch) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let mut devices = self.devices();
-        if job.rdma {
+        // Without a device the capability stays, so that a pair differs in the device alone.
+        if job.rdma && job.pods.devices != Devices::None {
             devices.push(("rdma/hca".to_owned(), "1".to_owned()));
         }
         let mut arena = vec![("workers", job.workers.to_string()), ("gpus", gpus.to_string())];

@@ -17,6 +17,7 @@ mod fixture;
 mod golden;
 mod hosts;
 mod interrupted;
+mod job_compare;
 mod job_render;
 mod jobs;
 mod knowledge;

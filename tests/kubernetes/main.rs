@@ -182,6 +182,7 @@ fn jobs_are_submitted_watched_and_deleted() {
     jobs::a_watch_that_is_ended_leaves_the_job(&plane);
     jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::a_job_is_deleted_with_all_that_it_had(&plane);
+    jobs::a_pair_is_compared_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::pods_that_stay_are_watched_until_they_run(&plane);
 }
 

@@ -2,6 +2,8 @@
 
 mod acs;
 mod cluster;
+mod compare;
+mod compare_render;
 mod delete;
 mod deliver;
 mod from_arena;
@@ -24,7 +26,7 @@ pub use said::{Piece, Said};
 use super::{Exit, Failure};
 use clap::Subcommand;
 
-/// Jobs that use the fabric: render, submit, list, watch, prove and delete them
+/// Jobs that use the fabric: render, submit, list, watch, prove, compare and delete them
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -39,6 +41,7 @@ enum Command {
     List(list::List),
     Watch(watch::Watch),
     Prove(prove::Prove),
+    Compare(compare::Compare),
     Delete(delete::Delete),
 }
 
@@ -51,6 +54,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Prove(arguments) => prove::run(arguments).await,
+        Command::Compare(arguments) => compare::run(arguments).await,
         Command::Delete(arguments) => delete::run(arguments).await,
     }
 }

@@ -1,6 +1,6 @@
 //! What pods of every kind of job have, on the command line.
 
-use super::deliver::{Delivery, Ground};
+use super::deliver::{Delivery, Ground, Wanted};
 use crate::base::{Diagnostic, nodeset};
 use crate::cli::{Exit, Failure};
 use crate::workload::{Asked, Devices, Pods, Request};
@@ -103,6 +103,7 @@ impl PodOptions {
                 (false, true) => Devices::OfCluster,
                 (false, false) => Devices::Said(devices),
             },
+            over_tcp: false,
             gpu_resource: self.gpu_resource.clone(),
             gpus: self.gpus,
             cpu: self.cpu.clone(),
@@ -113,12 +114,22 @@ impl PodOptions {
 
     /// Renders a job of these pods and prints it.
     pub fn deliver(&self, request: &Request, told: &Told) -> Result<Exit, Failure> {
-        let kind = request.kind().word();
-        let options =
-            std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
-        let asked = Asked::of_options("railwright job render", options);
+        let asked = asked("railwright job render", request, told);
         Ground::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
     }
+
+    /// Renders it with RDMA and without, and prints both or one of them.
+    pub fn deliver_pair(&self, request: &Request, told: &Told, wanted: Wanted) -> Result<Exit, Failure> {
+        let asked = asked("railwright job render compare", request, told);
+        let place = format!("-i {} -n {}", self.inventory.display(), self.namespace);
+        Ground::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
+    }
+}
+
+fn asked(command: &str, request: &Request, told: &Told) -> Asked {
+    let kind = request.kind().word();
+    let options = std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    Asked::of_options(command, options)
 }
 
 /// `NAME=VALUE` of an option.

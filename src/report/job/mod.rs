@@ -1,6 +1,7 @@
 //! The screen of `job prove`: the answer first, then each aspect with what was found, what it means and what to do, then what else the
 //! log says of the job.
 
+pub mod compare;
 pub mod diagnosis;
 pub mod document;
 
@@ -42,6 +43,11 @@ fn size(log: &Log) -> String {
 }
 
 fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
+    row(aspect.word(), judgement)
+}
+
+/// One judgement below its word.
+fn row(word: &str, judgement: &Judgement) -> String {
     let mark = match judgement.verdict {
         Verdict::Failed => '!',
         Verdict::Unknown | Verdict::NotRun => '?',
@@ -50,9 +56,9 @@ fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
         Verdict::Passed => ' ',
     };
     let Some(code) = judgement.code else {
-        return labelled(&format!(" {mark} {:<12} ", aspect.word()), &judgement.measured, COLUMNS);
+        return labelled(&format!(" {mark} {word:<12} "), &judgement.measured, COLUMNS);
     };
-    let mut out = format!(" {mark} {:<12} {code}\n", aspect.word());
+    let mut out = format!(" {mark} {word:<12} {code}\n");
     let rows = [("found", &judgement.measured), ("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
         out.push_str(&labelled(&format!("       {word:<8}"), text, COLUMNS));
