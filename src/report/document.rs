@@ -13,6 +13,7 @@ use crate::report::fabric::document::FabricDocument;
 use crate::report::job::compare::ComparisonDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
+use crate::report::job::ray::RayProofDocument;
 use crate::report::pair::PairDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
@@ -346,7 +347,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 23] = [
+const DOCUMENTS: [(&str, Make); 24] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -355,6 +356,7 @@ const DOCUMENTS: [(&str, Make); 23] = [
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
     ("job-pair", || schemars::schema_for!(PairDocument<'_>)),
+    ("ray-proof", || schemars::schema_for!(RayProofDocument<'_>)),
     ("job-comparison", || schemars::schema_for!(ComparisonDocument<'_>)),
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
     ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),

@@ -164,6 +164,19 @@ pub enum Probe {
         /// The ports.
         ports: Vec<CounterPort>,
     },
+    /// A script in a pod of a cluster, to its end: the only one that is asked of an API server.
+    InPod {
+        /// The namespace.
+        namespace: String,
+        /// The pod.
+        pod: String,
+        /// The container.
+        container: String,
+        /// In sh. It may start nothing that outlives it.
+        script: String,
+        /// After this many seconds the container itself ends it.
+        lease_s: u32,
+    },
 }
 
 /// Traffic ends at the latest this many seconds after its own length: connecting may be slow on a loaded host.
@@ -184,13 +197,14 @@ impl Probe {
             Probe::Machine { .. } => "machine",
             Probe::LiveTraffic { .. } => "live-traffic",
             Probe::Counters { .. } => "counters",
+            Probe::InPod { .. } => "in-pod",
         }
     }
 
     /// After this many seconds the host ends the probe's own script (what it left running has its own lease).
     pub fn limit_s(&self) -> u32 {
         match self {
-            Probe::SendTraffic { lease_s, .. } => *lease_s,
+            Probe::SendTraffic { lease_s, .. } | Probe::InPod { lease_s, .. } => *lease_s,
             Probe::LiveTraffic { seconds, .. } => seconds + 5,
             Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Machine { .. } => 60,
             _ => 30,

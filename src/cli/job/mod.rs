@@ -13,6 +13,7 @@ mod nics;
 mod perftest_pods;
 mod pods;
 mod prove;
+mod prove_ray;
 mod pytorch;
 mod ray;
 mod render;

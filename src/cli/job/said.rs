@@ -43,6 +43,12 @@ pub struct Said {
 }
 
 impl Said {
+    /// The job in a cluster, where it is one and no log.
+    pub fn named(&self) -> Option<Named> {
+        let place = Place { inventory: self.inventory.clone()?, namespace: self.namespace.clone() };
+        Some(Named { job: self.job.clone()?, kind: self.kind, place })
+    }
+
     /// The words by which a command that is suggested finds it; what came by a pipe has to be kept first.
     pub fn words(&self) -> String {
         match (&self.job, &self.inventory, &self.log) {

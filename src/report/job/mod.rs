@@ -4,6 +4,7 @@
 pub mod compare;
 pub mod diagnosis;
 pub mod document;
+pub mod ray;
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};
