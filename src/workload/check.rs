@@ -154,6 +154,6 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(plain) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-fn is_variable(text: &str) -> bool {
+pub(super) fn is_variable(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

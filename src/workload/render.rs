@@ -75,6 +75,18 @@ pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Re
     }
 }
 
+/// What the spec has for mpirun, as words.
+pub(super) fn mpi_options(loaded: &Loaded) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
+    let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
+    let words = words(text).map_err(|no| {
+        let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
+        let label = loaded.label("jobs.mpi_options", no.label);
+        vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+    })?;
+    let words = words.into_iter().map(|word| word.text).collect();
+    Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
+}
+
 fn place(label: &Label) -> (String, usize) {
     (label.file.clone(), label.span.start)
 }
@@ -275,19 +287,6 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// What the spec has for mpirun, as words.
-    fn mpi_options(&self) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
-        let loaded = self.inputs.loaded;
-        let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
-        let words = words(text).map_err(|no| {
-            let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
-            let label = loaded.label("jobs.mpi_options", no.label);
-            vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
-        })?;
-        let words = words.into_iter().map(|word| word.text).collect();
-        Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
-    }
-
     fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
@@ -298,7 +297,7 @@ impl<'a> Rendering<'a> {
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
         let processes = workers.saturating_mul(gpus);
-        let of_spec = self.mpi_options()?;
+        let of_spec = mpi_options(self.inputs.loaded)?;
         let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {

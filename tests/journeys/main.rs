@@ -15,6 +15,7 @@ mod drift;
 mod fabric;
 mod fixture;
 mod golden;
+mod host_jobs;
 mod hosts;
 mod interrupted;
 mod job_compare;

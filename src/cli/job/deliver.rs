@@ -40,6 +40,11 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// The inventory, where one was given.
+    pub fn inventory(&self) -> Option<&Inventory> {
+        self.inventory.as_ref()
+    }
+
     /// Of an inventory; without one nothing is known of hosts and fabric.
     pub fn read(path: Option<&PathBuf>) -> Result<Ground, Failure> {
         let Some(path) = path else {
@@ -110,7 +115,7 @@ impl Ground {
     }
 
     /// What is made of the inventory and what is known, with the files that diagnostics point into.
-    fn made<T>(&self, asked: &Asked, make: impl FnOnce(Inputs<'_>) -> Result<T, Vec<Diagnostic>>) -> Result<(T, Sources), Failure> {
+    pub fn made<T>(&self, asked: &Asked, make: impl FnOnce(Inputs<'_>) -> Result<T, Vec<Diagnostic>>) -> Result<(T, Sources), Failure> {
         let templates = self.templates()?;
         let now = clock::now();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
@@ -147,7 +152,7 @@ fn typed(delivery: &Delivery, wanted: Wanted) -> Vec<String> {
 }
 
 /// Warnings are told, errors end it.
-fn tell(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), Failure> {
+pub fn tell(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), Failure> {
     if told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(refused(told, sources));
     }

@@ -17,6 +17,7 @@ mod prove_ray;
 mod pytorch;
 mod ray;
 mod render;
+mod run;
 mod said;
 mod submit;
 mod watch;
@@ -27,7 +28,7 @@ pub use said::{Piece, Said};
 use super::{Exit, Failure};
 use clap::Subcommand;
 
-/// Jobs that use the fabric: render, submit, list, watch, prove, compare and delete them
+/// Jobs that use the fabric: render, submit, run, list, watch, prove, compare and delete them
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -39,6 +40,7 @@ enum Command {
     Render(render::Render),
     FromArena(from_arena::FromArena),
     Submit(submit::Submit),
+    Run(run::Run),
     List(list::List),
     Watch(watch::Watch),
     Prove(prove::Prove),
@@ -52,6 +54,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Render(arguments) => render::run(arguments),
         Command::FromArena(arguments) => from_arena::run(arguments),
         Command::Submit(arguments) => submit::run(arguments).await,
+        Command::Run(arguments) => run::run(arguments).await,
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Prove(arguments) => prove::run(arguments).await,

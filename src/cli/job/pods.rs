@@ -142,7 +142,8 @@ pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
     })
 }
 
-fn hosts(text: &str) -> Result<Vec<String>, Failure> {
+/// The hosts of a node-set.
+pub fn hosts(text: &str) -> Result<Vec<String>, Failure> {
     nodeset::expand(text).map_err(|error| {
         let shown = crate::base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");

@@ -49,7 +49,7 @@ pub struct Patience {
 }
 
 /// `90`, `90s`, `30m`, `2h`, a month at most.
-fn seconds(text: &str) -> Result<u64, String> {
+pub fn seconds(text: &str) -> Result<u64, String> {
     let seconds = text::seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
     seconds.filter(|seconds| (1..=2_678_400).contains(seconds)).ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
 }

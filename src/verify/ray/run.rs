@@ -125,9 +125,12 @@ impl Asked<'_> {
     }
 }
 
+/// A pod and what it has.
+type End<'a> = (&'a JobPod, &'a Inside);
+
 /// Two pods on two nodes that have devices and perftest, workers first; or why there are none.
-fn ends(pods: &[Looked]) -> Result<((&JobPod, &Inside), (&JobPod, &Inside)), String> {
-    let mut able: Vec<(&JobPod, &Inside)> = pods
+fn ends(pods: &[Looked]) -> Result<(End<'_>, End<'_>), String> {
+    let mut able: Vec<End<'_>> = pods
         .iter()
         .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)))
         .filter(|(pod, inside)| !inside.devices.is_empty() && pod.address.is_some())
