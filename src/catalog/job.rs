@@ -1,8 +1,9 @@
-//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and of the tests behind it, and images
-//! of which something has to be known.
+//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and of the tests behind it, images
+//! of which something has to be known, and profilers that say what a step waits for.
 
 use super::table::Row;
 use crate::base::version;
+use crate::spec::model::Platform;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -184,6 +185,33 @@ impl ImageRow {
 
 impl Row for ImageRow {
     const KEY: &'static str = "image";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// A profiler of trainings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilerRow {
+    /// Its name.
+    pub name: String,
+    /// What it shows of a training.
+    pub shows: String,
+    /// How it is run.
+    pub run: String,
+    /// The only platform that has it; every one where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// Where this is said.
+    pub source: String,
+}
+
+impl Row for ProfilerRow {
+    const KEY: &'static str = "profiler";
     fn name(&self) -> &str {
         &self.name
     }

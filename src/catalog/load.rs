@@ -1,7 +1,7 @@
 //! From the files of the catalogue to tables: every row decoded strictly, with its place. A file holds lists by sort
 //! (`gpu:`, `nic:`, `switch:` and so on, see `SORTS`).
 
-use super::job::{ArgumentRow, ImageRow, VariableRow};
+use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::switch::{SwitchRow, SwitchSystemRow};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 13] = [
+const SORTS: [&str; 14] = [
     GpuRow::KEY,
     NicRow::KEY,
     InstanceRow::KEY,
@@ -32,6 +32,7 @@ const SORTS: [&str; 13] = [
     VariableRow::KEY,
     ArgumentRow::KEY,
     ImageRow::KEY,
+    ProfilerRow::KEY,
 ];
 
 /// All tables.
@@ -63,6 +64,8 @@ pub struct Catalog {
     pub argument: Table<ArgumentRow>,
     /// Images of which something has to be known.
     pub image: Table<ImageRow>,
+    /// Profilers of trainings.
+    pub profiler: Table<ProfilerRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -170,6 +173,7 @@ impl Reading {
                 VariableRow::KEY => self.rows::<VariableRow>(&document, entry.value, own, |catalog| &mut catalog.variable),
                 ArgumentRow::KEY => self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| &mut catalog.argument),
                 ImageRow::KEY => self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image),
+                ProfilerRow::KEY => self.rows::<ProfilerRow>(&document, entry.value, own, |catalog| &mut catalog.profiler),
                 other => {
                     let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
                     let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);

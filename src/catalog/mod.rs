@@ -4,7 +4,7 @@
 //!
 //! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by its name, `load` reads the
 //! files, `unknown` tells of a spec that names what no row is about, `unknown_release` of one that names a release of which
-//! the catalogue says nothing, `job` what it says of variables, arguments and images, `switch` what a row says of switches, `switch_numbers` chooses the numbers of one, `headroom` is the
+//! the catalogue says nothing, `job` what it says of variables, arguments, images and profilers, `switch` what a row says of switches, `switch_numbers` chooses the numbers of one, `headroom` is the
 //! formula of its buffers, `foreign_repository` tells of repositories of another system than the nodes'.
 
 mod foreign_repository;

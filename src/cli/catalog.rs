@@ -54,6 +54,8 @@ pub enum Sort {
     Argument,
     /// Images of which something has to be known
     Image,
+    /// Profilers that say what a step of a training waits for
+    Profiler,
 }
 
 /// Shows the rows.
@@ -104,6 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         Sort::Argument => show(catalog, &catalog.argument, name, json, &["reason"], |name| catalog.argument.entry(name)),
         Sort::Image => show(catalog, &catalog.image, name, json, &["demo", "ray"], |name| catalog.image.entry(name)),
+        Sort::Profiler => show(catalog, &catalog.profiler, name, json, &["platform", "run"], |name| catalog.profiler.entry(name)),
         Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
             catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),

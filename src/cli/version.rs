@@ -45,6 +45,7 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: variables of jobs", catalog.variable.len()),
         ("rows: arguments of jobs", catalog.argument.len()),
         ("rows: images", catalog.image.len()),
+        ("rows: profilers", catalog.profiler.len()),
         ("explained codes", explain::pages().count() + rules.rules.len()),
     ];
     if arguments.json {

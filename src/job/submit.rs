@@ -50,6 +50,12 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     if !kind.versions().contains(&named.api_version.as_str()) {
         return Err(format!("a {} of {} is nothing that railwright knows", kind.word(), one_line(&named.api_version, 60)));
     }
+    // A pair that is compared shares its network, and a job is deleted by its own name.
+    let is_main = |document: &&Value| document.get("kind").and_then(Value::as_str).and_then(JobKind::of) == Some(kind);
+    let count = documents.iter().filter(is_main).count();
+    if count > 1 && matches!(kind, JobKind::Mpi | JobKind::Pytorch | JobKind::Ray) {
+        return Err(format!("there are {count} jobs in it ({}): submit one after the other", kind.word()));
+    }
     // `y` and `off` without quotes are no texts in YAML.
     let namespaces = || documents.iter().filter_map(|document| document.pointer("/metadata/namespace"));
     if let Some(other) = namespaces().find(|said| !said.is_string()) {
@@ -138,6 +144,10 @@ mod tests {
             (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: one}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: two}}",
                 "several namespaces",
+            ),
+            (
+                "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-rdma}}\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-tcp}}",
+                "2 jobs in it (PyTorchJob): submit one after the other",
             ),
             ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}", "a namespace is no text, but true"),
         ] {

@@ -10,9 +10,12 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::job::compare::ComparisonDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
 use crate::report::job::ladder::LadderDocument;
+use crate::report::job::ray::RayProofDocument;
+use crate::report::pair::PairDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
 use crate::report::traffic::TrafficDocument;
@@ -346,7 +349,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 23] = [
+const DOCUMENTS: [(&str, Make); 26] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -356,6 +359,9 @@ const DOCUMENTS: [(&str, Make); 23] = [
     ("traffic", || schemars::schema_for!(TrafficDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
+    ("job-pair", || schemars::schema_for!(PairDocument<'_>)),
+    ("ray-proof", || schemars::schema_for!(RayProofDocument<'_>)),
+    ("job-comparison", || schemars::schema_for!(ComparisonDocument<'_>)),
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
     ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
     ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),

@@ -13,6 +13,7 @@ pub mod job;
 pub mod knowledge;
 pub mod locks;
 pub mod out;
+pub mod pair;
 pub mod plan;
 pub mod progress;
 pub mod rbac;

@@ -90,6 +90,7 @@ fn variable(variable: &Variable) -> String {
         Origin::Table => "table",
         Origin::Derived => "derived",
         Origin::Arena => "Arena",
+        Origin::Pair => "pair",
     };
     let mut out = labelled(&format!(" {from:<8} "), &format!("{}={value}", variable.name), COLUMNS);
     let instead = variable.instead_of.as_ref().map(|before| match before.is_empty() {
@@ -121,7 +122,7 @@ fn argument(argument: &Argument, passes: bool) -> String {
 }
 
 /// Words as people type them: in quotes only where a shell would read them otherwise.
-fn shown(words: &[String]) -> String {
+pub(super) fn shown(words: &[String]) -> String {
     let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./,:+@%^".contains(c));
     words.iter().map(|word| if plain(word) { word.clone() } else { quote::sh(word) }).collect::<Vec<_>>().join(" ")
 }

@@ -50,6 +50,7 @@ pub mod pci_setting;
 pub mod plane;
 pub mod platform_feature;
 pub mod probe;
+pub mod probe_job;
 mod probe_machine;
 mod probe_script;
 pub mod program;

@@ -164,6 +164,47 @@ pub enum Probe {
         /// The ports.
         ports: Vec<CounterPort>,
     },
+    /// Whether what a job needs is there: a script that prints `@missing WHAT` for each that is not.
+    JobNeeds {
+        /// In sh.
+        script: String,
+    },
+    /// Starts a job in a transient unit whose folder below /run goes with it.
+    StartJob {
+        /// Names the unit `railwright-<token>`; letters and digits.
+        token: String,
+        /// Files of its folder, in which it runs: name and text.
+        files: Vec<(String, String)>,
+        /// What it runs, in sh.
+        script: String,
+        /// After this many seconds the host ends it.
+        lease_s: u32,
+    },
+    /// What a job has printed from a byte on, and whether it has ended.
+    JobOutput {
+        /// The token it was started with.
+        token: String,
+        /// Bytes that were taken before.
+        from: u64,
+    },
+    /// Ends a job, and takes its folder away.
+    EndJob {
+        /// The token it was started with.
+        token: String,
+    },
+    /// A script in a pod of a cluster, to its end: the only one that is asked of an API server.
+    InPod {
+        /// The namespace.
+        namespace: String,
+        /// The pod.
+        pod: String,
+        /// The container.
+        container: String,
+        /// In sh. It may start nothing that outlives it.
+        script: String,
+        /// After this many seconds the container itself ends it.
+        lease_s: u32,
+    },
 }
 
 /// Traffic ends at the latest this many seconds after its own length: connecting may be slow on a loaded host.
@@ -184,14 +225,21 @@ impl Probe {
             Probe::Machine { .. } => "machine",
             Probe::LiveTraffic { .. } => "live-traffic",
             Probe::Counters { .. } => "counters",
+            Probe::JobNeeds { .. } => "job-needs",
+            Probe::StartJob { .. } => "start-job",
+            Probe::JobOutput { .. } => "job-output",
+            Probe::EndJob { .. } => "end-job",
+            Probe::InPod { .. } => "in-pod",
         }
     }
 
     /// After this many seconds the host ends the probe's own script (what it left running has its own lease).
     pub fn limit_s(&self) -> u32 {
         match self {
-            Probe::SendTraffic { lease_s, .. } => *lease_s,
+            Probe::SendTraffic { lease_s, .. } | Probe::InPod { lease_s, .. } => *lease_s,
             Probe::LiveTraffic { seconds, .. } => seconds + 5,
+            // Torch takes half a minute to be loaded from a slow disk.
+            Probe::JobNeeds { .. } => 120,
             Probe::ModuleCheck { .. } | Probe::Rails { .. } | Probe::Machine { .. } => 60,
             _ => 30,
         }

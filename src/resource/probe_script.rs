@@ -28,6 +28,12 @@ pub fn render(probe: &Probe) -> String {
         }
         Probe::Machine { modules } => super::probe_machine::script(modules),
         Probe::Counters { ports } => ports.iter().map(counters).collect(),
+        Probe::JobNeeds { script } => script.clone(),
+        Probe::StartJob { token, files, script, lease_s } => super::probe_job::start(token, files, script, *lease_s),
+        Probe::JobOutput { token, from } => super::probe_job::output(token, *from),
+        Probe::EndJob { token } => super::probe_job::end(token),
+        // As of everything that is asked at the wrong door.
+        Probe::InPod { .. } => "echo 'a host has no pods of a cluster' >&2\nexit 70\n".to_owned(),
     };
     format!("{PRELUDE}{body}")
 }

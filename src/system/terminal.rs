@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and questions to the person at it.
+//! The terminal: how wide it is, what was typed, and questions to the person at it.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -10,6 +10,11 @@ pub fn columns_of_stdout() -> Option<usize> {
 /// The columns of the terminal that stderr is; nothing where it is none.
 pub fn columns_of_stderr() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
+}
+
+/// The words that were typed behind the program's name, as far as they are text.
+pub fn typed() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Somebody may type something.

@@ -115,6 +115,7 @@ impl Host {
             Probe::Counters { .. } => said(0, samples::COUNTERS),
             Probe::Machine { .. } => said(0, samples::MACHINE),
             Probe::LiveTraffic { .. } => said(0, samples::EADM),
+            _ => unreachable!("no job is run to prove a fabric"),
         }
     }
 

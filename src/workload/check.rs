@@ -215,6 +215,6 @@ fn is_key(text: &str) -> bool {
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_subdomain)
 }
 
-fn is_variable(text: &str) -> bool {
+pub(super) fn is_variable(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -29,6 +29,8 @@ pub enum Origin {
     Derived,
     /// Arena gives it to every job.
     Arena,
+    /// It is the half over TCP of a pair that is compared.
+    Pair,
 }
 
 /// A variable of a job.

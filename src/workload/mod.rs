@@ -6,7 +6,8 @@
 //! amounts to what Kubernetes takes, `fabric` to the fabric. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
-//! `perftest` that of their kinds. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
+//! `perftest` that of their kinds, `pair` a job twice, with RDMA and without,
+//! `on_hosts` one on hosts that no Kubernetes is on. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
 
 mod acs;
 mod amount;
@@ -23,6 +24,8 @@ mod mpirun;
 mod names;
 mod of_spec;
 mod offer;
+mod on_hosts;
+mod pair;
 mod perftest;
 mod pytorch_names;
 mod render;
@@ -38,6 +41,10 @@ pub use asked::Asked;
 pub use environment::{Origin, Variable};
 pub use mpirun::Argument;
 pub use of_spec::Workloads;
+pub use offer::{gives_rdma, pools};
+pub use on_hosts::{HostJob, HostJobParts, HostKind, HostPart, missing, on_hosts};
+pub use pair::{Difference, Half, Pair, pair};
+pub use perftest::perftest_words;
 pub use render::{Inputs, Rendered, render};
 pub use request::{Acs, CleanPods, Devices, Kind, NcclTest, Perftest, Pods, Pytorch, Ray, Request, Tensorboard};
 pub use templates::{JOBS_FOLDER, Templates};

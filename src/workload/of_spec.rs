@@ -63,6 +63,7 @@ fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic
         network: workload.network.clone(),
         trial: workload.trial,
         devices,
+        over_tcp: false,
         gpu_resource: workload.gpu_resource.clone(),
         gpus: workload.gpus,
         cpu: workload.cpu.clone(),

@@ -36,6 +36,20 @@ pub(super) fn offers(loaded: &Loaded) -> Vec<Offer> {
     erdma.into_iter().chain(pools).collect()
 }
 
+/// The resources by which the cluster of the spec gives RDMA devices, each with how many a unit brings, as far as that is said.
+pub fn pools(loaded: &Loaded) -> Vec<(String, Option<usize>)> {
+    let of_all = loaded.hosts.iter().map(|host| host.netdevs.len()).min().filter(|count| *count > 0);
+    let of_rails = |offer: &Offer| offer.rails.as_ref().map(BTreeSet::len).or(of_all);
+    // How many eRDMA devices a pod gets is a setting of the controller.
+    let counted = |offer: &Offer| of_rails(offer).filter(|_| offer.shared && offer.resource != ERDMA);
+    offers(loaded).iter().map(|offer| (offer.resource.clone(), counted(offer))).collect()
+}
+
+/// Whether a resource that pods ask for gives RDMA devices, by its name alone.
+pub fn gives_rdma(resource: &str) -> bool {
+    is_rdma(resource, &[])
+}
+
 /// Whether a resource gives RDMA devices, by the spec or by its name.
 pub(super) fn is_rdma(resource: &str, offers: &[Offer]) -> bool {
     resource == ERDMA || resource.starts_with("rdma/") || offers.iter().any(|offer| offer.resource == resource)

@@ -38,19 +38,19 @@ const PERFTEST_PORT: u16 = 18515;
 /// Sets the words of `ib_write_bw` in sh. A device that has no name here is the first that the container was given: sysfs shows those
 /// of the host too.
 fn traffic(loaded: &Loaded, hosts: &[&Host], device: Option<&str>, seconds: u32) -> String {
-    let spec = &loaded.spec;
     let find = match device {
         Some(device) => format!("d={}", quote::sh(device)),
         None => "d=; for u in /dev/infiniband/uverbs*; do read -r d </sys/class/infiniband_verbs/${u##*/}/ibdev && break; done".to_owned(),
     };
-    let mut words = vec![
-        "-F".to_owned(),
-        "--report_gbits".to_owned(),
-        "-D".to_owned(),
-        seconds.to_string(),
-        "-p".to_owned(),
-        PERFTEST_PORT.to_string(),
-    ];
+    let words = perftest_words(loaded, hosts, seconds, PERFTEST_PORT);
+    format!("{find}\nset -- -d \"$d\" {}", quote::sh_words(words.iter().map(String::as_str)))
+}
+
+/// What `ib_write_bw` is told between pods on these hosts, beside the device and the other end.
+pub fn perftest_words(loaded: &Loaded, hosts: &[&Host], seconds: u32, port: u16) -> Vec<String> {
+    let spec = &loaded.spec;
+    let mut words: Vec<String> = ["-F", "--report_gbits", "-D"].map(str::to_owned).into();
+    words.extend([seconds.to_string(), "-p".to_owned(), port.to_string()]);
     let by_manager = spec.kubernetes.as_ref().and_then(|kubernetes| kubernetes.erdma.as_ref()?.prefer_driver) == Some(ErdmaDriver::Default)
         || hosts.iter().any(|host| loaded.group_of(host).erdma.as_ref().and_then(|erdma| erdma.mode) == Some(ErdmaMode::Default));
     if by_manager {
@@ -60,5 +60,5 @@ fn traffic(loaded: &Loaded, hosts: &[&Host], device: Option<&str>, seconds: u32)
     if let Some(lossless) = marked.filter(|_| !by_manager) {
         words.push(format!("--tclass={}", u32::from(lossless.dscp) * 4));
     }
-    format!("{find}\nset -- -d \"$d\" {}", quote::sh_words(words.iter().map(String::as_str)))
+    words
 }

@@ -79,12 +79,24 @@ pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Re
     }
 }
 
+/// What the spec has for mpirun, as words.
+pub(super) fn mpi_options(loaded: &Loaded) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
+    let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
+    let words = words(text).map_err(|no| {
+        let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
+        let label = loaded.label("jobs.mpi_options", no.label);
+        vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+    })?;
+    let words = words.into_iter().map(|word| word.text).collect();
+    Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
+}
+
 fn place(label: &Label) -> (String, usize) {
     (label.file.clone(), label.span.start)
 }
 
 /// The hosts that it may run on.
-fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
+pub(super) fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
     if names.is_empty() {
         return Ok(loaded.hosts.iter().collect());
     }
@@ -199,6 +211,9 @@ impl<'a> Rendering<'a> {
         settling.derived(made.variables);
         settling.spec(loaded);
         settling.asked(&self.pods().environment);
+        if self.pods().over_tcp {
+            super::pair::hold_to_tcp(&mut settling);
+        }
         let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
         let mut warnings = made.warnings;
         warnings.extend(self.without_devices(devices));
@@ -292,19 +307,6 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// What the spec has for mpirun, as words.
-    fn mpi_options(&self) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
-        let loaded = self.inputs.loaded;
-        let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
-        let words = words(text).map_err(|no| {
-            let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
-            let label = loaded.label("jobs.mpi_options", no.label);
-            vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
-        })?;
-        let words = words.into_iter().map(|word| word.text).collect();
-        Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
-    }
-
     /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the network; with the network of the host they
     /// would take each other's port as well. Labels of mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
     fn apart(&self, workers: u32, gpus: u32) -> Option<Value> {
@@ -328,7 +330,7 @@ impl<'a> Rendering<'a> {
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
         let processes = workers.saturating_mul(gpus);
-        let of_spec = self.mpi_options()?;
+        let of_spec = mpi_options(self.inputs.loaded)?;
         let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {
@@ -350,7 +352,8 @@ impl<'a> Rendering<'a> {
     fn pytorch(&self, job: &Pytorch) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let mut devices = self.devices();
-        if job.rdma {
+        // Without a device the capability stays, so that a pair differs in the device alone.
+        if job.rdma && job.pods.devices != Devices::None {
             devices.push(("rdma/hca".to_owned(), "1".to_owned()));
         }
         let mut arena = vec![("workers", job.workers.to_string()), ("gpus", gpus.to_string())];

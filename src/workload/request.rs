@@ -71,6 +71,8 @@ pub struct Pods {
     pub trial: bool,
     /// RDMA devices.
     pub devices: Devices,
+    /// NCCL is held to TCP, whatever devices a pod sees.
+    pub over_tcp: bool,
     /// The resource by which GPUs are asked for.
     pub gpu_resource: String,
     /// GPUs of a pod; what the spec says of the hosts where nothing is said.
@@ -251,6 +253,19 @@ impl Request {
             Request::Acs(job) => &job.pods,
             Request::Perftest(job) => &job.pods,
         }
+    }
+
+    /// The same with its pods changed.
+    pub(super) fn with_pods(&self, change: impl FnOnce(&mut Pods)) -> Request {
+        let mut request = self.clone();
+        change(match &mut request {
+            Request::NcclTest(job) => &mut job.pods,
+            Request::Pytorch(job) => &mut job.pods,
+            Request::Ray(job) => &mut job.pods,
+            Request::Acs(job) => &mut job.pods,
+            Request::Perftest(job) => &mut job.pods,
+        });
+        request
     }
 }
 

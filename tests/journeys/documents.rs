@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 22] = [
     "spec",
     "plan",
     "observation",
@@ -25,6 +25,9 @@ const DOCUMENTS: [&str; 19] = [
     "job",
     "jobs",
     "watched-job",
+    "job-pair",
+    "ray-proof",
+    "job-comparison",
 ];
 
 fn kept(document: &str) -> PathBuf {
@@ -74,8 +77,9 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
-              cabling, fabric, jobs, watched-job, job-proof, diagnosis, run, rollout, state, validation,
-              catalog, rules, version, explanation, rbac, translation, job
+              cabling, fabric, jobs, job-pair, ray-proof, job-comparison, watched-job, job-proof,
+              diagnosis, run, rollout, state, validation, catalog, rules, version, explanation, rbac,
+              translation, job
     --- exit 1 ---
     ");
 }

@@ -7,8 +7,9 @@
 #                                       a control plane on PORT and the three ports after it: prints "ready WORK" and stays until
 #                                       its standard input ends. Lines that it takes: stop, start (both mean the API server).
 #                                       With STAND-INS kwok answers for kubelets too: a program that is run in a pod is the one of that
-#                                       name in this folder, and the log of every container is the file pod.log there. Without, a
-#                                       node has no kubelet that could be asked
+#                                       name in this folder, and the log of every container is the file pod.log there, but
+#                                       of the pod pair-tcp-launcher, whose log is tcp.log. Without, a node has no kubelet that could
+#                                       be asked
 set -eu
 own=$(cd "${0%/*}" && pwd)/controlplane
 lab=$own/../../../src/lab/assets/kubernetes # the lab runs the same control plane
@@ -111,6 +112,11 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterLogs
 metadata: {name: all}
 spec: {logs: [{logsFile: $stand_ins/pod.log, follow: false}]}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Logs
+metadata: {name: pair-tcp-launcher, namespace: default}
+spec: {logs: [{containers: [main], logsFile: $stand_ins/tcp.log, follow: false}]}
 EOF
     # It looks for programs in its own PATH, which holds nothing else.
     (PATH=$stand_ins && begin kwok "$@" --config exec.yaml --server-address "$kubelet" --node-ip "${kubelet%:*}" \

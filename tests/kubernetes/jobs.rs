@@ -25,8 +25,12 @@ pub fn stand_ins() -> tempfile::TempDir {
 }
 
 fn writes(folder: &Path, lines: &[(u32, &str)]) {
+    writes_into(folder, "pod.log", lines);
+}
+
+fn writes_into(folder: &Path, file: &str, lines: &[(u32, &str)]) {
     let line = |(second, text): &(u32, &str)| format!("2026-11-21T11:00:{second:02}.000000000Z stdout F {text}\n");
-    fs::write(folder.join("pod.log"), lines.iter().map(line).collect::<String>()).unwrap();
+    fs::write(folder.join(file), lines.iter().map(line).collect::<String>()).unwrap();
 }
 
 fn define(plane: &ControlPlane) {
@@ -282,6 +286,37 @@ pub fn a_job_is_deleted_with_all_that_it_had(plane: &ControlPlane) {
     assert_eq!(plane.kubectl(&["get", "pods", "-o", "name"]), "", "its pods go with it");
     let again = cluster.told(0, &["job", "delete", "nccl", "-i", INV, "--yes"]);
     assert_eq!(again, "Nothing is left of a job nccl in namespace default.\n");
+}
+
+/// Seconds of a step are taken from the times that the kubelet puts before each line.
+pub fn a_pair_is_compared_by_the_logs_of_its_pods(plane: &ControlPlane, writes_of: &Path) {
+    let cluster = Cluster::new(plane, "admin");
+    for half in ["rdma", "tcp"] {
+        cluster.file("job.yaml", &job("").replace("name: nccl", &format!("name: pair-{half}")));
+        cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
+        let launcher = format!("pair-{half}-launcher");
+        pod_of(plane, &format!("pair-{half}"), &launcher, "launcher", 0);
+        plane.kubectl(&["wait", &format!("pod/{launcher}"), "--for=condition=Ready", "--timeout=60s"]);
+    }
+    let said = |network: &str, step_s: u32| {
+        let start = ["w-0", "w-1"].map(|host| (0, format!("{host}:7:42 [0] NCCL INFO Using network {network}")));
+        let steps = (0..5).map(|step| (step * step_s, format!("Train Epoch: 1 [{}/60000 (1%)]", step * 640)));
+        start.into_iter().chain(steps).collect::<Vec<_>>()
+    };
+    let lines = |said: &[(u32, String)], file: &str| {
+        writes_into(writes_of, file, &said.iter().map(|(second, text)| (*second, text.as_str())).collect::<Vec<_>>());
+    };
+    lines(&said("IB", 2), "pod.log");
+    lines(&said("Socket", 9), "tcp.log");
+    let compared = cluster.told(0, &["job", "compare", "pair", "-i", INV]);
+    assert!(compared.contains("job compare pair-rdma and pair-tcp\n") && compared.contains("4.50 times as fast with RDMA"), "{compared}");
+    lines(&said("IB", 9), "tcp.log");
+    let both = cluster.flat(1, &["job", "compare", "pair", "-i", INV]);
+    assert!(both.contains("RW1252") && both.contains("both used RDMA"), "{both}");
+    assert!(cluster.flat(1, &["job", "compare", "other", "-i", INV]).contains("RW1240"));
+    for half in ["pair-rdma", "pair-tcp"] {
+        cluster.told(0, &["job", "delete", half, "-i", INV, "--yes"]);
+    }
 }
 
 pub fn pods_that_stay_are_watched_until_they_run(plane: &ControlPlane) {

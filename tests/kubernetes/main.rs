@@ -17,6 +17,7 @@ mod nic;
 mod node_fields;
 mod objects;
 mod probes;
+mod ray;
 mod rbac;
 mod ready;
 mod refused;
@@ -184,8 +185,17 @@ fn jobs_are_submitted_watched_and_deleted() {
     jobs::a_watch_that_is_ended_leaves_the_job(&plane);
     jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::a_job_is_deleted_with_all_that_it_had(&plane);
+    jobs::a_pair_is_compared_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::pods_that_stay_are_watched_until_they_run(&plane);
     jobs::trials_name_the_first_that_fails(&plane, stand_ins.path());
+}
+
+#[test]
+fn clusters_of_ray_are_proven_as_they_run() {
+    let folder = ray::stand_ins();
+    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
+    ray::every_pod_holds_every_pool_and_traffic_crosses(&plane, folder.path());
+    ray::what_a_cluster_of_ray_lacks_is_said(&plane, folder.path());
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                     "variable" => catalog.variable.get(name).is_some(),
                     "argument" => catalog.argument.get(name).is_some(),
                     "image" => catalog.image.get(name).is_some(),
+                    "profiler" => catalog.profiler.get(name).is_some(),
                     _ => false,
                 }
             };

@@ -5,7 +5,7 @@ use crate::base::text::one_line;
 use crate::cli::{Failure, inventory};
 use crate::job::{Found, JobKind, Look as Looks, Looked};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
-use crate::transport::{HostAccess, HostLink, Reader, Writer, connector};
+use crate::transport::{HostAccess, HostLink, Prober, Reader, Writer, connector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,6 +68,11 @@ impl Cluster {
     /// A handle that can only read.
     pub fn reader(&self) -> Reader {
         Reader::new(self.link.clone())
+    }
+
+    /// A handle that can read, and run what ends by itself in pods.
+    pub fn prober(&self) -> Prober {
+        Prober::new(self.link.clone())
     }
 
     /// A handle that can change what is there.

@@ -5,10 +5,11 @@ use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Exit, Failure};
 use crate::report::out::{self, Look};
+use crate::report::pair::{self as screen_of_pair, PairDocument};
 use crate::report::{diagnostic, document, knowledge, workload as screen};
 use crate::spec::{self, Loaded, Sources};
-use crate::system::clock;
-use crate::workload::{Asked, Inputs, Rendered, Request, Templates, render};
+use crate::system::{clock, terminal};
+use crate::workload::{Asked, Half, Inputs, Request, Templates, pair, render};
 use std::path::PathBuf;
 
 /// What is printed.
@@ -22,6 +23,15 @@ pub struct Delivery {
     json: bool,
 }
 
+/// What is wanted of a pair.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// One half alone.
+    pub only: Option<Half>,
+    /// The size of the model.
+    pub parameters: Option<u64>,
+}
+
 /// The inventory that a job is rendered with, if there is one, and what is known.
 pub struct Ground {
     inventory: Option<Inventory>,
@@ -30,6 +40,11 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// The inventory, where one was given.
+    pub fn inventory(&self) -> Option<&Inventory> {
+        self.inventory.as_ref()
+    }
+
     /// Of an inventory; without one nothing is known of hosts and fabric.
     pub fn read(path: Option<&PathBuf>) -> Result<Ground, Failure> {
         let Some(path) = path else {
@@ -49,8 +64,7 @@ impl Ground {
 
     /// Renders without printing; what rules refuse is an error.
     pub fn objects(&self, request: &Request, asked: &Asked) -> Result<String, Failure> {
-        let templates = self.templates()?;
-        let (rendered, sources) = self.rendered(request, asked, &templates)?;
+        let (rendered, sources) = self.made(asked, |inputs| render(inputs, request, asked))?;
         let told = rendered.told();
         match told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             true => Err(refused(told, &sources)),
@@ -58,40 +72,15 @@ impl Ground {
         }
     }
 
-    fn rendered(&self, request: &Request, asked: &Asked, templates: &Templates) -> Result<(Rendered, Sources), Failure> {
-        let now = clock::now();
-        let mut sources = self.knowledge.sources(&self.loaded.sources);
-        sources.join(&templates.sources);
-        asked.source().into_iter().for_each(|line| sources.add(line.clone()));
-        let inputs = Inputs {
-            loaded: &self.loaded,
-            catalog: &self.knowledge.catalog,
-            rules: &self.knowledge.rules,
-            templates,
-            today: now.get(..10).unwrap_or_default(),
-            derives: self.inventory.is_some(),
-        };
-        match render(inputs, request, asked) {
-            Ok(rendered) => Ok((rendered, sources)),
-            Err(problems) => Err(Failure::from(problems).with_sources(&sources)),
-        }
-    }
-
     /// Renders and prints.
     pub fn deliver(&self, request: &Request, asked: &Asked, delivery: &Delivery) -> Result<Exit, Failure> {
-        let templates = self.templates()?;
-        let (rendered, sources) = self.rendered(request, asked, &templates)?;
+        let (rendered, sources) = self.made(asked, |inputs| render(inputs, request, asked))?;
         let told = rendered.told();
         if delivery.json {
             out::print(&document::text(&screen::JobDocument::of(&rendered, &sources)));
             return Ok(if rendered.is_lawful() { Exit::Done } else { Exit::Failed });
         }
-        if told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            return Err(refused(told, &sources));
-        }
-        if !told.is_empty() {
-            out::note(&diagnostic::text(&told, &sources, Look::of_stderr()));
-        }
+        tell(told, &sources)?;
         if delivery.explain {
             out::print(&screen::explained(&rendered));
             out::print(&knowledge::waived(&rendered.judgement.waived));
@@ -100,6 +89,85 @@ impl Ground {
         }
         Ok(Exit::Done)
     }
+
+    /// Renders a job with RDMA and without, and prints both or one of them; `place` is where they are compared.
+    pub fn deliver_pair(
+        &self,
+        request: &Request,
+        asked: &Asked,
+        delivery: &Delivery,
+        wanted: Wanted,
+        place: &str,
+    ) -> Result<Exit, Failure> {
+        let (both, sources) = self.made(asked, |inputs| pair(inputs, request, asked, wanted.parameters))?;
+        let next = screen_of_pair::next(&typed(delivery, wanted), &request.pods().name, place);
+        if delivery.json {
+            out::print(&document::text(&PairDocument::of(&both, &sources, &next)));
+            return Ok(if both.rdma.is_lawful() && both.tcp.is_lawful() { Exit::Done } else { Exit::Failed });
+        }
+        // What is said of both is said once.
+        let mut told = both.rdma.told();
+        told.extend(both.tcp.told().into_iter().filter(|of_tcp| !both.rdma.told().contains(of_tcp)));
+        told.extend(both.forecast.iter().cloned());
+        tell(told, &sources)?;
+        match (delivery.explain, wanted.only) {
+            (true, _) => out::print(&screen_of_pair::explained(&both, &next)),
+            (false, None) => {
+                out::print(&format!("{}---\n{}", screen::objects(&both.rdma), screen::objects(&both.tcp)));
+                out::note(&screen_of_pair::hint(&next));
+            }
+            (false, Some(Half::Rdma)) => out::print(&screen::objects(&both.rdma)),
+            (false, Some(Half::Tcp)) => out::print(&screen::objects(&both.tcp)),
+        }
+        Ok(Exit::Done)
+    }
+
+    /// What is made of the inventory and what is known, with the files that diagnostics point into.
+    pub fn made<T>(&self, asked: &Asked, make: impl FnOnce(Inputs<'_>) -> Result<T, Vec<Diagnostic>>) -> Result<(T, Sources), Failure> {
+        let templates = self.templates()?;
+        let now = clock::now();
+        let mut sources = self.knowledge.sources(&self.loaded.sources);
+        sources.join(&templates.sources);
+        asked.source().into_iter().for_each(|line| sources.add(line.clone()));
+        let inputs = Inputs {
+            loaded: &self.loaded,
+            catalog: &self.knowledge.catalog,
+            rules: &self.knowledge.rules,
+            templates: &templates,
+            today: now.get(..10).unwrap_or_default(),
+            derives: self.inventory.is_some(),
+        };
+        let made = make(inputs).map_err(|problems| Failure::from(problems).with_sources(&sources))?;
+        Ok((made, sources))
+    }
+}
+
+/// What was typed behind `compare`, without which half and what is printed in the place of the objects.
+fn typed(delivery: &Delivery, wanted: Wanted) -> Vec<String> {
+    let words = terminal::typed();
+    let mut words: Vec<String> = words.into_iter().skip_while(|word| word != "compare").skip(1).collect();
+    // It stands before the kind, so nothing of the job's own command is taken for it.
+    if let Some(place) = words.iter().position(|word| wanted.only.is_some() && (word == "--only" || word.starts_with("--only="))) {
+        let end = if words[place] == "--only" { place + 2 } else { place + 1 };
+        words.drain(place..end.min(words.len()));
+    }
+    for (is_set, option) in [(delivery.explain, "--explain"), (delivery.json, "--json")] {
+        if let Some(place) = words.iter().position(|word| is_set && word == option) {
+            words.remove(place);
+        }
+    }
+    words
+}
+
+/// Warnings are told, errors end it.
+pub fn tell(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), Failure> {
+    if told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(refused(told, sources));
+    }
+    if !told.is_empty() {
+        out::note(&diagnostic::text(&told, sources, Look::of_stderr()));
+    }
+    Ok(())
 }
 
 /// What rules refuse is not printed: nobody should apply it by a pipe.

@@ -2,6 +2,8 @@
 
 mod acs;
 mod cluster;
+mod compare;
+mod compare_render;
 mod delete;
 mod deliver;
 mod from_arena;
@@ -12,9 +14,11 @@ mod nics;
 mod perftest_pods;
 mod pods;
 mod prove;
+mod prove_ray;
 mod pytorch;
 mod ray;
 mod render;
+mod run;
 mod said;
 mod submit;
 mod watch;
@@ -26,7 +30,7 @@ pub use said::{Piece, Said};
 use super::{Exit, Failure};
 use clap::Subcommand;
 
-/// Jobs that use the fabric: render, submit, list, watch, prove and delete them
+/// Jobs that use the fabric: render, submit, run, list, watch, prove, compare and delete them
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -38,9 +42,11 @@ enum Command {
     Render(render::Render),
     FromArena(from_arena::FromArena),
     Submit(submit::Submit),
+    Run(run::Run),
     List(list::List),
     Watch(watch::Watch),
     Prove(prove::Prove),
+    Compare(compare::Compare),
     Delete(delete::Delete),
 }
 
@@ -50,9 +56,11 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Render(arguments) => render::run(arguments),
         Command::FromArena(arguments) => from_arena::run(arguments),
         Command::Submit(arguments) => submit::run(arguments).await,
+        Command::Run(arguments) => run::run(arguments).await,
         Command::List(arguments) => list::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Prove(arguments) => prove::run(arguments).await,
+        Command::Compare(arguments) => compare::run(arguments).await,
         Command::Delete(arguments) => delete::run(arguments).await,
     }
 }

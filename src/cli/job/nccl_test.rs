@@ -1,6 +1,6 @@
 //! `railwright job render nccl-test`.
 
-use super::pods::PodOptions;
+use super::pods::{PodOptions, Told};
 use crate::cli::{Exit, Failure};
 use crate::workload::{NcclTest, Request};
 
@@ -35,18 +35,32 @@ pub struct Arguments {
     pods: PodOptions,
 }
 
+impl Arguments {
+    /// The options that kinds have in common.
+    pub fn pods(&self) -> &PodOptions {
+        &self.pods
+    }
+
+    /// What is asked for.
+    pub fn request(&self) -> Result<(Request, Told), Failure> {
+        let (pods, mut told) = self.pods.pods(&self.name, &self.image)?;
+        told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", self.share_memory)));
+        told.extend(self.workers.iter().map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))));
+        let job = NcclTest {
+            pods,
+            workers: self.workers,
+            program: self.program.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            turns: self.turns,
+            shared_memory: self.share_memory.clone(),
+        };
+        Ok((Request::NcclTest(job), told))
+    }
+}
+
 /// Renders it.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
-    let job = NcclTest {
-        pods,
-        workers: arguments.workers,
-        program: arguments.program.clone(),
-        from: arguments.from.clone(),
-        to: arguments.to.clone(),
-        turns: arguments.turns,
-        shared_memory: arguments.share_memory.clone(),
-    };
-    arguments.pods.deliver(&Request::NcclTest(job), &told)
+    let (request, told) = arguments.request()?;
+    arguments.pods.deliver(&request, &told)
 }

@@ -1,6 +1,6 @@
 //! What pods of every kind of job have, on the command line.
 
-use super::deliver::{Delivery, Ground};
+use super::deliver::{Delivery, Ground, Wanted};
 use crate::base::{Diagnostic, nodeset};
 use crate::cli::{Exit, Failure};
 use crate::workload::{Asked, Devices, Pods, Request};
@@ -108,6 +108,7 @@ impl PodOptions {
                 (false, true) => Devices::OfCluster,
                 (false, false) => Devices::Said(devices),
             },
+            over_tcp: false,
             gpu_resource: self.gpu_resource.clone(),
             gpus: self.gpus,
             cpu: self.cpu.clone(),
@@ -118,12 +119,22 @@ impl PodOptions {
 
     /// Renders a job of these pods and prints it.
     pub fn deliver(&self, request: &Request, told: &Told) -> Result<Exit, Failure> {
-        let kind = request.kind().word();
-        let options =
-            std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
-        let asked = Asked::of_options("railwright job render", options);
+        let asked = asked("railwright job render", request, told);
         Ground::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
     }
+
+    /// Renders it with RDMA and without, and prints both or one of them.
+    pub fn deliver_pair(&self, request: &Request, told: &Told, wanted: Wanted) -> Result<Exit, Failure> {
+        let asked = asked("railwright job render compare", request, told);
+        let place = format!("-i {} -n {}", self.inventory.display(), self.namespace);
+        Ground::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
+    }
+}
+
+fn asked(command: &str, request: &Request, told: &Told) -> Asked {
+    let kind = request.kind().word();
+    let options = std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    Asked::of_options(command, options)
 }
 
 /// `NAME=VALUE` of an option.
@@ -141,7 +152,8 @@ fn twice(name: &str) -> Failure {
     error.state("nothing was rendered").next("a variable has one value: leave one of them out").into()
 }
 
-fn hosts(text: &str) -> Result<Vec<String>, Failure> {
+/// The hosts of a node-set.
+pub fn hosts(text: &str) -> Result<Vec<String>, Failure> {
     nodeset::expand(text).map_err(|error| {
         let shown = crate::base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");

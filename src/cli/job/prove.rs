@@ -1,13 +1,15 @@
 //! `railwright job prove`: whether the log of a job proves that RDMA was used.
 
-use super::nics;
+use super::cluster::{self, Cluster};
 use super::said::{Piece, Said};
+use super::{nics, prove_ray};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::catalog::{self, Catalog};
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::{Exit, Failure};
+use crate::job::JobKind;
 use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
 use crate::spec::model::FabricKind;
@@ -16,7 +18,7 @@ use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
 ///
-/// Reads the log only. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
+/// Reads the log only. Of a RayCluster, which has no such log, it looks into every pod and sends RDMA traffic between two of them for some seconds. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
 /// it disproves it, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
 pub struct Prove {
@@ -47,6 +49,13 @@ fn gbps(text: &str) -> Result<f64, String> {
 
 /// Proves.
 pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
+    if let Some(named) = arguments.said.named() {
+        let cluster = Cluster::of(&named.place.inventory).await?;
+        let found = cluster::one(&cluster.reader(), &named).await?;
+        if found.kind == JobKind::Ray {
+            return prove_ray::run(&cluster, &found, &named.place, arguments.json).await;
+        }
+    }
     let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
     let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
     let mut decoder = Decoder::default();

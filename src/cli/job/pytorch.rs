@@ -96,42 +96,53 @@ fn clean(text: &str) -> Result<CleanPods, String> {
     }
 }
 
+impl Arguments {
+    /// The options that kinds have in common.
+    pub fn pods(&self) -> &PodOptions {
+        &self.pods
+    }
+
+    /// What is asked for.
+    pub fn request(&self) -> Result<(Request, Told), Failure> {
+        let (mut pods, mut told) = self.pods.pods(&self.name, &self.image)?;
+        pods.image_pull_policy.get_or_insert_with(|| "Always".to_owned());
+        tell(self, &mut told);
+        let pairs = |texts: &[String], option: &str| texts.iter().map(|text| pair(text, option)).collect::<Result<Vec<_>, _>>();
+        let board =
+            Tensorboard { image: self.tensorboard_image.clone().unwrap_or_default(), logdir: self.logdir.clone().unwrap_or_default() };
+        let job = Pytorch {
+            pods,
+            workers: self.workers,
+            nproc_per_node: self.nproc_per_node.clone(),
+            clean: self.clean_task_policy,
+            working_dir: self.working_dir.clone(),
+            shell: self.shell.clone(),
+            command: self.command.join(" "),
+            shared_memory: Some(self.share_memory.clone()),
+            tensorboard: Some(board),
+            rdma: self.rdma,
+            gang: self.gang,
+            labels: pairs(&self.label, "--label")?,
+            annotations: pairs(&self.annotation, "--annotation")?,
+            selectors: pairs(&self.selector, "--selector")?,
+            tolerations: self.toleration.clone(),
+            data: self.data.iter().map(|text| claim(text)).collect::<Result<_, _>>()?,
+            data_dirs: self.data_dir.clone(),
+            image_pull_secrets: self.image_pull_secret.clone(),
+            priority: self.priority.clone(),
+            scheduler: self.scheduler.clone(),
+            running_timeout_s: self.running_timeout,
+            ttl_after_finished_s: self.ttl_after_finished,
+            ..Pytorch::default()
+        };
+        Ok((Request::Pytorch(Box::new(job.with_dashboard(self.tensorboard))), told))
+    }
+}
+
 /// Renders it.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (mut pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    pods.image_pull_policy.get_or_insert_with(|| "Always".to_owned());
-    tell(arguments, &mut told);
-    let pairs = |texts: &[String], option: &str| texts.iter().map(|text| pair(text, option)).collect::<Result<Vec<_>, _>>();
-    let board = Tensorboard {
-        image: arguments.tensorboard_image.clone().unwrap_or_default(),
-        logdir: arguments.logdir.clone().unwrap_or_default(),
-    };
-    let job = Pytorch {
-        pods,
-        workers: arguments.workers,
-        nproc_per_node: arguments.nproc_per_node.clone(),
-        clean: arguments.clean_task_policy,
-        working_dir: arguments.working_dir.clone(),
-        shell: arguments.shell.clone(),
-        command: arguments.command.join(" "),
-        shared_memory: Some(arguments.share_memory.clone()),
-        tensorboard: Some(board),
-        rdma: arguments.rdma,
-        gang: arguments.gang,
-        labels: pairs(&arguments.label, "--label")?,
-        annotations: pairs(&arguments.annotation, "--annotation")?,
-        selectors: pairs(&arguments.selector, "--selector")?,
-        tolerations: arguments.toleration.clone(),
-        data: arguments.data.iter().map(|text| claim(text)).collect::<Result<_, _>>()?,
-        data_dirs: arguments.data_dir.clone(),
-        image_pull_secrets: arguments.image_pull_secret.clone(),
-        priority: arguments.priority.clone(),
-        scheduler: arguments.scheduler.clone(),
-        running_timeout_s: arguments.running_timeout,
-        ttl_after_finished_s: arguments.ttl_after_finished,
-        ..Pytorch::default()
-    };
-    arguments.pods.deliver(&Request::Pytorch(Box::new(job.with_dashboard(arguments.tensorboard))), &told)
+    let (request, told) = arguments.request()?;
+    arguments.pods.deliver(&request, &told)
 }
 
 /// The options that carets may point at.

@@ -1,6 +1,6 @@
 //! `railwright job render KIND`: a job as objects for `kubectl apply -f -`. Nothing is asked of a cluster.
 
-use super::{acs, nccl_test, perftest_pods, pytorch, ray};
+use super::{acs, compare_render, nccl_test, perftest_pods, pytorch, ray};
 use crate::cli::{Exit, Failure};
 use clap::Subcommand;
 
@@ -21,6 +21,7 @@ enum Kind {
     Ray(Box<ray::Arguments>),
     Acs(Box<acs::Arguments>),
     PerftestPods(Box<perftest_pods::Arguments>),
+    Compare(Box<compare_render::Arguments>),
 }
 
 /// Renders it.
@@ -31,5 +32,6 @@ pub fn run(arguments: &Render) -> Result<Exit, Failure> {
         Kind::Ray(arguments) => ray::run(arguments),
         Kind::Acs(arguments) => acs::run(arguments),
         Kind::PerftestPods(arguments) => perftest_pods::run(arguments),
+        Kind::Compare(arguments) => compare_render::run(arguments),
     }
 }

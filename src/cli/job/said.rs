@@ -43,6 +43,12 @@ pub struct Said {
 }
 
 impl Said {
+    /// The job in a cluster, where it is one and no log.
+    pub fn named(&self) -> Option<Named> {
+        let place = Place { inventory: self.inventory.clone()?, namespace: self.namespace.clone() };
+        Some(Named { job: self.job.clone()?, kind: self.kind, place })
+    }
+
     /// The words by which a command that is suggested finds it; what came by a pipe has to be kept first.
     pub fn words(&self) -> String {
         match (&self.job, &self.inventory, &self.log) {
@@ -60,7 +66,7 @@ impl Said {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
                 let place = Place { inventory: inventory.clone(), namespace: self.namespace.clone() };
-                of_job(&Named { job: job.clone(), kind: self.kind, place }, each).await
+                of_job(&Named { job: job.clone(), kind: self.kind, place }, false, each).await
             }
             (_, _, Some(log)) => {
                 files::stream(log, |chunk| each(Piece::Log(chunk))).map_err(|error| unreadable(log, &error))?;
@@ -72,7 +78,8 @@ impl Said {
     }
 }
 
-async fn of_job(asked: &Named, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
+/// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before each line where that is wanted; what it is called.
+pub async fn of_job(asked: &Named, timed: bool, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
     let reader = Cluster::of(&asked.place.inventory).await?.reader();
     let found = one(&reader, asked).await?;
     let look = Look::at(&reader, &asked.place.namespace);
@@ -97,7 +104,8 @@ async fn of_job(asked: &Named, mut each: impl FnMut(Piece<'_>)) -> Result<String
                 }
                 // The kubelet's time stands before each line.
                 for line in text.lines() {
-                    each(Piece::Log(format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said)).as_bytes()));
+                    let line = if timed { line } else { line.split_once(' ').map_or("", |(_, said)| said) };
+                    each(Piece::Log(format!("{line}\n").as_bytes()));
                 }
             }
             Err(why) => unread.push(format!("{}: {why}", pod.name)),

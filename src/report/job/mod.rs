@@ -1,9 +1,11 @@
 //! The screen of `job prove`: the answer first, then each aspect with what was found, what it means and what to do, then what else the
 //! log says of the job.
 
+pub mod compare;
 pub mod diagnosis;
 pub mod document;
 pub mod ladder;
+pub mod ray;
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};
@@ -43,6 +45,11 @@ fn size(log: &Log) -> String {
 }
 
 fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
+    row(aspect.word(), judgement)
+}
+
+/// One judgement below its word.
+fn row(word: &str, judgement: &Judgement) -> String {
     let mark = match judgement.verdict {
         Verdict::Failed => '!',
         Verdict::Unknown | Verdict::NotRun => '?',
@@ -51,9 +58,9 @@ fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
         Verdict::Passed => ' ',
     };
     let Some(code) = judgement.code else {
-        return labelled(&format!(" {mark} {:<12} ", aspect.word()), &judgement.measured, COLUMNS);
+        return labelled(&format!(" {mark} {word:<12} "), &judgement.measured, COLUMNS);
     };
-    let mut out = format!(" {mark} {:<12} {code}\n", aspect.word());
+    let mut out = format!(" {mark} {word:<12} {code}\n");
     let rows = [("found", &judgement.measured), ("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
         out.push_str(&labelled(&format!("       {word:<8}"), text, COLUMNS));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// One pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ pub struct JobPod {
     /// The node that it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// `Pending`, `Running`, `Succeeded`, `Failed`, `Unknown`.
     pub phase: String,
     /// All its containers are ready.
@@ -72,6 +76,7 @@ impl JobPod {
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
             node: Some(text("/spec/nodeName")).filter(|node| !node.is_empty()),
+            address: text("/status/podIP").parse().ok(),
             phase: text("/status/phase"),
             ready: condition("Ready", "True").is_some(),
             role: ROLES.iter().find_map(|label| Some(labels?.get(*label)?.as_str()?.to_lowercase())),

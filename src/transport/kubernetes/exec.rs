@@ -1,4 +1,4 @@
-//! A program in a pod that is there: which pod an agent has on a node, and what the program says over a WebSocket.
+//! A program in a pod that is there, named or the one that an agent has on a node, and what it says over a WebSocket.
 //!
 //! The streams come as messages that begin with their number, and the last one is a Status with how the program ended
 //! (kubernetes/kubernetes: staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go). Nothing is ever sent, so the
@@ -15,6 +15,7 @@ use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SA
 use crate::resource::node_probe::EXEC;
 use crate::resource::{Answer, AnswerStatus, Read};
 use crate::system::clock;
+use crate::transport::Performed;
 use futures_util::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,26 +166,60 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
             );
         }
     };
-    let (object, resource) = pod(namespace, &agent.name);
-    let path = match kinds::path(&object, &resource) {
-        Ok(path) => format!("{path}/exec?{}", query(asked, container)),
+    let (object, _) = pod(namespace, &agent.name);
+    run(server, &object, &query(&asked.argv, container), LIMIT).await
+}
+
+/// A script in a pod.
+pub struct InPod<'a> {
+    pub namespace: &'a str,
+    pub pod: &'a str,
+    pub container: &'a str,
+    pub script: &'a str,
+    pub lease_s: u32,
+}
+
+/// How long after the lease an answer may come: it has a way through the API server and the kubelet.
+const ANSWER_SLACK_S: u64 = 10;
+
+/// Runs it to its end. A kubelet ends nothing when the connection does, so `timeout` of the container holds the lease.
+pub async fn in_pod(server: &Server, asked: &InPod<'_>) -> Performed {
+    let lease = asked.lease_s.to_string();
+    let argv = ["timeout", &lease, "sh", "-c", asked.script].map(str::to_owned);
+    let (object, _) = pod(asked.namespace, asked.pod);
+    let limit = Duration::from_secs(u64::from(asked.lease_s) + ANSWER_SLACK_S);
+    let answer = run(server, &object, &query(&argv, Some(asked.container)), limit).await;
+    let reason = match (answer.status, serde_json::from_str::<Ran>(&answer.out)) {
+        (AnswerStatus::Exit(0), Ok(Ran { code, out, err })) => return Performed::Ended { code, stdout: out, stderr: err },
+        (AnswerStatus::Denied, _) => format!("not allowed: {}", answer.out),
+        (AnswerStatus::TooLong, _) => "it says more than is taken".to_owned(),
+        _ => answer.out,
+    };
+    Performed::Unknown { reason: one_line(&reason, 300) }
+}
+
+/// The program of a query, in a pod.
+async fn run(server: &Server, object: &ObjectName, query: &str, limit: Duration) -> Answer {
+    let (_, resource) = pod("", "");
+    let path = match kinds::path(object, &resource) {
+        Ok(path) => format!("{path}/exec?{query}"),
         Err(reason) => return exit(NOT_SAID, reason),
     };
     let ran = async {
         match server.upgrade(path).await {
             Ok(Upgrade::Done(stream)) => said(stream).await,
             Ok(Upgrade::Refused(reply)) => match answer::lacking(&reply) {
-                Some(verb) => answer::denied(&object, &verb, EXEC),
+                Some(verb) => answer::denied(object, &verb, EXEC),
                 // Since 1.35 `create` is asked for besides the `get` of a WebSocket, and refused without a word of why
                 // (kubernetes/kubernetes#134577; so with 1.37.2).
-                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => answer::denied(&object, "create", EXEC),
+                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => answer::denied(object, "create", EXEC),
                 None => exit(NOT_SAID, not_run(&reply.message())),
             },
             Err(trouble) => exit(NOT_SAID, not_run(&trouble.reason())),
         }
     };
-    let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", LIMIT.as_secs())));
-    clock::within(LIMIT, ran).await.unwrap_or_else(late)
+    let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", limit.as_secs())));
+    clock::within(limit, ran).await.unwrap_or_else(late)
 }
 
 /// What containerd says before the reason why a program could not be started; a name of chance stands in it (so with that of Debian 12:
@@ -200,13 +235,13 @@ fn not_run(message: &str) -> String {
     let away = ["error dialing backend", "error sending request", "proxy error", "no preferred addresses found"];
     let what = match away.iter().any(|words| message.contains(words)) {
         true => "the API server does not reach the node's kubelet (port 10250, or a tunnel to it)",
-        false => "the agent's pod cannot be asked",
+        false => "the pod cannot be asked",
     };
     one_line(&format!("{what}: {message}"), 400)
 }
 
-fn query(asked: &Exec, container: Option<&str>) -> String {
-    let words = asked.argv.iter().map(|word| format!("command={}", kinds::query_value(word)));
+fn query(argv: &[String], container: Option<&str>) -> String {
+    let words = argv.iter().map(|word| format!("command={}", kinds::query_value(word)));
     let container = container.iter().map(|name| format!("container={}", kinds::query_value(name)));
     let streams = ["stdout=true".to_owned(), "stderr=true".to_owned()];
     words.chain(container).chain(streams).collect::<Vec<_>>().join("&")
@@ -253,6 +288,7 @@ fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::probe::Probe;
     use crate::transport::HostLink as _;
     use crate::transport::kubernetes::tests::{link, says};
     use futures_util::stream;
@@ -357,6 +393,23 @@ mod tests {
         assert_eq!((answers.get(&read).unwrap().status.clone(), seen.lines().len()), (AnswerStatus::Denied, 1));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_script_in_a_named_pod_is_held_by_its_container_and_what_did_not_run_is_not_known() {
+        let (link, seen) = link(|_, _, _| {
+            says(403, r#"pods "ray-1" is forbidden: User "u" cannot create resource "pods/exec" in API group "" in the namespace "ml""#)
+        });
+        let of = |pod: &str| {
+            let (namespace, container, script) = ("ml".to_owned(), "ray".to_owned(), "ls; id".to_owned());
+            Probe::InPod { namespace, pod: pod.to_owned(), container, script, lease_s: 15 }
+        };
+        let Ok(Performed::Unknown { reason }) = link.probe(&of("ray-1")).await else { panic!("it cannot have run") };
+        assert_eq!(reason, "not allowed: verb create, resource pods/exec, API group \"\", namespace ml");
+        let words = "command=timeout&command=15&command=sh&command=-c&command=ls%3B%20id&container=ray&stdout=true&stderr=true";
+        assert_eq!(seen.lines(), [format!("GET /api/v1/namespaces/ml/pods/ray-1/exec?{words}")]);
+        assert!(matches!(link.probe(&of("../../secrets/x")).await, Ok(Performed::Unknown { .. })));
+        assert_eq!(seen.lines().len(), 1, "no name leads elsewhere");
+    }
+
     async fn of(messages: &[&[u8]]) -> Answer {
         said(stream::iter(messages.iter().map(|bytes| Ok(bytes.to_vec())).collect::<Vec<_>>())).await
     }
@@ -364,7 +417,7 @@ mod tests {
     #[tokio::test]
     async fn streams_are_put_together_and_the_status_says_how_it_ended() {
         let ran = |code: i32, out: &str, err: &str| exit(0, json!(Ran { code, out: out.to_owned(), err: err.to_owned() }).to_string());
-        let unknown = |why: &str| exit(NOT_SAID, format!("the agent's pod cannot be asked: {why}"));
+        let unknown = |why: &str| exit(NOT_SAID, format!("the pod cannot be asked: {why}"));
         let success = br#"3{"metadata":{},"status":"Success"}"#.map(|byte| byte);
         let mut success = success.to_vec();
         success[0] = STATUS;

@@ -30,6 +30,7 @@ use crate::resource::kubernetes_object::access::NAMESPACE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use crate::system::clock::Deadline;
+use exec::InPod;
 use helm::Helm;
 use kinds::Kinds;
 use server::Server;
@@ -130,8 +131,16 @@ impl HostLink for KubernetesLink {
         Box::pin(self.act(action))
     }
 
-    fn probe<'a>(&'a self, _probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(ended(NOT_HERE, "", "an API server carries no test traffic")) })
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move {
+            match probe {
+                Probe::InPod { namespace, pod, container, script, lease_s } => {
+                    let asked = InPod { namespace, pod, container, script, lease_s: *lease_s };
+                    Ok(exec::in_pod(&self.server, &asked).await)
+                }
+                _ => Ok(ended(NOT_HERE, "", "an API server carries no test traffic")),
+            }
+        })
     }
 
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {

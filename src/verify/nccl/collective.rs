@@ -8,9 +8,15 @@ use std::collections::BTreeSet;
 /// Hosts and sizes of one run that are kept at most.
 const HOSTS_MAX: usize = 16_384;
 
+/// Sizes of one run that are kept: a run doubles them, and a message has less than 2^64 bytes.
+const SIZES_MAX: usize = 64;
+
 /// Rates of one placement, in GB/s (10^9 bytes).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Rates {
+    /// Of one turn, in microseconds; nothing where the column is called otherwise (`-C`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_us: Option<f64>,
     /// Bytes by time.
     pub algbw: f64,
     /// What a link of the hardware carried, comparable between operations and numbers of ranks.
@@ -33,6 +39,12 @@ impl Size {
     pub fn busbw(&self) -> Option<f64> {
         [self.out_of_place, self.in_place].into_iter().flatten().map(|rates| rates.busbw).min_by(f64::total_cmp)
     }
+
+    /// The slower placement's time of one turn, in seconds.
+    pub fn seconds(&self) -> Option<f64> {
+        let times = [self.out_of_place, self.in_place].into_iter().flatten().filter_map(|rates| rates.time_us);
+        times.max_by(f64::total_cmp).map(|time_us| time_us / 1e6)
+    }
 }
 
 /// One run of a program.
@@ -48,6 +60,8 @@ pub struct Run {
     pub sizes: u64,
     /// The largest of them.
     pub largest: Option<Size>,
+    /// The sizes by themselves, in their order; with several iterations of one size the last.
+    pub each: Vec<Size>,
     /// The size that it was to end with.
     pub bytes_max: Option<u64>,
     /// Elements that arrived wrong, over all sizes.
@@ -70,6 +84,7 @@ pub struct Run {
 struct Columns {
     count: usize,
     operation: Option<usize>,
+    time: Vec<usize>,
     algbw: Vec<usize>,
     busbw: Vec<usize>,
     wrong: Vec<usize>,
@@ -82,6 +97,7 @@ impl Columns {
         Columns {
             count: names.len(),
             operation: names.iter().position(|name| *name == "redop"),
+            time: places("time"),
             algbw: places("algbw"),
             busbw: places("busbw"),
             wrong: places("wrong"),
@@ -114,7 +130,9 @@ impl Run {
         }
         let cell = |place: &usize| cells.get(cells.len().checked_sub(*place)?).copied();
         let number = |place: &usize| cell(place)?.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
-        let placement = |n: usize| Some(Rates { algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? });
+        let time = |n: usize| columns.time.get(n).and_then(number);
+        let placement =
+            |n: usize| Some(Rates { time_us: time(n), algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? });
         let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else { return };
         let size = Size { bytes, out_of_place: placement(0), in_place: placement(1) };
         if size.busbw().is_none() {
@@ -131,6 +149,11 @@ impl Run {
         // with several iterations of one size the last counts
         if self.largest.is_none_or(|largest| largest.bytes <= bytes) {
             self.largest = Some(size);
+        }
+        match self.each.iter().position(|known| known.bytes == bytes) {
+            Some(place) => self.each[place] = size,
+            None if self.each.len() < SIZES_MAX => self.each.push(size),
+            None => {}
         }
     }
 
@@ -227,7 +250,8 @@ mod tests {
         assert_eq!((runs.len(), run.sizes, run.wrong, run.unchecked, run.is_right), (1, 4, 0, 0, Some(true)));
         assert_eq!((run.average, run.bytes_max, run.ranks, run.hosts.len()), (Some(13.2121), Some(8_589_934_592), 4, 2));
         let largest = run.largest.unwrap();
-        assert_eq!((largest.bytes, largest.busbw()), (8_589_934_592, Some(26.56)));
+        assert_eq!((largest.bytes, largest.busbw(), largest.seconds()), (8_589_934_592, Some(26.56), Some(0.48512)));
+        assert_eq!(run.each.iter().map(|size| size.bytes).collect::<Vec<_>>(), [8, 65_536, 268_435_456, 8_589_934_592]);
         assert_eq!((run.operation.as_deref(), run.is_of_the_whole_node()), (Some("sum"), Some(true)));
     }
 

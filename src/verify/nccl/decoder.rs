@@ -7,7 +7,8 @@ use super::interface::Reader;
 use super::lines::{Line, Lines};
 use super::log::{Log, Processes};
 use super::message;
-use super::speaker::{Level, Said, Speakers, untagged};
+use super::speaker::{Level, Said, Speakers, tagged};
+use super::steps;
 use super::training;
 use crate::verify::perftest;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -20,6 +21,8 @@ const FAILURES_MAX: usize = 32;
 enum Word {
     Trouble(Trouble),
     Epoch,
+    /// The time of a step follows, in this part of a second.
+    Step(f64),
     Version,
     Hpn,
 }
@@ -47,6 +50,7 @@ impl Default for Decoder {
     fn default() -> Self {
         let mut words: Vec<(&str, Word)> = failure::WORDS.iter().map(|(word, trouble)| (*word, Word::Trouble(trouble.clone()))).collect();
         words.extend([(training::WORDS, Word::Epoch), ("NCCL version ", Word::Version), ("hpn0", Word::Hpn)]);
+        words.extend(steps::SAID.map(|(word, in_a_second)| (word, Word::Step(in_a_second))));
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(words.iter().map(|(word, _)| word));
         Decoder {
             lines: Lines::default(),
@@ -100,7 +104,7 @@ impl Reading {
 
     /// A line of another program.
     fn other(&mut self, line: Line<'_>) {
-        let text = untagged(line.text);
+        let (time, text) = tagged(line.text);
         let trimmed = text.trim_start();
         match trimmed.as_bytes().first() {
             Some(b'#') => self.comment(trimmed, line.number),
@@ -124,8 +128,12 @@ impl Reading {
                 fail(&mut self.log, failure);
             }
             Word::Epoch => {
-                self.log.training.take(rest);
+                if self.log.training.take(rest) {
+                    let training = &self.log.training;
+                    self.log.steps.came(time, training.epochs.1, training.samples.map(|(done, _)| done));
+                }
             }
+            Word::Step(in_a_second) => self.log.steps.said(rest, *in_a_second),
             Word::Version => {
                 if let Some(version) = message::version(text) {
                     self.processes.take(&mut self.log, None, message::Event::Version(version), line.number);

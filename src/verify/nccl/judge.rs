@@ -329,7 +329,7 @@ fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
         .next(format!("railwright doctor {}; railwright verify INVENTORY measures each rail by itself", expected.words))
 }
 
-fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| bytes >= 1 << shift);
     unit.map_or(format!("{bytes} B"), |(shift, word)| match bytes % (1 << shift) {

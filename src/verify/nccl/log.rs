@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::interface::Interface;
 use super::message::{Event, Link, Way};
 use super::speaker::Process as Name;
+use super::steps::Steps;
 use super::training::Training;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,6 +196,8 @@ pub struct Log {
     pub runs: Vec<Run>,
     /// Progress of a training job.
     pub training: Training,
+    /// How long its steps took.
+    pub steps: Steps,
     /// `ib_write_bw` in Gb/s: how often, the least and the most.
     pub perftest: Option<(u64, f64, f64)>,
     /// `hpn0`.

@@ -1,10 +1,12 @@
 //! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was used.
 //!
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
-//! `training`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together.
+//! `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together,
+//! and `compare` sets two logs side by side.
 //! Nothing here reads a file: bytes in, values out.
 
 pub mod collective;
+pub mod compare;
 pub mod decoder;
 pub mod devices;
 pub mod direct;
@@ -17,6 +19,7 @@ pub mod message;
 #[cfg(test)]
 pub mod samples;
 mod speaker;
+pub mod steps;
 #[cfg(test)]
 mod tests;
 pub mod training;

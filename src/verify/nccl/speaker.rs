@@ -94,14 +94,17 @@ fn process(before: &str) -> Option<Process<'_>> {
     (!host.is_empty()).then_some(Process { name, host, pid })
 }
 
-/// The line without what launchers and log readers put before it.
-pub fn untagged(line: &str) -> &str {
-    let mut rest = line;
+/// The time that log readers put before a line, and the line without that and all the rest that is put before it.
+pub fn tagged(line: &str) -> (Option<&str>, &str) {
+    let (mut time, mut rest) = (None, line);
     for _ in 0..4 {
         let Some(next) = without_tag(rest) else { break };
+        if rest.starts_with(|first: char| first.is_ascii_digit()) {
+            time = rest.get(..rest.len() - next.len()).map(str::trim_end);
+        }
         rest = next;
     }
-    rest
+    (time, rest)
 }
 
 fn without_tag(line: &str) -> Option<&str> {
@@ -184,7 +187,12 @@ mod tests {
             ("[0xa4]", "[0xa4]"),
             ("[é", "[é"),
         ] {
-            assert_eq!(untagged(line), rest);
+            assert_eq!(tagged(line).1, rest);
         }
+        let time = "2025-06-01T12:00:00.123456789Z";
+        for line in [format!("[pod/a/b] {time} stdout F [rank0]: x"), format!("{time} x"), format!("{time} [1,0]<stdout>:x")] {
+            assert_eq!(tagged(&line), (Some(time), "x"), "{line}");
+        }
+        assert_eq!(tagged("[rank0]: x"), (None, "x"));
     }
 }

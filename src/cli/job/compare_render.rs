@@ -1,0 +1,52 @@
+//! `railwright job render compare`: a job twice, with RDMA and over TCP.
+
+use super::deliver::Wanted;
+use super::{nccl_test, pytorch};
+use crate::cli::{Exit, Failure};
+use crate::workload::Half;
+use clap::Subcommand;
+
+/// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables that choose the transport
+///
+/// Says beforehand where no gain can be expected. Submit one after the other (--only), as they would share the network; job compare NAME
+/// then reads the logs of both.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Only one of the two: rdma or tcp, for job submit
+    #[arg(long, value_name = "HALF", value_parser = half)]
+    only: Option<Half>,
+    /// How many parameters the model has, such as 7B or 350M, so that it can be said what to expect
+    #[arg(long, value_name = "N", value_parser = parameters)]
+    parameters: Option<u64>,
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    NcclTest(Box<nccl_test::Arguments>),
+    Pytorch(Box<pytorch::Arguments>),
+}
+
+fn half(text: &str) -> Result<Half, String> {
+    Half::BOTH.into_iter().find(|half| half.word() == text).ok_or_else(|| "rdma or tcp".to_owned())
+}
+
+/// `7B`, `1.5B`, `350M`, `1000000`.
+fn parameters(text: &str) -> Result<u64, String> {
+    let units = [('B', 1e9), ('M', 1e6), ('K', 1e3)];
+    let upper = text.to_ascii_uppercase();
+    let (number, unit) = units.iter().find_map(|(unit, factor)| Some((upper.strip_suffix(*unit)?, *factor))).unwrap_or((&upper, 1.0));
+    let value = number.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0).map(|value| (value * unit).round());
+    value.filter(|value| (1.0..1e15).contains(value)).map(|value| value as u64).ok_or_else(|| "a number such as 7B or 350M".to_owned())
+}
+
+/// Renders both.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let (pods, (request, mut told)) = match &arguments.kind {
+        Kind::NcclTest(kind) => (kind.pods(), kind.request()?),
+        Kind::Pytorch(kind) => (kind.pods(), kind.request()?),
+    };
+    told.extend(arguments.parameters.map(|parameters| ("job.parameters".to_owned(), format!("--parameters={parameters}"))));
+    pods.deliver_pair(&request, &told, Wanted { only: arguments.only, parameters: arguments.parameters })
+}

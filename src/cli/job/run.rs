@@ -1,0 +1,257 @@
+//! `railwright job run`: NCCL's tests or a training on hosts over SSH, without Kubernetes, and what their log proves.
+
+use super::deliver::{Ground, tell};
+use super::nics;
+use super::pods::{hosts, pair};
+use super::watch::seconds;
+use crate::base::text::{clean_line, counted, duration, one_line};
+use crate::base::{Diagnostic, nodeset};
+use crate::cli::inventory::Inventory;
+use crate::cli::{Exit, Failure};
+use crate::report::{diagnostic, job, out};
+use crate::spec::Sources;
+use crate::system::append_file::AppendFile;
+use crate::system::signals;
+use crate::transport::{HostAccess, connector};
+use crate::verify::host_job::{self, Ended, Refused};
+use crate::verify::nccl::{self, Decoder, Expected, Proven};
+use crate::workload::{Asked, HostJob, HostJobParts, HostKind, HostPart, NcclTest, missing, on_hosts};
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// The port at which the ranks of a training meet.
+const PORT: u16 = 29_500;
+
+/// Run NCCL's tests or a training on hosts over SSH, without Kubernetes, and prove by its output that RDMA was used
+///
+/// The environment follows from the inventory as that of pods does. It runs under a transient unit with a lease, and nothing of it stays on the hosts. Ends
+/// with 0 where the output proves RDMA, with 1 where it disproves it or the job broke, and with 3 where it does not say enough.
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// NCCL's tests, started by mpirun on the first host, which logs in to the others
+    NcclTest(Tests),
+    /// The shipped training: the model of rank 0 is sent to all ranks, and gradients are summed up step by step
+    Pytorch(Training),
+}
+
+/// What both have in common.
+#[derive(Debug, Clone, clap::Args)]
+struct Common {
+    /// The folder that holds the spec
+    #[arg(short, long, value_name = "FOLDER")]
+    inventory: PathBuf,
+    /// The hosts, as a node-set; the ranks meet at the first
+    #[arg(long, value_name = "HOSTS")]
+    on: String,
+    /// A variable of its processes, before what the spec and the fabric say; may be given more than once
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// GPUs of a host; those of the spec when left out
+    #[arg(long, value_name = "N")]
+    gpus: Option<u32>,
+    /// Over TCP: the job that another is compared with
+    #[arg(long)]
+    without_rdma: bool,
+    /// End it after this long: `90s`, `30m`
+    #[arg(long = "for", value_name = "DURATION", value_parser = seconds, default_value = "15m")]
+    limit_s: u64,
+    /// Keep its output in this file, which is written anew, for job prove and job compare
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print JSON at the end, and nothing before it
+    #[arg(long)]
+    json: bool,
+}
+
+/// `job run nccl-test`.
+#[derive(Debug, clap::Args)]
+struct Tests {
+    /// The test, with its path where it is not on the hosts' PATH
+    #[arg(long, default_value = "all_reduce_perf")]
+    program: String,
+    /// The smallest message
+    #[arg(long, value_name = "SIZE", default_value = "8")]
+    from: String,
+    /// The largest message
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    to: String,
+    /// Turns for each size
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    turns: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// `job run pytorch`.
+#[derive(Debug, clap::Args)]
+struct Training {
+    /// Steps
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    steps: u32,
+    /// MiB that are summed up in each step
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    size: u32,
+    /// The TCP port at which the ranks meet
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs it.
+pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
+    let (kind, common) = match &arguments.kind {
+        Kind::NcclTest(tests) => {
+            let test = NcclTest {
+                program: tests.program.clone(),
+                from: tests.from.clone(),
+                to: tests.to.clone(),
+                turns: tests.turns,
+                ..NcclTest::default()
+            };
+            (HostKind::NcclTest(Box::new(test)), &tests.common)
+        }
+        Kind::Pytorch(training) => {
+            (HostKind::Pytorch { steps: training.steps, mebibytes: training.size, port: training.port }, &training.common)
+        }
+    };
+    let ground = Ground::read(Some(&common.inventory))?;
+    let Some(inventory) = ground.inventory() else { return Err(Diagnostic::error("RW1265", "no inventory is given").into()) };
+    let names = hosts(&common.on)?;
+    let accesses = accesses(inventory, &names)?;
+    let environment = common.env.iter().map(|text| pair(text, "--env")).collect::<Result<Vec<_>, _>>()?;
+    let options = environment.iter().map(|(name, value)| (format!("jobs.environment.{name}"), format!("--env {name}={value}")));
+    let told: Vec<(String, String)> = options.chain([("job.hosts".to_owned(), format!("--on={}", common.on))]).collect();
+    let asked = Asked::of_options("railwright job run", told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    let job = HostJob {
+        kind,
+        hosts: names,
+        addresses: accesses.iter().map(|access| access.address.clone()).collect(),
+        environment,
+        gpus: common.gpus,
+        over_tcp: common.without_rdma,
+    };
+    let (parts, sources) = ground.made(&asked, |inputs| on_hosts(inputs, &job, &asked))?;
+    tell(parts.warnings.clone(), &sources)?;
+    carry_out(common, inventory, accesses, parts).await
+}
+
+/// How the hosts are reached.
+fn accesses(inventory: &Inventory, names: &[String]) -> Result<Vec<HostAccess>, Failure> {
+    let of = |name: &String| {
+        let host = inventory.loaded.host(name);
+        host.and_then(|host| inventory.access(host)).ok_or_else(|| {
+            let why = if host.is_some() { "has no SSH" } else { "is not in the spec" };
+            Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60)))
+                .state("nothing was started")
+                .next("name hosts of the spec that are reached over SSH: --on gpu[01-02]")
+        })
+    };
+    Ok(names.iter().map(of).collect::<Result<_, _>>()?)
+}
+
+async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAccess>, made: HostJobParts) -> Result<Exit, Failure> {
+    let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
+    let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
+    let shown = nodeset::fold(&names);
+    let open = |path: &PathBuf| AppendFile::open(path, Some(0));
+    let mut file = common.output.as_ref().map(open).transpose().map_err(|error| unwritten(common, &error))?;
+    let (mut decoder, mut kept) = (Decoder::default(), Ok(()));
+    let mut lines = |host: &str, text: &str| {
+        decoder.feed(text.as_bytes());
+        if let (Some(file), Ok(())) = (&mut file, &kept) {
+            kept = file.append(text.as_bytes());
+        }
+        if !common.json {
+            text.lines().for_each(|line| out::print(&format!("{host} | {}\n", clean_line(line))));
+        }
+    };
+    if !common.json {
+        out::note(&format!("{} with {} each, for {} at most", shown, counted(made.gpus as usize, "rank"), duration(common.limit_s)));
+    }
+    let mut interrupts = signals::interrupts();
+    let stop = async move { drop(interrupts.changed().await) };
+    let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
+    let ended = host_job::run(&*connector(), &parts, limit_s, &mut lines, stop).await.map_err(refused)?;
+    kept.map_err(|error| unwritten(common, &error))?;
+    if ended == Ended::Stopped {
+        out::note("it was ended on all hosts, and nothing of it stays there");
+        return Ok(Exit::Interrupted);
+    }
+    let log = decoder.finish();
+    let words =
+        common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", one_line(&path.display().to_string(), 120)));
+    let mut expected =
+        Expected { node_gbps: None, source: String::new(), least_percent: 80, acs: None, needs_gpudirect: false, log: shown, words };
+    match nics::node_gbps(inventory, &names.iter().copied().collect()) {
+        Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
+        // Of a training no bandwidth is judged.
+        Err(unknown) if !log.runs.is_empty() => out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr())),
+        Err(_) => {}
+    }
+    expected.node_gbps = expected.node_gbps.filter(|_| !log.runs.is_empty());
+    let proof = nccl::judge(&log, &expected);
+    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    let broke = not_to_its_end(&ended, common.limit_s);
+    if let Some(broke) = broke {
+        return Err(broke.into());
+    }
+    Ok(match proof.proven {
+        Proven::Proven => Exit::Done,
+        Proven::Disproven => Exit::Failed,
+        Proven::NotKnown => Exit::Incomplete,
+    })
+}
+
+/// It did not come to a good end.
+fn not_to_its_end(ended: &Ended, limit_s: u64) -> Option<Diagnostic> {
+    let message = match ended {
+        Ended::Exited(all) => {
+            let bad: Vec<String> = all.iter().filter(|(_, code)| *code != 0).map(|(host, code)| format!("{code} on {host}")).collect();
+            if bad.is_empty() {
+                return None;
+            }
+            format!("the job ended with exit status {}", bad.join(", "))
+        }
+        Ended::Late => format!("the job had not ended after {}", duration(limit_s)),
+        Ended::Lost { host, why } => format!("the job on {host} is lost: {why}"),
+        Ended::Stopped => return None,
+    };
+    Some(
+        Diagnostic::error("RW1268", message)
+            .state("it was ended on all hosts that answer, and on others the lease ends it; nothing of it stays there")
+            .next("read its last lines above; railwright doctor --log FILE finds the first cause (-o FILE keeps the output)"),
+    )
+}
+
+fn refused(refused: Refused) -> Failure {
+    let nothing = "nothing was started";
+    match refused {
+        Refused::Unreached(error) => error.diagnostic().into(),
+        Refused::Unasked { host, why } => {
+            Diagnostic::error("RW1267", format!("{host} could not be asked what is there: {why}")).state(nothing).into()
+        }
+        Refused::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
+            .state("what was started on other hosts was ended")
+            .next(format!("railwright verify INVENTORY, and `systemctl --failed` on {host}"))
+            .into(),
+        Refused::Missing(all) => {
+            let told = all.iter().map(|(host, what)| {
+                let (what, brings) = missing(what);
+                Diagnostic::error("RW1266", format!("{what} is not on {host}")).state(nothing).next(brings)
+            });
+            Failure::from(told.collect::<Vec<_>>())
+        }
+    }
+}
+
+fn unwritten(common: &Common, error: &std::io::Error) -> Diagnostic {
+    let path = common.output.as_ref().map(|path| one_line(&path.display().to_string(), 80)).unwrap_or_default();
+    Diagnostic::error("RW1265", format!("{path} cannot be written: {error}")).next("name another file: -o FILE")
+}

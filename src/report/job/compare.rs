@@ -1,0 +1,158 @@
+//! The screen of `job compare` and its JSON: the answer first, then topic by topic, the figures, and the profiler that goes on.
+
+use super::row;
+use crate::base::text::clean_line;
+use crate::catalog::job::ProfilerRow;
+use crate::report::document as documents;
+use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::verify::Verdict;
+use crate::verify::nccl::compare::{Comparison, Figure, Topic, seconds};
+use crate::verify::nccl::transport::Transport;
+use crate::verify::nccl::{Proof, Proven};
+use crate::verify::result::Judgement;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// All that is shown.
+#[derive(Debug)]
+pub struct Compared<'a> {
+    /// What the logs are called.
+    pub names: [&'a str; 2],
+    /// What each proves by itself.
+    pub proofs: [&'a Proof; 2],
+    /// What they say together.
+    pub comparison: &'a Comparison,
+    /// Profilers that say what a step waits for.
+    pub profilers: Vec<&'a ProfilerRow>,
+}
+
+/// The whole screen.
+pub fn screen(compared: &Compared<'_>) -> String {
+    let Compared { names, comparison, profilers, .. } = compared;
+    let mut out = format!("job compare {} and {}\n", names[0], names[1]);
+    out.push_str(&rule(&title(comparison)));
+    out.extend(comparison.topics.iter().map(|(topic, judgement)| row(topic.word(), judgement)));
+    if !comparison.figures.is_empty() {
+        out.push_str(&rule("SECONDS"));
+        out.push_str("   of               rdma         tcp          gain      busbw rdma, tcp (GB/s)\n");
+        out.extend(comparison.figures.iter().map(figure));
+    }
+    if !profilers.is_empty() {
+        out.push_str(&rule("WHAT A STEP WAITS FOR"));
+        out.extend(profilers.iter().map(|row| profiler(row)));
+    }
+    out
+}
+
+/// The same as JSON.
+pub fn json(compared: &Compared<'_>) -> String {
+    documents::text(&ComparisonDocument::of(compared))
+}
+
+fn title(comparison: &Comparison) -> String {
+    match (comparison.proven, comparison.figure()) {
+        (Proven::Proven, Some(figure)) => format!("COMPARED: {:.2} times as fast with RDMA", figure.gain),
+        (Proven::Proven, None) | (Proven::NotKnown, _) => "NOT KNOWN: the logs do not say enough".to_owned(),
+        (Proven::Disproven, _) => "NO COMPARISON: the two are no such pair".to_owned(),
+    }
+}
+
+fn figure(figure: &Figure) -> String {
+    let busbw = figure.busbw.map_or(String::new(), |(rdma, tcp)| format!("{rdma}, {tcp}"));
+    let line = format!(
+        "   {:<16} {:<12} {:<12} {:<9} {busbw}",
+        figure.of.word(),
+        seconds(figure.rdma_s),
+        seconds(figure.tcp_s),
+        format!("{:.2}", figure.gain)
+    );
+    format!("{}\n", line.trim_end())
+}
+
+fn profiler(row: &ProfilerRow) -> String {
+    let rows = [("shows", &row.shows), ("run", &row.run), ("source", &row.source)];
+    let below: String = rows.iter().map(|(word, text)| labelled(&format!("       {word:<8}"), text, COLUMNS)).collect();
+    format!("   {}\n{below}", clean_line(&row.name))
+}
+
+/// `job compare --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ComparisonDocument<'a> {
+    format_version: &'static str,
+    /// Whether it is a comparison of RDMA with TCP, with figures (exit code 0, 1 or 3).
+    verdict: Proven,
+    /// Both logs, in the order in which they were named.
+    logs: [LogDocument<'a>; 2],
+    /// Topic by topic.
+    topics: Vec<TopicDocument<'a>>,
+    /// Step by step or size by size, the largest last.
+    figures: &'a [Figure],
+    /// How many times as fast the job was with RDMA.
+    gain: Option<f64>,
+    /// Profilers that say what a step waits for; none where no training was compared.
+    profilers: &'a [&'a ProfilerRow],
+}
+
+/// One of the logs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LogDocument<'a> {
+    /// As it was named.
+    log: &'a str,
+    /// What carried its data between hosts.
+    transport: Transport,
+    /// It is the one with RDMA.
+    is_rdma: bool,
+}
+
+/// One topic.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopicDocument<'a> {
+    topic: Topic,
+    verdict: Verdict,
+    /// What was found, in words.
+    measured: String,
+    /// What must be, in words; empty where nothing is stated.
+    expected: &'a str,
+    /// A code of `railwright explain`.
+    code: Option<&'a str>,
+    /// What it means.
+    effect: &'a str,
+    /// What to do.
+    next: &'a str,
+}
+
+impl<'a> ComparisonDocument<'a> {
+    /// Of two logs.
+    pub fn of(compared: &'a Compared<'a>) -> Self {
+        let comparison = compared.comparison;
+        let log = |place: usize| LogDocument {
+            log: compared.names[place],
+            transport: compared.proofs[place].transport,
+            is_rdma: comparison.rdma == Some(place),
+        };
+        ComparisonDocument {
+            format_version: FORMAT_VERSION,
+            verdict: comparison.proven,
+            logs: [log(0), log(1)],
+            topics: comparison.topics.iter().map(topic).collect(),
+            figures: &comparison.figures,
+            gain: comparison.figure().map(|figure| figure.gain),
+            profilers: &compared.profilers,
+        }
+    }
+}
+
+fn topic((topic, judgement): &(Topic, Judgement)) -> TopicDocument<'_> {
+    TopicDocument {
+        topic: *topic,
+        verdict: judgement.verdict,
+        measured: clean_line(&judgement.measured),
+        expected: &judgement.expected,
+        code: judgement.code,
+        effect: &judgement.effect,
+        next: &judgement.next,
+    }
+}

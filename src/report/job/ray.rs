@@ -1,0 +1,132 @@
+//! The screen of `job prove` of a cluster of Ray, and its JSON.
+
+use super::row;
+use crate::base::text::{clean_line, one_line};
+use crate::report::document as documents;
+use crate::report::wrap::rule;
+use crate::verify::Verdict;
+use crate::verify::nccl::Proven;
+use crate::verify::ray::{Crossing, Found, Passed, Proof, Topic};
+use crate::verify::result::Judgement;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the document.
+const FORMAT_VERSION: &str = "1.0";
+
+/// The whole screen.
+pub fn screen(namespace: &str, name: &str, proof: &Proof) -> String {
+    let title = match proof.proven {
+        Proven::Proven => "PROVEN: its pods have RDMA, and it passes between nodes",
+        Proven::Disproven => "DISPROVEN: not as it must be",
+        Proven::NotKnown => "NOT KNOWN: not all could be found out",
+    };
+    let rows: String = proof.topics.iter().map(|(topic, judgement)| row(&topic.word(), judgement)).collect();
+    format!("job prove RayCluster {namespace}/{name}\n{}{rows}", rule(title))
+}
+
+/// The same as JSON.
+pub fn json(namespace: &str, name: &str, found: &Found, proof: &Proof) -> String {
+    documents::text(&RayProofDocument::of(namespace, name, found, proof))
+}
+
+/// `job prove --json` of a RayCluster.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RayProofDocument<'a> {
+    format_version: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    /// Whether its pods have RDMA and it passes between nodes (exit code 0, 1 or 3).
+    verdict: Proven,
+    /// Topic by topic.
+    topics: Vec<TopicDocument<'a>>,
+    /// Its pods.
+    pods: Vec<PodDocument<'a>>,
+    /// Traffic between two of them, device by device; none where it was not tried.
+    traffic: Vec<TrafficDocument>,
+}
+
+/// One topic.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopicDocument<'a> {
+    topic: &'a Topic,
+    verdict: Verdict,
+    /// What was found, in words.
+    measured: String,
+    /// What must be, in words; empty where nothing is stated.
+    expected: &'a str,
+    /// A code of `railwright explain`.
+    code: Option<&'a str>,
+    /// What it means.
+    effect: &'a str,
+    /// What to do.
+    next: &'a str,
+}
+
+/// A pod.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PodDocument<'a> {
+    name: String,
+    node: Option<String>,
+    /// `head`, `worker`.
+    role: Option<String>,
+    /// What it asks of extended resources.
+    asks: &'a BTreeMap<String, u64>,
+    /// The RDMA devices in it; nothing where it could not be looked into.
+    devices: Option<&'a [String]>,
+}
+
+/// Traffic of one device to one of another pod.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrafficDocument {
+    /// The pod that sends, and its device.
+    from: [String; 2],
+    /// The pod that receives, and its device.
+    to: [String; 2],
+    /// Nothing where none passed.
+    gbps: Option<f64>,
+}
+
+impl<'a> RayProofDocument<'a> {
+    /// Of a cluster.
+    pub fn of(namespace: &'a str, name: &'a str, found: &'a Found, proof: &'a Proof) -> Self {
+        let pod = |looked: &'a crate::verify::ray::Looked| PodDocument {
+            name: one_line(&looked.pod.name, 253),
+            node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
+            role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),
+            asks: &looked.pod.asks,
+            devices: looked.inside.as_ref().ok().map(|inside| inside.devices.as_slice()),
+        };
+        RayProofDocument {
+            format_version: FORMAT_VERSION,
+            namespace,
+            name,
+            verdict: proof.proven,
+            topics: proof.topics.iter().map(topic).collect(),
+            pods: found.pods.iter().map(pod).collect(),
+            traffic: traffic(&found.crossing),
+        }
+    }
+}
+
+fn topic((topic, judgement): &(Topic, Judgement)) -> TopicDocument<'_> {
+    TopicDocument {
+        topic,
+        verdict: judgement.verdict,
+        measured: clean_line(&judgement.measured),
+        expected: &judgement.expected,
+        code: judgement.code,
+        effect: &judgement.effect,
+        next: &judgement.next,
+    }
+}
+
+fn traffic(crossing: &Crossing) -> Vec<TrafficDocument> {
+    let Crossing::Tried { pods, passed, .. } = crossing else { return Vec::new() };
+    let one = |passed: &Passed| {
+        let [from, to] = [0, 1].map(|end| [pods[end].clone(), passed.devices[end].clone()]);
+        TrafficDocument { from, to, gbps: passed.gbps.as_ref().ok().copied() }
+    };
+    passed.iter().map(one).collect()
+}

@@ -1,0 +1,258 @@
+//! A job that runs on hosts over SSH: what it needs is looked at on all of them first, then it is started under transient units, its output
+//! taken as it comes, and everything ended. What we start has a lease: the host itself ends it even if we die.
+
+use super::session::{Said, ask};
+use super::together::together;
+use crate::base::text::one_line;
+use crate::resource::probe::Probe;
+use crate::resource::probe_job::CHUNK_BYTES;
+use crate::system::clock::{self, Deadline};
+use crate::transport::{BoxFuture, Connector, HostAccess, Prober, TransportError};
+use crate::workload::HostPart;
+use std::future::Future;
+use std::time::Duration;
+
+/// Between two looks at the output.
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks that may fail one after the other.
+const FAILURES: u32 = 5;
+/// Ranks whose peer has ended are left so long to say so.
+const GRACE: Duration = Duration::from_secs(30);
+/// The host ends a job by itself so long after our own limit.
+const LEASE_SLACK_S: u32 = 60;
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub enum Refused {
+    /// A host could not be reached.
+    Unreached(TransportError),
+    /// A host could not be asked.
+    Unasked {
+        /// The host.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// Hosts lack something: each with what.
+    Missing(Vec<(String, String)>),
+    /// It did not start on a host; what was started before it was ended.
+    NotStarted {
+        /// The host.
+        host: String,
+        /// In the host's words.
+        why: String,
+    },
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// With these exit statuses, by host.
+    Exited(Vec<(String, i32)>),
+    /// Somebody asked to stop.
+    Stopped,
+    /// The time was over.
+    Late,
+    /// A host was lost, or its unit ended without a status.
+    Lost {
+        /// The host.
+        host: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// One host of it.
+struct Seat<'a> {
+    part: &'a HostPart,
+    prober: Prober,
+    taken: u64,
+    /// What stands behind the last line end.
+    open: String,
+    status: Option<i32>,
+    failures: u32,
+}
+
+/// Runs it to its end. `lines` is told whole lines of a host as they come; `stop` ends it.
+pub async fn run(
+    connector: &dyn Connector,
+    parts: &[(HostAccess, HostPart)],
+    limit_s: u32,
+    lines: &mut (dyn FnMut(&str, &str) + Send),
+    stop: impl Future<Output = ()>,
+) -> Result<Ended, Refused> {
+    let connected = parts.iter().map(|(access, _)| connector.connect(access)).collect();
+    let mut seats = Vec::new();
+    for (link, (_, part)) in together(connected).await.into_iter().zip(parts) {
+        let prober = Prober::new(link.map_err(Refused::Unreached)?);
+        seats.push(Seat { part, prober, taken: 0, open: String::new(), status: None, failures: 0 });
+    }
+    needs(&seats).await?;
+    let token: String = clock::nonce().unwrap_or_default().chars().take(12).collect();
+    seats.retain(|seat| seat.part.start.is_some());
+    let ended = match start(&seats, &token, limit_s).await {
+        Ok(()) => Ok(watch(&mut seats, &token, limit_s, lines, stop).await),
+        Err(refused) => Err(refused),
+    };
+    let end: Vec<BoxFuture<'_, _>> = seats.iter().map(|seat| asked(&seat.prober, Probe::EndJob { token: token.clone() })).collect();
+    // A host that does not hear it ends the job by its lease.
+    together(end).await;
+    ended
+}
+
+fn asked(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<Said, String>> {
+    Box::pin(async move { ask(prober, &probe).await })
+}
+
+async fn needs(seats: &[Seat<'_>]) -> Result<(), Refused> {
+    let look = seats.iter().map(|seat| asked(&seat.prober, Probe::JobNeeds { script: seat.part.needs.clone() })).collect();
+    let mut missing = Vec::new();
+    for (said, seat) in together(look).await.into_iter().zip(seats) {
+        let host = seat.part.host.clone();
+        let said = said.map_err(|why| Refused::Unasked { host: host.clone(), why })?;
+        let lacks: Vec<String> =
+            said.out.lines().filter_map(|line| line.strip_prefix("@missing ")).map(|what| one_line(what, 120)).collect();
+        if lacks.is_empty() && said.code != 0 {
+            return Err(Refused::Unasked { host, why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)) });
+        }
+        missing.extend(lacks.into_iter().map(|what| (host.clone(), what)));
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Refused::Missing(missing)) }
+}
+
+async fn start(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), Refused> {
+    let start = |seat: &Seat<'_>| {
+        let (files, script) = seat.part.start.clone().unwrap_or_default();
+        Probe::StartJob { token: token.to_owned(), files, script, lease_s: limit_s.saturating_add(LEASE_SLACK_S) }
+    };
+    let started = together(seats.iter().map(|seat| asked(&seat.prober, start(seat))).collect()).await;
+    for (said, seat) in started.into_iter().zip(seats) {
+        let why = match said {
+            Ok(said) if said.code == 0 => continue,
+            Ok(said) => one_line(&(said.out + &said.err), 200),
+            Err(why) => why,
+        };
+        return Err(Refused::NotStarted { host: seat.part.host.clone(), why });
+    }
+    Ok(())
+}
+
+async fn watch(
+    seats: &mut [Seat<'_>],
+    token: &str,
+    limit_s: u32,
+    lines: &mut (dyn FnMut(&str, &str) + Send),
+    stop: impl Future<Output = ()>,
+) -> Ended {
+    let mut stop = std::pin::pin!(stop);
+    let deadline = Deadline::after(Duration::from_secs(limit_s.into()));
+    let mut grace: Option<Deadline> = None;
+    loop {
+        if let Some(lost) = look(seats, token, lines).await {
+            return lost;
+        }
+        if seats.iter().all(|seat| seat.status.is_some()) || grace.as_ref().is_some_and(|grace| grace.left().is_zero()) {
+            return Ended::Exited(seats.iter().filter_map(|seat| Some((seat.part.host.clone(), seat.status?))).collect());
+        }
+        if grace.is_none() && seats.iter().any(|seat| seat.status.is_some()) {
+            grace = Some(Deadline::after(GRACE));
+        }
+        if deadline.left().is_zero() {
+            return Ended::Late;
+        }
+        tokio::select! {
+            () = &mut stop => return Ended::Stopped,
+            () = clock::pause(LOOK) => {}
+        }
+    }
+}
+
+/// One look at all hosts; which was lost, if one was.
+async fn look(seats: &mut [Seat<'_>], token: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<Ended> {
+    let look = |seat: &Seat<'_>| Probe::JobOutput { token: token.to_owned(), from: seat.taken };
+    let open: Vec<usize> = (0..seats.len()).filter(|place| seats[*place].status.is_none()).collect();
+    let said = together(open.iter().map(|place| asked(&seats[*place].prober, look(&seats[*place]))).collect()).await;
+    for (said, place) in said.into_iter().zip(open) {
+        let seat = &mut seats[place];
+        let lost = match said {
+            Ok(said) => seat.take(&said.out, lines),
+            Err(why) => {
+                seat.failures += 1;
+                (seat.failures >= FAILURES).then_some(why)
+            }
+        };
+        if let Some(why) = lost {
+            return Some(Ended::Lost { host: seat.part.host.clone(), why: one_line(&why, 200) });
+        }
+    }
+    None
+}
+
+impl Seat<'_> {
+    /// What one look gave; why the host is lost, if it is.
+    fn take(&mut self, said: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<String> {
+        self.failures = 0;
+        let (head, output) = said.split_once('\n').unwrap_or((said, ""));
+        let mut words = head.split_whitespace().skip(1);
+        let (state, size) = (words.next()?, words.next()?.parse::<u64>().unwrap_or_default());
+        if state == "gone" {
+            return Some("its unit ended without an exit status: a reboot of the host, its lease, or somebody stopped it".to_owned());
+        }
+        self.taken += size.saturating_sub(self.taken).min(CHUNK_BYTES);
+        self.open.push_str(output);
+        if let Some(end) = self.open.rfind('\n') {
+            let rest = self.open.split_off(end + 1);
+            lines(&self.part.host, &std::mem::replace(&mut self.open, rest));
+        }
+        if state == "ended" && self.taken >= size {
+            self.status = Some(words.next().and_then(|code| code.parse().ok()).unwrap_or(-1));
+            if !self.open.is_empty() {
+                lines(&self.part.host, &format!("{}\n", std::mem::take(&mut self.open)));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::{Action, Answers, Read};
+    use crate::transport::{HostLink, Performed, Upkeep};
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl HostLink for Nobody {
+        fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+            Box::pin(async { Ok(Answers::default()) })
+        }
+        fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        }
+        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        }
+        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        }
+    }
+
+    #[test]
+    fn lines_are_told_whole_and_an_end_only_once_all_is_taken() {
+        let part = HostPart { host: "gpu1".to_owned(), needs: String::new(), start: None };
+        let prober = Prober::new(Arc::new(Nobody));
+        let mut seat = Seat { part: &part, prober, taken: 0, open: String::new(), status: None, failures: 0 };
+        let mut told = String::new();
+        let mut take = |seat: &mut Seat<'_>, said: &str| seat.take(said, &mut |_, lines| told.push_str(&format!("[{lines}]")));
+        assert_eq!(take(&mut seat, "@job running 5 \none\ntw"), None);
+        let large = 5 + CHUNK_BYTES + 4;
+        assert_eq!(take(&mut seat, &format!("@job ended {large} 0\no\n")), None);
+        assert_eq!((seat.taken, seat.status), (5 + CHUNK_BYTES, None), "there is more than one look takes");
+        assert_eq!(take(&mut seat, &format!("@job ended {large} 0\nlast")), None);
+        assert_eq!((seat.taken, seat.status), (large, Some(0)));
+        assert!(take(&mut seat, "@job gone 0\n").is_some_and(|why| why.contains("without an exit status")));
+        assert_eq!(take(&mut seat, "noise"), None);
+        assert_eq!(told, "[one\n][two\n][last\n]");
+    }
+}

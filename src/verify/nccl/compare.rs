@@ -1,0 +1,322 @@
+//! The same job with and without RDMA: whether the two logs are of such a pair, and what a step of each took.
+//!
+//! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (how to judge whether eRDMA made
+//! a training faster).
+
+use super::collective::{Run, Size};
+use super::judge::{Aspect, bytes};
+use super::steps::{STEPS_MIN, Unit};
+use super::transport::Transport;
+use super::{Log, Proof, Proven};
+use crate::base::text::counted;
+use crate::verify::result::{Judgement, Verdict};
+use serde::Serialize;
+
+/// A gain below this is none: runs of the same job differ by as much.
+const GAIN_MIN: f64 = 1.05;
+
+/// What is judged of two logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// One used RDMA, the other TCP.
+    Pair,
+    /// They are alike in everything else that a log tells.
+    Alike,
+    /// Neither broke, and its data arrived as it was sent.
+    Sound,
+    /// What RDMA gained.
+    Gain,
+}
+
+impl Topic {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Topic::Pair => "pair",
+            Topic::Alike => "alike",
+            Topic::Sound => "sound",
+            Topic::Gain => "gain",
+        }
+    }
+}
+
+/// One of the two logs.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// The words by which a command that is suggested finds it.
+    pub words: &'a str,
+    /// What it told.
+    pub log: &'a Log,
+    /// What that proves.
+    pub proof: &'a Proof,
+}
+
+/// What both took for the same.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Figure {
+    /// A step of a training, or the bytes of a message of nccl-tests.
+    pub of: Measured,
+    /// Seconds with RDMA.
+    pub rdma_s: f64,
+    /// Seconds over TCP.
+    pub tcp_s: f64,
+    /// How many times as fast RDMA was.
+    pub gain: f64,
+    /// Busbw with RDMA and over TCP, in GB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busbw: Option<(f64, f64)>,
+}
+
+/// What a figure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// The median of a training's steps.
+    Training(Unit),
+    /// A message of so many bytes.
+    Message(u64),
+}
+
+impl Measured {
+    /// For people.
+    pub fn word(self) -> String {
+        match self {
+            Measured::Training(unit) => unit.word(),
+            Measured::Message(size) => bytes(size),
+        }
+    }
+}
+
+/// Two logs side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Whether it is a comparison of RDMA with TCP, with figures.
+    pub proven: Proven,
+    /// Topic by topic.
+    pub topics: Vec<(Topic, Judgement)>,
+    /// The place of the log with RDMA, 0 or 1; nothing where neither or both have it.
+    pub rdma: Option<usize>,
+    /// Step by step or size by size, the largest last.
+    pub figures: Vec<Figure>,
+}
+
+impl Comparison {
+    /// The figure that counts: of a step, or of the largest message.
+    pub fn figure(&self) -> Option<&Figure> {
+        self.figures.last()
+    }
+}
+
+/// Compares two logs.
+pub fn compare(sides: [Side<'_>; 2]) -> Comparison {
+    let (pair, rdma) = pair(&sides);
+    let figures = rdma.map(|place| figures(sides[place].log, sides[1 - place].log)).unwrap_or_default();
+    let mut topics = vec![(Topic::Pair, pair)];
+    if let Some(place) = rdma {
+        topics.push((Topic::Alike, alike(&sides, place, &figures)));
+        topics.push((Topic::Sound, sound(&sides)));
+        topics.push((Topic::Gain, gain(&sides, place, &figures)));
+    }
+    let has = |verdict: Verdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    let proven = match (has(Verdict::Failed), has(Verdict::Unknown)) {
+        (true, _) => Proven::Disproven,
+        (false, true) => Proven::NotKnown,
+        (false, false) => Proven::Proven,
+    };
+    Comparison { proven, topics, rdma, figures }
+}
+
+/// Whether one used RDMA and the other TCP, and which.
+fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
+    let wanted = "one log over RDMA between hosts, one over TCP";
+    let measured = sides.map(|side| format!("{}: {}", side.name, way(&side))).join("; ");
+    let nothing = |why: &str| {
+        let told = Judgement::failed("RW1252", format!("{measured}; {why}")).expected(wanted).effect("this compares nothing");
+        // Of two over TCP one was meant to use RDMA.
+        let next = match sides.iter().all(|side| side.proof.transport == Transport::Socket) {
+            true => format!("railwright doctor {} says why RDMA was not used", sides[0].words),
+            false => "railwright job render compare KIND writes such a pair".to_owned(),
+        };
+        (told.next(next), None)
+    };
+    if let Some(side) = sides.iter().find(|side| side.log.is_of_one_host()) {
+        return nothing(&format!("all ranks of {} are on one host, and nothing of it crosses the network", side.name));
+    }
+    let of = sides.map(|side| side.proof.transport);
+    match of {
+        [one, other] if one.is_rdma() && other == Transport::Socket => (Judgement::passed(measured).expected(wanted), Some(0)),
+        [one, other] if one == Transport::Socket && other.is_rdma() => (Judgement::passed(measured).expected(wanted), Some(1)),
+        _ if of.contains(&Transport::Mixed) => nothing("one of them used both, so it is neither"),
+        [one, other] if one.is_rdma() && other.is_rdma() => nothing("both used RDMA"),
+        [Transport::Socket, Transport::Socket] => nothing("both went over TCP"),
+        _ => {
+            let silent = sides.iter().find(|side| matches!(side.proof.transport, Transport::Unknown | Transport::Plugin));
+            let words = silent.map(|side| side.words).unwrap_or_default();
+            let told = Judgement::unknown("RW1253", measured).expected(wanted).effect("which of both used RDMA is not known");
+            (
+                told.next(format!(
+                    "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove {words} says what is missing"
+                )),
+                None,
+            )
+        }
+    }
+}
+
+fn way(side: &Side<'_>) -> String {
+    match side.proof.transport {
+        Transport::Unknown => "the log does not tell".to_owned(),
+        transport => transport.word().to_owned(),
+    }
+}
+
+/// What both logs must have in common.
+fn alike(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
+    let logs = [sides[rdma].log, sides[1 - rdma].log];
+    let ranks = logs.map(|log| log.world.or_else(|| log.runs.iter().map(|run| run.ranks).max()).filter(|ranks| *ranks > 0));
+    let mut differ = Vec::new();
+    if let [Some(one), Some(other)] = ranks
+        && one != other
+    {
+        differ.push(format!("{} with RDMA, {} over TCP", counted(one as usize, "rank"), counted(other as usize, "rank")));
+    }
+    let hosts = logs.map(|log| log.hosts().len());
+    if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
+        differ.push(format!("{} with RDMA, {} over TCP", counted(hosts[0], "host"), counted(hosts[1], "host")));
+    }
+    let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
+    if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
+        differ.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
+    }
+    if let [Some((one, _)), Some((other, _))] = logs.map(|log| log.steps.measured())
+        && one != other
+        && figures.is_empty()
+    {
+        differ.push(format!("a line of progress is {} with RDMA, {} over TCP", one.word(), other.word()));
+    }
+    if !differ.is_empty() {
+        return Judgement::failed("RW1255", differ.join("; "))
+            .expected("the same job: ranks, hosts, image and size of a step")
+            .effect("what differs between the two may be this, and not RDMA")
+            .next("railwright job render compare KIND writes a pair that is alike");
+    }
+    let ranks = ranks[0].map_or("as far as the logs tell".to_owned(), |ranks| counted(ranks as usize, "rank"));
+    Judgement::passed(format!("{ranks}, {}", counted(hosts[0], "host")))
+}
+
+/// Whether both did their work.
+fn sound(sides: &[Side<'_>; 2]) -> Judgement {
+    for side in sides {
+        for (aspect, told) in &side.proof.aspects {
+            let mine = |judgement: Judgement| {
+                let judgement = judgement.expected("both did all their work").effect(told.effect.clone());
+                judgement.next(format!("railwright job prove {}", side.words))
+            };
+            match (aspect, told.verdict) {
+                (Aspect::Data, Verdict::Failed) => return mine(Judgement::failed("RW1207", format!("{}: {}", side.name, told.measured))),
+                (Aspect::Progress, Verdict::Failed) => {
+                    return mine(Judgement::unknown("RW1211", format!("{}: {}", side.name, told.measured)));
+                }
+                _ => {}
+            }
+        }
+    }
+    Judgement::passed("neither broke")
+}
+
+/// What both took, where both logs say it of the same.
+fn figures(rdma: &Log, tcp: &Log) -> Vec<Figure> {
+    if let (Some((unit, one)), Some((other_unit, other))) = (rdma.steps.measured(), tcp.steps.measured())
+        && unit == other_unit
+        && let (Some(rdma_s), Some(tcp_s)) = (one.median(), other.median())
+    {
+        return vec![Figure { of: Measured::Training(unit), rdma_s, tcp_s, gain: tcp_s / rdma_s, busbw: None }];
+    }
+    let last = |log: &'_ Log| log.runs.iter().rev().find(|run| !run.each.is_empty()).cloned();
+    let (Some(one), Some(other)) = (last(rdma), last(tcp)) else { return Vec::new() };
+    if program(&one) != program(&other) {
+        return Vec::new();
+    }
+    let mut figures: Vec<Figure> =
+        one.each.iter().filter_map(|size| of_size(size, other.each.iter().find(|other| other.bytes == size.bytes)?)).collect();
+    figures.sort_by_key(|figure| if let Measured::Message(size) = figure.of { size } else { 0 });
+    figures
+}
+
+/// What is tested: the program where it is said, else what is done with the data.
+fn program(run: &Run) -> Option<&str> {
+    run.program.as_deref().or(run.operation.as_deref())
+}
+
+fn of_size(rdma: &Size, tcp: &Size) -> Option<Figure> {
+    let (rdma_s, tcp_s) = (rdma.seconds()?, tcp.seconds()?);
+    let is_measured = rdma_s > 0.0 && tcp_s > 0.0;
+    is_measured.then(|| Figure {
+        of: Measured::Message(rdma.bytes),
+        rdma_s,
+        tcp_s,
+        gain: tcp_s / rdma_s,
+        busbw: rdma.busbw().zip(tcp.busbw()),
+    })
+}
+
+fn gain(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
+    let Some(figure) = figures.last() else { return no_figures(sides) };
+    let (with, without) = (&sides[rdma], &sides[1 - rdma]);
+    let steps = |side: &Side<'_>| side.log.steps.measured().map_or(0, |(_, sampled)| sampled.count);
+    let of = match figure.of {
+        Measured::Training(unit) => format!("{}, the median of {} and {}", unit.word(), steps(with), steps(without)),
+        Measured::Message(size) => format!("a message of {}", bytes(size)),
+    };
+    let words =
+        format!("{} with RDMA, {} over TCP for {of}: {:.2} times as fast", seconds(figure.rdma_s), seconds(figure.tcp_s), figure.gain);
+    if figure.gain >= GAIN_MIN {
+        return Judgement::passed(words);
+    }
+    let (effect, next) = match figure.of {
+        Measured::Training(_) => (
+            "the job hardly waits for the network: its time goes elsewhere, or its model is too small to have much to send",
+            "look with a profiler what a step waits for, below",
+        ),
+        Measured::Message(_) => (
+            "the collective waits for something else than the network",
+            "railwright verify INVENTORY measures each rail by itself, and railwright job prove says whether GPUDirect was on",
+        ),
+    };
+    Judgement::warning("RW1256", words).expected("RDMA is faster").effect(effect).next(next)
+}
+
+fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
+    let has = |side: &Side<'_>| match (
+        side.log.steps.measured(),
+        side.log.runs.iter().any(|run| !run.each.is_empty()),
+        side.log.training.lines,
+    ) {
+        (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),
+        (None, true, _) => format!("{} has tables of nccl-tests", side.name),
+        (None, false, 0) => format!("{} has neither steps of a training nor tables of nccl-tests", side.name),
+        (None, false, lines) => format!("{} has {} of progress, and too few with a time", side.name, counted(lines as usize, "line")),
+    };
+    Judgement::unknown("RW1254", sides.map(|side| has(&side)).join("; "))
+        .expected(format!("the times of {STEPS_MIN} steps and more, or of the same sizes, in both logs"))
+        .effect("what RDMA gained is not known")
+        .next("take the logs with the times of their lines: kubectl logs --timestamps POD, which railwright job compare JOB does by itself")
+}
+
+/// Seconds with three figures: `485 ms`, `35.2 us`.
+pub fn seconds(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        _ if seconds >= 1.0 => (seconds, "s"),
+        _ if seconds >= 1e-3 => (seconds * 1e3, "ms"),
+        _ => (seconds * 1e6, "us"),
+    };
+    let digits = match value {
+        _ if value >= 100.0 => 0,
+        _ if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}

@@ -1,0 +1,188 @@
+//! How long the steps of a training took: as its log says it, or by the times at which its lines of progress came.
+//!
+//! Sources of what logs say: NVIDIA/Megatron-LM (`megatron/training/training.py`), deepspeedai/DeepSpeed
+//! (`deepspeed/runtime/pipe/engine.py`), pytorch/examples (`imagenet/main.py`).
+
+use jiff::Timestamp;
+
+/// What comes before the time of a step, and how many of its units make a second.
+pub const SAID: [(&str, f64); 3] = [("elapsed time per iteration (ms): ", 1e3), ("iter time (s): ", 1.0), ("\tTime ", 1.0)];
+
+/// Values that are kept; of more, every second one is let go.
+const VALUES_MAX: usize = 4096;
+
+/// Steps below which a median says nothing: the first one compiles, connects and warms up.
+pub const STEPS_MIN: u64 = 3;
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A step of the training, by what its log says of it.
+    Step,
+    /// From one line of progress to the next, which is so many samples.
+    Samples(u64),
+    /// A whole epoch.
+    Epoch,
+}
+
+impl Unit {
+    /// For people.
+    pub fn word(self) -> String {
+        match self {
+            Unit::Step => "a step".to_owned(),
+            Unit::Samples(samples) => format!("{samples} samples"),
+            Unit::Epoch => "an epoch".to_owned(),
+        }
+    }
+}
+
+/// Seconds of which the median is asked, in a memory that does not grow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampled {
+    values: Vec<f64>,
+    /// How many there were.
+    pub count: u64,
+    /// Of how many values one is kept, as a power of two.
+    thinned: u32,
+}
+
+impl Sampled {
+    fn put(&mut self, seconds: f64) {
+        if !(seconds.is_finite() && seconds > 0.0) {
+            return;
+        }
+        if self.values.len() == VALUES_MAX {
+            let mut keep = false;
+            self.values.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.thinned += 1;
+        }
+        if self.count.trailing_zeros() >= self.thinned {
+            self.values.push(seconds);
+        }
+        self.count += 1;
+    }
+
+    /// The value in the middle.
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    }
+}
+
+/// The steps of a training.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Steps {
+    /// As the log says them.
+    said: Sampled,
+    /// By the times of its lines.
+    timed: Sampled,
+    /// Samples from line to line; 0 where a line is an epoch.
+    samples: Option<u64>,
+    /// Where the last line was, and when it came.
+    last: Option<((u64, u64), Timestamp)>,
+}
+
+impl Steps {
+    /// The text behind one of the words of `SAID`.
+    pub fn said(&mut self, text: &str, in_a_second: f64) {
+        let text = text.trim_start();
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        if let Ok(value) = text[..end].parse::<f64>() {
+            self.said.put(value / in_a_second);
+        }
+    }
+
+    /// A line of progress that came at this time.
+    pub fn came(&mut self, time: Option<&str>, epoch: u64, done: Option<u64>) {
+        let Some(now) = time.and_then(|time| time.parse::<Timestamp>().ok()) else { return };
+        let place = (epoch, done.unwrap_or_default());
+        let Some((before, then)) = self.last else {
+            self.last = Some((place, now));
+            return;
+        };
+        if place <= before {
+            // Another rank says the same, or the log of another pod begins.
+            if now < then {
+                self.last = Some((place, now));
+            }
+            return;
+        }
+        self.last = Some((place, now));
+        let samples = match done {
+            Some(done) if epoch == before.0 => done - before.1,
+            None if epoch == before.0 + 1 => 0,
+            // Between two epochs a training is evaluated.
+            _ => return,
+        };
+        if *self.samples.get_or_insert(samples) == samples {
+            self.timed.put(now.duration_since(then).as_secs_f64());
+        }
+    }
+
+    /// What a step is, and all of them; what the log says itself goes before what was reckoned from times. Nothing where there are too few.
+    pub fn measured(&self) -> Option<(Unit, &Sampled)> {
+        let of_lines = match self.samples {
+            Some(0) => Unit::Epoch,
+            samples => Unit::Samples(samples.unwrap_or_default()),
+        };
+        [(Unit::Step, &self.said), (of_lines, &self.timed)].into_iter().find(|(_, sampled)| sampled.count >= STEPS_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn timed(lines: &[(u64, u64, Option<u64>)]) -> Steps {
+        let mut steps = Steps::default();
+        for (second, epoch, done) in lines {
+            steps.came(Some(&format!("2026-01-01T00:{:02}:{:02}.5Z", second / 60, second % 60)), *epoch, *done);
+        }
+        steps
+    }
+
+    #[test]
+    fn steps_by_the_times_of_lines() {
+        let steps =
+            timed(&[(0, 1, Some(0)), (9, 1, Some(640)), (11, 1, Some(1280)), (13, 1, Some(1920)), (60, 2, Some(0)), (62, 2, Some(640))]);
+        let (unit, sampled) = steps.measured().unwrap();
+        assert_eq!((unit, sampled.count, sampled.median()), (Unit::Samples(640), 4, Some(2.0)), "what lies between two epochs is no step");
+        // Two ranks that say the same, and the log of the next pod, which begins again.
+        let twice = [(0, 1, Some(0)), (1, 1, Some(0)), (4, 1, Some(64)), (5, 1, Some(64)), (8, 1, Some(128)), (9, 1, Some(64))];
+        let again: Vec<_> = twice.iter().chain(&twice).copied().collect();
+        assert_eq!(timed(&again).measured().map(|(_, sampled)| (sampled.count, sampled.median())), Some((4, Some(4.0))));
+        let epochs = timed(&[(0, 1, None), (30, 2, None), (60, 3, None), (90, 4, None)]);
+        assert_eq!(epochs.measured().map(|(unit, sampled)| (unit, sampled.median())), Some((Unit::Epoch, Some(30.0))));
+        assert!(timed(&[(0, 1, Some(0)), (2, 1, Some(64)), (4, 1, Some(128))]).measured().is_none(), "two steps are too few");
+        let mut untimed = Steps::default();
+        [None, Some("yesterday")].into_iter().for_each(|time| untimed.came(time, 1, None));
+        assert_eq!(untimed, Steps::default());
+    }
+
+    #[test]
+    fn steps_as_logs_say_them() {
+        let mut steps = Steps::default();
+        for text in ["271607.0 | learning rate", "2000.0/2100.0 |", " 2000", "nan", ""] {
+            steps.said(text, 1e3);
+        }
+        let (unit, sampled) = steps.measured().unwrap();
+        assert_eq!((unit, sampled.count, sampled.median()), (Unit::Step, 3, Some(2.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_stays_in_the_middle_of_any_number_of_values(count in 1u64..40_000) {
+            let mut sampled = Sampled::default();
+            (0..count).for_each(|n| sampled.put((n * 7919 % count + 1) as f64));
+            let middle = sampled.median().unwrap() / count as f64;
+            prop_assert!(sampled.count == count && sampled.values.len() <= VALUES_MAX);
+            prop_assert!(count < 100 || (0.35..0.65).contains(&middle), "{middle}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The same job twice, with RDMA and over TCP, so that what RDMA gains is measured and not believed; and whether anything can be gained
+//! at all, said before a GPU is taken.
+//!
+//! Source: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (submit the job with and without the device,
+//! and compare the time of equal steps; most is gained with several nodes and billions of parameters).
+
+use super::asked::Asked;
+use super::environment::{Origin, Settling};
+use super::render::{Inputs, Rendered, hosts, render};
+use super::request::{Devices, Request};
+use crate::base::Diagnostic;
+use crate::base::text::one_line;
+use crate::catalog::job::image_of;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A model below it has little to send for each step.
+const LARGE: u64 = 1_000_000_000;
+
+/// The rule that warns of pods which ask for no RDMA device: of the half over TCP that is meant.
+const ASKS_FOR_NONE: &str = "RW3006";
+
+/// One of the two jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    /// With RDMA devices.
+    Rdma,
+    /// Without, and held to TCP.
+    Tcp,
+}
+
+impl Half {
+    /// Both.
+    pub const BOTH: [Half; 2] = [Half::Rdma, Half::Tcp];
+
+    /// What stands behind the name of the job.
+    pub fn word(self) -> &'static str {
+        match self {
+            Half::Rdma => "rdma",
+            Half::Tcp => "tcp",
+        }
+    }
+
+    /// The half's name.
+    pub fn of(self, job: &str) -> String {
+        format!("{job}-{}", self.word())
+    }
+}
+
+/// A resource or a variable in which the two differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Its name.
+    pub name: String,
+    /// With RDMA; nothing where it is not there.
+    pub rdma: Option<String>,
+    /// Over TCP; nothing where it is not there.
+    pub tcp: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Both jobs.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// With RDMA devices.
+    pub rdma: Rendered,
+    /// Without them.
+    pub tcp: Rendered,
+    /// All in which they differ beside their names.
+    pub differences: Vec<Difference>,
+    /// Why no gain is to be expected, as far as that can be told beforehand.
+    pub forecast: Vec<Diagnostic>,
+}
+
+/// Renders both; `parameters` is the size of the model, where somebody says it.
+pub fn pair(inputs: Inputs<'_>, request: &Request, asked: &Asked, parameters: Option<u64>) -> Result<Pair, Vec<Diagnostic>> {
+    let name = &request.pods().name;
+    let with = request.with_pods(|pods| pods.name = Half::Rdma.of(name));
+    let without = request.with_pods(|pods| {
+        pods.name = Half::Tcp.of(name);
+        (pods.devices, pods.over_tcp) = (Devices::None, true);
+    });
+    let rdma = render(inputs, &with, asked)?;
+    let mut tcp = render(inputs, &without, asked)?;
+    tcp.judgement.findings.retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
+    let devices = devices(&rdma, &tcp);
+    if devices.is_empty() {
+        return Err(vec![nothing_to_leave_out(asked)]);
+    }
+    let differences = devices.into_iter().chain(variables(&rdma, &tcp)).collect();
+    let forecast = forecast(inputs, request, asked, parameters)?;
+    Ok(Pair { rdma, tcp, differences, forecast })
+}
+
+/// NCCL goes over TCP, whatever devices it sees.
+pub(super) fn hold_to_tcp(settling: &mut Settling) {
+    let reason = "this is the half over TCP: NCCL takes its sockets even where a pod sees RDMA devices, and says so in its log";
+    settling.put("NCCL_NET", "Socket", Origin::Pair, reason.to_owned());
+    let reason = "this is the half over TCP: also a plugin that is asked before NCCL_NET leaves verbs alone";
+    settling.put("NCCL_IB_DISABLE", "1", Origin::Pair, reason.to_owned());
+}
+
+fn nothing_to_leave_out(asked: &Asked) -> Diagnostic {
+    let error = Diagnostic::error("RW1251", "neither half of the pair has an RDMA device, so there is nothing to compare")
+        .effect("both jobs would go over TCP")
+        .state("nothing was rendered")
+        .next("say the device: --device RESOURCE=1, or `kubernetes: { rdma: ... }` in the spec");
+    asked.at(error, "job.kind", "asked for here")
+}
+
+/// Resources that one half has and the other has not.
+fn devices(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
+    let (with, without) = (limits(&rdma.objects), limits(&tcp.objects));
+    let lacking = with.into_iter().filter(|(name, _)| !without.contains_key(name));
+    lacking
+        .map(|(name, amount)| Difference {
+            name,
+            rdma: Some(amount),
+            tcp: None,
+            reason: "a pod without the resource gets no RDMA device".to_owned(),
+        })
+        .collect()
+}
+
+fn limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
+    fn find(value: &Value, found: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, below) in map {
+                    match below.get("limits").and_then(Value::as_object).filter(|_| key == "resources") {
+                        Some(limits) => found.extend(limits.iter().map(|(name, amount)| (name.clone(), text(amount)))),
+                        None => find(below, found),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| find(item, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeMap::new();
+    objects.iter().flat_map(Map::values).for_each(|value| find(value, &mut found));
+    found
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn variables(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
+    let names: BTreeSet<&str> = rdma.variables.iter().chain(&tcp.variables).map(|variable| variable.name.as_str()).collect();
+    let of = |half: &'_ Rendered, name: &str| half.variables.iter().find(|variable| variable.name == name).cloned();
+    let difference = |name: &str| {
+        let (with, without) = (of(rdma, name), of(tcp, name));
+        let values = [&with, &without].map(|variable| variable.as_ref().map(|variable| variable.value.clone()));
+        let [rdma, tcp] = values;
+        let reason = match &without {
+            Some(variable) => variable.reason.clone(),
+            None => format!("it is about RDMA alone: {}", with.map(|variable| variable.reason).unwrap_or_default()),
+        };
+        (rdma != tcp).then(|| Difference { name: name.to_owned(), rdma, tcp, reason })
+    };
+    names.into_iter().filter_map(difference).collect()
+}
+
+/// Why no gain is to be expected.
+fn forecast(inputs: Inputs<'_>, request: &Request, asked: &Asked, parameters: Option<u64>) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let mut told = Vec::new();
+    let mut none = |why: String, path: &str, label: &str, next: &str| {
+        let warning = Diagnostic::warning("RW1250", format!("no gain is to be expected of RDMA: {why}")).next(next);
+        told.push(asked.at(warning, path, label));
+    };
+    let hosts = hosts(inputs.loaded, &request.pods().hosts, asked)?.len();
+    let workers = match request {
+        Request::NcclTest(job) => job.workers.unwrap_or(hosts as u32),
+        Request::Pytorch(job) => job.workers,
+        _ => 0,
+    };
+    if workers == 1 {
+        none(
+            "all ranks are in one pod, and reach each other by NVLink, PCIe or memory".to_owned(),
+            "job.workers",
+            "one pod",
+            "say --workers 2 or more",
+        );
+    } else if hosts == 1 {
+        none(
+            "all pods are on one host, and nothing crosses the network".to_owned(),
+            "job.hosts",
+            "one host",
+            "name two hosts or more with --on",
+        );
+    }
+    let Request::Pytorch(job) = request else { return Ok(told) };
+    let image = &job.pods.image;
+    let larger = "compare with the model that you mean to train";
+    if image_of(&inputs.catalog.image, image).is_some_and(|row| row.demo) {
+        none(format!("{} is an image of a demonstration", one_line(image, 100)), "job.image", "a small model", larger);
+    } else if job.command.to_ascii_lowercase().contains("mnist") {
+        none("the model of the MNIST example has about a million parameters".to_owned(), "job.command", "a small model", larger);
+    } else if let Some(parameters) = parameters.filter(|parameters| *parameters < LARGE) {
+        let why = format!("a model of {parameters} parameters sends little for each step; most is gained from billions on");
+        none(why, "job.parameters", "a small model", larger);
+    }
+    Ok(told)
+}

@@ -1,0 +1,165 @@
+//! `job run`: NCCL's tests and a training on two hosts behind real OpenSSH servers, each a Debian root with namespaces of its own. No GPU is
+//! here: stand-ins have the part of PyTorch (`python3`), of Open MPI with NCCL's tests (`mpirun`, `all_reduce_perf`, `ssh` between hosts) and
+//! of systemd.
+
+use crate::rig::Host;
+use crate::server::Server;
+use crate::support::Place;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Two hosts, their servers, and a folder with an inventory of them.
+struct Pair {
+    place: Place,
+    hosts: [Host; 2],
+    _servers: [Server; 2],
+}
+
+fn stand_in(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand-ins").join(path)
+}
+
+const PROGRAMS: [(&str, &str); 6] = [
+    ("systemd-run", "usr/bin/systemd-run"),
+    ("systemctl", "usr/bin/systemctl"),
+    ("nccl/python3", "usr/bin/python3"),
+    ("nccl/mpirun", "usr/bin/mpirun"),
+    ("nccl/ssh", "usr/bin/ssh"),
+    ("nccl/all_reduce_perf", "usr/bin/all_reduce_perf"),
+];
+
+fn host(name: &str) -> Option<(Host, Server)> {
+    let programs = PROGRAMS.map(|(from, to)| (stand_in(from), to));
+    let copies = programs.each_ref().map(|(from, to)| (from.as_path(), *to));
+    let host = Host::start(&format!("jobs on hosts, {name}"), &copies)?;
+    host.must(&format!("hostname {name}"));
+    let server = Server::start(&["ed25519"], &[format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", host.entry())])?;
+    Some((host, server))
+}
+
+impl Pair {
+    fn start() -> Option<Pair> {
+        let (one, other) = (host("gpu1")?, host("gpu2")?);
+        let place = Place::new();
+        let group = |name: &str, server: &Server| {
+            format!(
+                "  - name: {name}\n    os: debian-12\n    rdma_stack: {{ flavour: doca, version: 3.2.1 }}\n    gpu: {{ model: A100-SXM4-80GB, count: 2 }}\n    \
+                 nics: {{ model: ConnectX-6, rails: 2, netdev: \"ens{{rail}}f0np0\" }}\n    ssh: {{ address: 127.0.0.1, port: {} }}\n",
+                server.port
+            )
+        };
+        let head = "cluster: bare\nfabric: { kind: rocev2, mtu: 9000 }\nssh: { user: root, host_keys: known_hosts, identities: [id1, id2] }\nnodes:\n";
+        place.write("inv/cluster.yaml", format!("{head}{}{}", group("gpu1", &one.1), group("gpu2", &other.1)));
+        place.write("inv/known_hosts", format!("{}\n{}\n", one.1.line("ed25519"), other.1.line("ed25519")));
+        place.write("inv/id1", std::fs::read(one.1.path("id")).unwrap());
+        place.write("inv/id2", std::fs::read(other.1.path("id")).unwrap());
+        Some(Pair { place, hosts: [one.0, other.0], _servers: [one.1, other.1] })
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        self.place.run(&[&["job", "run"], words].concat())
+    }
+
+    /// Nothing of a job is on the hosts: no folder, no unit, no process.
+    fn is_clean(&self) {
+        for host in &self.hosts {
+            let processes = "for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p 2>/dev/null | grep -a '^sleep 300'; done";
+            let left = host.must(&format!("ls -d /run/railwright-* 2>/dev/null; ls /run/stand-ins/units 2>/dev/null; {processes}; true"));
+            assert_eq!(left, "");
+        }
+    }
+}
+
+const BOTH: [&str; 4] = ["-i", "inv", "--on", "gpu[1-2]"];
+
+#[test]
+fn a_job_on_hosts_without_kubernetes_is_run_proven_and_gone() {
+    let Some(pair) = Pair::start() else { return };
+    let said = pair.run(&[&["pytorch", "--steps", "4", "-o", "rdma.log"], &BOTH[..]].concat());
+    assert!(said.ends_with("--- exit 0 ---\n") && said.contains("PROVEN: RDMA was used"), "{said}");
+    for line in [
+        "gpu1 |  iteration        4/       4 | elapsed time per iteration (ms): 12.500 |\n",
+        "gpu1 | no line end\n",
+        "gpu2 | gpu2:103:103 [1] NCCL INFO NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1\n",
+        "gpu2 | gpu2:103:103 [1] NCCL INFO NCCL_IB_ROCE_VERSION_NUM set by environment to 2\n",
+        "NCCL_SOCKET_IFNAME=^=lo,docker0,ens0f0np0,ens1f0np0",
+        "gpu[1-2] with 2 ranks each, for 15 min at most",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    pair.is_clean();
+    // The same over TCP, and what RDMA gained.
+    let tcp = pair.run(&[&["pytorch", "--steps", "4", "-o", "tcp.log", "--without-rdma"], &BOTH[..]].concat());
+    assert!(tcp.contains("RW1201") && tcp.ends_with("--- exit 1 ---\n") && !tcp.contains("NCCL_IB_HCA"), "{tcp}");
+    let compared = pair.place.run(&["job", "compare", "--log", "rdma.log", "--log", "tcp.log"]);
+    assert!(compared.contains("COMPARED: 8.00 times as fast with RDMA") && compared.contains("4 ranks, 2 hosts"), "{compared}");
+
+    let tests = pair.run(&[&["nccl-test", "--env", "NCCL_IB_TC=104"], &BOTH[..]].concat());
+    assert!(tests.ends_with("--- exit 0 ---\n") && tests.contains("99 % of what the NICs carry"), "{tests}");
+    let words = pair.hosts[0].must("cat /root/mpirun.txt");
+    for part in [
+        "-H 127.0.0.1:2,127.0.0.1:2 ",
+        "-np 4 ",
+        "-mca coll_hcoll_enable 0 ",
+        "-x NCCL_IB_HCA==mlx5_0,mlx5_1 ",
+        "-x NCCL_IB_TC=104 ",
+        " all_reduce_perf -b 8 -e 8G ",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert_eq!(pair.hosts[1].sh("cat /root/mpirun.txt").0, 1, "mpirun reaches the second host by itself");
+    pair.is_clean();
+}
+
+#[test]
+fn what_a_host_lacks_is_said_before_anything_is_started() {
+    let Some(pair) = Pair::start() else { return };
+    pair.hosts[1].must("touch /etc/no-torch");
+    pair.hosts[0].must("echo 1 >/etc/gpus");
+    let said = pair.run(&[&["pytorch"], &BOTH[..]].concat());
+    assert!(
+        said.contains("RW1266: GPUs: PyTorch sees 1 is not on gpu1") && said.contains("PyTorch (the Python module torch) is not on gpu2"),
+        "{said}"
+    );
+    assert!(said.contains("pip install torch") && said.contains("nothing was started") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    pair.hosts[0].must("rm /usr/bin/mpirun; touch /etc/no-login");
+    pair.hosts[1].must("rm /usr/bin/all_reduce_perf");
+    let said = pair.run(&[&["nccl-test"], &BOTH[..]].concat());
+    for what in [
+        "mpirun (Open MPI) is not on gpu1",
+        "openmpi-bin",
+        "all_reduce_perf (NVIDIA/nccl-tests) is not on gpu2",
+        "a login of root to 127.0.0.1 without a password is not on gpu1",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    let stranger = pair.run(&["pytorch", "-i", "inv", "--on", "gpu[2-3]"]);
+    assert!(stranger.contains("RW1265") && stranger.contains("`gpu3` is not in the spec"), "{stranger}");
+    pair.is_clean();
+}
+
+#[test]
+fn a_job_that_breaks_hangs_or_is_left_stays_nowhere() {
+    let Some(pair) = Pair::start() else { return };
+    pair.hosts[0].must("touch /etc/job-fails");
+    let broken = pair.run(&[&["pytorch"], &BOTH[..]].concat());
+    assert!(broken.contains("gpu1 | RuntimeError: CUDA error: out of memory"), "{broken}");
+    assert!(broken.contains("RW1268: the job ended with exit status 1 on gpu1") && broken.ends_with("--- exit 1 ---\n"), "{broken}");
+    pair.is_clean();
+    pair.hosts.iter().for_each(|host| drop(host.must("rm -f /etc/job-fails; touch /etc/job-hangs")));
+    let late = pair.run(&[&["pytorch", "--for", "2s"], &BOTH[..]].concat());
+    assert!(late.contains("RW1268: the job had not ended after 2 s") && late.ends_with("--- exit 1 ---\n"), "{late}");
+    pair.is_clean();
+    // Ctrl-C ends it on all hosts.
+    let words = [&["job", "run", "pytorch", "--for", "60s"], &BOTH[..]].concat();
+    let mut child = pair.place.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("Init COMPLETE") {}
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+    // Where another run left something on this machine, the program is in a namespace of its own.
+    let pid = children.split_whitespace().next().map_or(child.id().to_string(), str::to_owned);
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    pair.is_clean();
+}
