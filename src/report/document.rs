@@ -10,6 +10,7 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::image::ImageDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
 use crate::report::rbac::Role;
@@ -344,7 +345,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 21] = [
+const DOCUMENTS: [(&str, Make); 22] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -366,6 +367,7 @@ const DOCUMENTS: [(&str, Make); 21] = [
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
     ("job", || schemars::schema_for!(JobDocument<'_>)),
+    ("image", || schemars::schema_for!(ImageDocument<'_>)),
 ];
 
 /// Their names.

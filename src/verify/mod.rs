@@ -5,7 +5,7 @@
 //! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
 //! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters. `nccl` reads
-//! logs of jobs.
+//! logs of jobs, `image` looks for the libraries that programs load.
 
 pub mod cabling;
 pub mod counters;
@@ -16,6 +16,7 @@ pub mod gid;
 pub mod gpudirect;
 mod gpus;
 pub mod hardware;
+pub mod image;
 pub mod least;
 pub mod link;
 mod machine;

@@ -5,7 +5,7 @@
 //! amounts to what Kubernetes takes, `fabric` to the fabric. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are, `meeting` the interface
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
-//! `perftest` that of their kinds.
+//! `perftest` that of their kinds. `image` writes the file that an image with RDMA is built from.
 
 mod acs;
 mod amount;
@@ -17,6 +17,7 @@ mod environment;
 mod fabric;
 mod flags;
 mod hca;
+pub mod image;
 mod meeting;
 mod mpirun;
 mod names;

@@ -114,7 +114,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
     assert!(drift.contains("dst default: eth1 has metric 100, and eth0 has metric 100"), "{drift}");
     // kwok tells every status but 0 as an error of its own, and so nothing of the node.
     assert!(
-        drift.contains("node_probe/erdma-eadm says, running: found unknown (gpu[1-2]: the agent's pod cannot be asked: Internal error"),
+        drift.contains("node_probe/erdma-eadm says, running: found unknown (gpu[1-2]: the pod cannot be asked: Internal error"),
         "{drift}"
     );
     fs::rename(folder.join("gone"), folder.join("eadm")).unwrap();
