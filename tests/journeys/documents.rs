@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 20] = [
     "spec",
     "plan",
     "observation",
@@ -23,6 +23,7 @@ const DOCUMENTS: [&str; 19] = [
     "rbac",
     "translation",
     "job",
+    "image",
     "jobs",
     "watched-job",
 ];
@@ -75,7 +76,8 @@ fn the_schemas_in_the_repository_are_those_printed() {
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
               cabling, fabric, jobs, watched-job, job-proof, diagnosis, run, rollout, state, validation,
-              catalog, rules, version, explanation, rbac, translation, job
+              catalog, rules, version, explanation, rbac, translation, job,
+              image
     --- exit 1 ---
     ");
 }

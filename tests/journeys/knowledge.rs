@@ -25,9 +25,22 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
     let all = place.run(&["catalog", "gpu"]);
     assert!(all.contains("A100-SXM4-80GB   ampere") && all.contains("railwright catalog gpu NAME"), "{all}");
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
-    for sort in
-        ["nic", "instance", "os", "acs", "bandwidth", "release", "combination", "switch", "switch-system", "variable", "argument", "image"]
-    {
+    for sort in [
+        "nic",
+        "instance",
+        "os",
+        "acs",
+        "bandwidth",
+        "release",
+        "combination",
+        "switch",
+        "switch-system",
+        "variable",
+        "argument",
+        "image",
+        "user-space",
+        "example",
+    ] {
         let all = place.run(&["catalog", sort]);
         assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");
     }

@@ -16,6 +16,7 @@ mod fabric;
 mod fixture;
 mod golden;
 mod hosts;
+mod image;
 mod interrupted;
 mod job_render;
 mod jobs;

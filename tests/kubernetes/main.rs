@@ -9,6 +9,7 @@ mod cluster;
 mod figures;
 mod helm;
 mod helm_removal;
+mod image;
 mod jobs;
 mod json;
 mod large;
@@ -184,6 +185,14 @@ fn jobs_are_submitted_watched_and_deleted() {
     jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, stand_ins.path());
     jobs::a_job_is_deleted_with_all_that_it_had(&plane);
     jobs::pods_that_stay_are_watched_until_they_run(&plane);
+}
+
+#[test]
+fn images_are_looked_into_through_their_pods() {
+    let image = image::Image::of_debian();
+    let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else { return };
+    image::a_pod_is_looked_into(&plane, &image);
+    image::what_cannot_be_looked_into_is_not_missing(&plane, &image);
 }
 
 #[test]
