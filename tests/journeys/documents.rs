@@ -76,8 +76,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
               cabling, fabric, jobs, watched-job, job-proof, diagnosis, run, rollout, state, validation,
-              catalog, rules, version, explanation, rbac, translation, job,
-              image
+              catalog, rules, version, explanation, rbac, translation, job, image
     --- exit 1 ---
     ");
 }
