@@ -113,7 +113,7 @@ pub fn parse(out: &str) -> Result<Seen, String> {
 /// Bytes that `od` wrote; none of an empty file.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 || digits.len() > 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+    if !digits.len().is_multiple_of(2) || digits.len() > 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
