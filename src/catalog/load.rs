@@ -6,6 +6,7 @@ use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::switch::{SwitchRow, SwitchSystemRow};
 use super::table::{Entry, Row, Table};
+use super::user_space::{ExampleRow, UserSpaceRow};
 use crate::base::shipped::yaml_files;
 use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// The folder below a folder of modules that holds the catalogue.
 pub const CATALOG_FOLDER: &str = "catalog";
 
-const SORTS: [&str; 14] = [
+const SORTS: [&str; 16] = [
     GpuRow::KEY,
     NicRow::KEY,
     InstanceRow::KEY,
@@ -33,6 +34,8 @@ const SORTS: [&str; 14] = [
     ArgumentRow::KEY,
     ImageRow::KEY,
     ProfilerRow::KEY,
+    UserSpaceRow::KEY,
+    ExampleRow::KEY,
 ];
 
 /// All tables.
@@ -66,6 +69,10 @@ pub struct Catalog {
     pub image: Table<ImageRow>,
     /// Profilers of trainings.
     pub profiler: Table<ProfilerRow>,
+    /// What images need of RDMA, by kind of fabric.
+    pub user_space: Table<UserSpaceRow>,
+    /// Examples that images can bring.
+    pub example: Table<ExampleRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -174,6 +181,8 @@ impl Reading {
                 ArgumentRow::KEY => self.rows::<ArgumentRow>(&document, entry.value, own, |catalog| &mut catalog.argument),
                 ImageRow::KEY => self.rows::<ImageRow>(&document, entry.value, own, |catalog| &mut catalog.image),
                 ProfilerRow::KEY => self.rows::<ProfilerRow>(&document, entry.value, own, |catalog| &mut catalog.profiler),
+                UserSpaceRow::KEY => self.rows::<UserSpaceRow>(&document, entry.value, own, |catalog| &mut catalog.user_space),
+                ExampleRow::KEY => self.rows::<ExampleRow>(&document, entry.value, own, |catalog| &mut catalog.example),
                 other => {
                     let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
                     let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
@@ -242,6 +251,7 @@ impl Reading {
         catalog.instance.index();
         catalog.os.index();
         catalog.switch.index();
+        catalog.user_space.index();
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(CatalogProblems { diagnostics: problems, sources: catalog.sources });
         }

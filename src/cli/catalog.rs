@@ -1,4 +1,4 @@
-//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases, switches and what jobs are run with, with its sources.
+//! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases, switches, what jobs are run with and what images need, with its sources.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
 use crate::base::Diagnostic;
@@ -56,6 +56,10 @@ pub enum Sort {
     Image,
     /// Profilers that say what a step of a training waits for
     Profiler,
+    /// The RDMA user space that an image needs, by kind of fabric
+    UserSpace,
+    /// Examples that `image render` can put into an image
+    Example,
 }
 
 /// Shows the rows.
@@ -107,6 +111,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Sort::Argument => show(catalog, &catalog.argument, name, json, &["reason"], |name| catalog.argument.entry(name)),
         Sort::Image => show(catalog, &catalog.image, name, json, &["demo", "ray"], |name| catalog.image.entry(name)),
         Sort::Profiler => show(catalog, &catalog.profiler, name, json, &["platform", "run"], |name| catalog.profiler.entry(name)),
+        Sort::UserSpace => {
+            show(catalog, &catalog.user_space, name, json, &["packages", "repository", "providers"], |name| catalog.user_space.entry(name))
+        }
+        Sort::Example => show(catalog, &catalog.example, name, json, &["folder", "code"], |name| catalog.example.entry(name)),
         Sort::Acs => show(catalog, &catalog.acs, name, json, &["rdma_gpus", "nic_type"], |name| {
             catalog.acs.entry(name).or_else(|| catalog.acs.entries().find(|entry| entry.row.name == name))
         }),

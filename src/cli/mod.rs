@@ -14,6 +14,7 @@ pub mod facts;
 pub mod failure;
 pub mod gate;
 pub mod graph;
+pub mod image;
 pub mod inventory;
 mod inventory_files;
 pub mod job;
@@ -89,6 +90,7 @@ pub enum Command {
     Rules(rules::Rules),
     Translate(translate::Translate),
     Job(job::Arguments),
+    Image(image::Arguments),
     Schema(schema::Schema),
     Lab(lab::Lab),
     Version(version::Version),
@@ -121,6 +123,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Drift(arguments) => wait(drift::run(&arguments)),
         Command::Facts(arguments) => wait(facts::run(&arguments)),
         Command::Job(arguments) => wait(job::run(&arguments)),
+        Command::Image(arguments) => wait(image::run(&arguments)),
         Command::State(arguments) => state::run(&arguments),
         Command::Sudoers(arguments) => sudoers::run(&arguments),
         Command::Rbac(arguments) => wait(rbac::run(&arguments)),

@@ -44,6 +44,8 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: systems of switches", catalog.switch_system.len()),
         ("rows: variables of jobs", catalog.variable.len()),
         ("rows: arguments of jobs", catalog.argument.len()),
+        ("rows: user space of images", catalog.user_space.len()),
+        ("rows: examples of images", catalog.example.len()),
         ("rows: images", catalog.image.len()),
         ("rows: profilers", catalog.profiler.len()),
         ("explained codes", explain::pages().count() + rules.rules.len()),

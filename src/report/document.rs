@@ -10,6 +10,7 @@ use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
 use crate::report::fabric::document::FabricDocument;
+use crate::report::image::ImageDocument;
 use crate::report::job::compare::ComparisonDocument;
 use crate::report::job::diagnosis::DiagnosisDocument;
 use crate::report::job::document::ProofDocument;
@@ -349,7 +350,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 26] = [
+const DOCUMENTS: [(&str, Make); 27] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -376,6 +377,7 @@ const DOCUMENTS: [(&str, Make); 26] = [
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
     ("job", || schemars::schema_for!(JobDocument<'_>)),
+    ("image", || schemars::schema_for!(ImageDocument<'_>)),
 ];
 
 /// Their names.

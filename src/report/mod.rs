@@ -9,6 +9,7 @@ pub mod drift;
 pub mod explanation;
 pub mod fabric;
 pub mod graph;
+pub mod image;
 pub mod job;
 pub mod knowledge;
 pub mod locks;

@@ -11,5 +11,6 @@ pub mod git;
 pub mod identity;
 pub mod lock_file;
 pub mod process;
+pub mod rooted;
 pub mod signals;
 pub mod terminal;

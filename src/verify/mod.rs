@@ -5,7 +5,7 @@
 //! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
 //! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters. `nccl` reads
-//! logs of jobs, `host_job` runs one on hosts, and `ray` looks into the pods of a cluster of Ray.
+//! logs of jobs, `host_job` runs one on hosts, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that programs load.
 
 pub mod cabling;
 pub mod counters;
@@ -18,6 +18,7 @@ pub mod gpudirect;
 mod gpus;
 pub mod hardware;
 pub mod host_job;
+pub mod image;
 pub mod least;
 pub mod link;
 mod machine;

@@ -8,6 +8,7 @@
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
 //! `perftest` that of their kinds, `pair` a job twice, with RDMA and without,
 //! `on_hosts` one on hosts that no Kubernetes is on. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
+//! `image` writes the file that an image with RDMA is built from.
 
 mod acs;
 mod amount;
@@ -19,6 +20,7 @@ mod environment;
 mod fabric;
 mod flags;
 mod hca;
+pub mod image;
 mod meeting;
 mod mpirun;
 mod names;

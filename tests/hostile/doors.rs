@@ -47,6 +47,7 @@ pub const DOORS: &[Door] = &[
     Door { name: "cabling", seeds: cablings, open: open_cabling, sealed: None },
     Door { name: "neighbours", seeds: neighbours, open: open_neighbours, sealed: None },
     Door { name: "counters", seeds: counters, open: open_counters, sealed: None },
+    Door { name: "pod", seeds: pods, open: open_pod, sealed: None },
     Door { name: "catalogue", seeds: || data("catalog"), open: open_catalogue, sealed: None },
     Door { name: "rules", seeds: || data("rules"), open: open_rules, sealed: None },
     Door { name: "script", seeds: scripts, open: open_script, sealed: None },
@@ -221,6 +222,32 @@ fn open_neighbours(bytes: &[u8]) -> Opened {
     screens.push(report::document::text(&report::cabling::document::CablingDocument::of(&subject, &found)));
     screens.extend(report::cabling::document::unseen(&discovered.unseen));
     Ok(screens)
+}
+
+/// What a pod says of its image: complete, and without anything.
+fn pods() -> Vec<Vec<u8>> {
+    let elf = "7f454c4602010100";
+    let lib = "/usr/lib/x86_64-linux-gnu";
+    let complete = format!(
+        "begin 1\nenvironment /opt/lib\nconfiguration /usr/local/lib\nfile {elf} {lib}/libibverbs.so.1\n\
+         pattern {lib}/libibverbs/lib%s-rdmav34.so {lib}/libibverbs.so.1\nfile {elf} {lib}/libibverbs/libmlx5-rdmav34.so\n\
+         file {elf} {lib}/librdmacm.so.1\ndriver mlx5\ncache \ncached {lib}/libibverbs.so.1\ndevice c uverbs0\ndevice c rdma_cm\n\
+         limit 8192\ncapabilities 00000000a80425fb\nend 1\n"
+    );
+    vec![complete.into_bytes(), b"begin 1\nlimit unlimited\nend 1\n".to_vec()]
+}
+
+/// What a pod says of its image: judged and shown.
+fn open_pod(bytes: &[u8]) -> Opened {
+    use railwright::verify::image::{Wanted, judge, judge::unknown, program};
+    let catalog = catalog::load("", []).map_err(|problems| format!("{:?}", problems.diagnostics))?;
+    let wanted = Wanted::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
+    let findings = match program::parse(&String::from_utf8_lossy(bytes)) {
+        Ok(seen) => judge(&seen, &wanted, "railwright image render"),
+        Err(why) => unknown(&wanted, &why, "kubectl describe pod"),
+    };
+    let document = report::document::text(&report::image::ImageDocument::of("ml/train", &wanted, &findings));
+    Ok(vec![report::image::screen("ml/train", &wanted, &findings), document])
 }
 
 /// A reading of a host: before, after.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 25] = [
     "spec",
     "plan",
     "observation",
@@ -23,11 +23,14 @@ const DOCUMENTS: [&str; 22] = [
     "rbac",
     "translation",
     "job",
+    "image",
     "jobs",
     "watched-job",
     "job-pair",
     "ray-proof",
     "job-comparison",
+    "traffic",
+    "ladder",
 ];
 
 fn kept(document: &str) -> PathBuf {

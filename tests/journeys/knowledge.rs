@@ -39,6 +39,8 @@ fn a_row_of_the_catalogue_says_what_is_known_and_by_whom() {
         "argument",
         "image",
         "profiler",
+        "user-space",
+        "example",
     ] {
         let all = place.run(&["catalog", sort]);
         assert!(all.ends_with("--- exit 0 ---\n") && all.lines().all(|line| line.chars().count() <= 100), "{all}");

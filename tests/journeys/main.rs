@@ -17,6 +17,7 @@ mod fixture;
 mod golden;
 mod host_jobs;
 mod hosts;
+mod image;
 mod interrupted;
 mod job_compare;
 mod job_render;

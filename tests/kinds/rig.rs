@@ -22,6 +22,9 @@ pub enum Root {
     /// Redis and what the stand-in for a SONiC switch is written with.
     #[allow(dead_code, reason = "the switches use it")]
     Switch,
+    /// The RDMA user space, as an image has it.
+    #[allow(dead_code, reason = "the journeys use it")]
+    Rdma,
 }
 
 impl Root {
@@ -32,6 +35,7 @@ impl Root {
                 "--include=dbus,dnf,dnf-plugins-core,grub2-common,iproute2,kmod,netplan.io,network-manager,pciutils,rpm,systemd"
             }
             Root::Switch => "--include=iproute2,python3-jsonpatch,python3-redis,redis-server",
+            Root::Rdma => "--include=ibverbs-providers,libibverbs1,librdmacm1",
             Root::Builder => "--include=dkms,gcc,git,linux-headers-amd64,make,wget,xz-utils",
         }
     }
@@ -55,7 +59,7 @@ pub fn must(command: &mut Command) -> String {
 
 /// The shared root, built once; none when the rig is not there, after saying so.
 fn base(root: Root) -> Option<&'static Path> {
-    static BASES: [OnceLock<Option<PathBuf>>; 4] = [const { OnceLock::new() }; 4];
+    static BASES: [OnceLock<Option<PathBuf>>; 5] = [const { OnceLock::new() }; 5];
     BASES[root as usize]
         .get_or_init(|| {
             let is_root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
@@ -163,6 +167,12 @@ impl Host {
             must(Command::new("cp").arg("-a").arg(from).arg(&to));
         }
         (self.holder, self.pid) = hold(self.base, self.folder.path());
+    }
+
+    /// Its disk as it was at first, which nothing changes.
+    #[allow(dead_code, reason = "the journeys use it")]
+    pub fn base(&self) -> &Path {
+        self.base
     }
 
     fn enter(&self) -> Command {

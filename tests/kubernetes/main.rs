@@ -9,6 +9,7 @@ mod cluster;
 mod figures;
 mod helm;
 mod helm_removal;
+mod image;
 mod jobs;
 mod json;
 mod large;
@@ -196,6 +197,14 @@ fn clusters_of_ray_are_proven_as_they_run() {
     let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
     ray::every_pod_holds_every_pool_and_traffic_crosses(&plane, folder.path());
     ray::what_a_cluster_of_ray_lacks_is_said(&plane, folder.path());
+}
+
+#[test]
+fn images_are_looked_into_through_their_pods() {
+    let image = image::Image::of_debian();
+    let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else { return };
+    image::a_pod_is_looked_into(&plane, &image);
+    image::what_cannot_be_looked_into_is_not_missing(&plane, &image);
 }
 
 #[test]

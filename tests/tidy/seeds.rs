@@ -137,6 +137,8 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                     "acs" => catalog.acs.entries().any(|entry| entry.row.name == name),
                     "variable" => catalog.variable.get(name).is_some(),
                     "argument" => catalog.argument.get(name).is_some(),
+                    "user-space" => catalog.user_space.get(name).is_some(),
+                    "example" => catalog.example.get(name).is_some(),
                     "image" => catalog.image.get(name).is_some(),
                     "profiler" => catalog.profiler.get(name).is_some(),
                     _ => false,

@@ -23,7 +23,7 @@ mod said;
 mod submit;
 mod watch;
 
-pub use cluster::name;
+pub use cluster::{Cluster, name};
 pub use prove::acs_of;
 pub use said::{Piece, Said};
 

@@ -31,6 +31,29 @@ impl Exec {
     }
 }
 
+/// A program in one pod that somebody named, whatever it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodExec {
+    /// Where the pod is.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container; its only one unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+}
+
+impl PodExec {
+    /// The key under which the answer is kept.
+    pub fn key(&self) -> String {
+        let PodExec { namespace, pod, container, argv } = self;
+        let container = container.as_deref().unwrap_or("-");
+        format!("kubernetes_pod_exec:{namespace}/{pod}/{container}:{}", crate::base::Digest::of(argv).short())
+    }
+}
+
 /// What a program came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {

@@ -1,7 +1,7 @@
 //! What may be asked of a Kubernetes API server, as values: the transport turns them into requests.
 
 use super::access::Right;
-use super::exec::Exec;
+use super::exec::{Exec, PodExec};
 use crate::resource::node_field::NodeField;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,8 @@ pub enum KubernetesRead {
     /// What a program says, run in the pod that an agent has on a node: the one question that is no request for an object. Exit 0
     /// and an `exec::Ran` as JSON; `ABSENT` the agent has no pod there that runs, `NOT_SAID`.
     Exec(Box<Exec>),
+    /// The same in one pod that is named. Exit 0 and an `exec::Ran` as JSON; `ABSENT` it is not there or does not run, `NOT_SAID`.
+    PodExec(Box<PodExec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),
     /// Objects of a kind whose pods do jobs, a list of `kubernetes_job::JobNow`. Exit 0; `NO_KIND`, `NOT_SAID`.
@@ -150,7 +152,7 @@ impl KubernetesRead {
             KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => Some(object),
             KubernetesRead::Troubles { object, .. } | KubernetesRead::Kind(object) => Some(object),
             KubernetesRead::Nodes | KubernetesRead::NodeField(_) | KubernetesRead::PodsOn(_) => None,
-            KubernetesRead::States { .. } | KubernetesRead::Exec(_) | KubernetesRead::Access(_) => None,
+            KubernetesRead::States { .. } | KubernetesRead::Exec(_) | KubernetesRead::PodExec(_) | KubernetesRead::Access(_) => None,
             KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => None,
         }
     }
@@ -174,6 +176,7 @@ impl KubernetesRead {
             KubernetesRead::NodeField(NodeField::Taint { key, effect }) => format!("kubernetes_node_taint:{key}:{}", effect.word()),
             KubernetesRead::PodsOn(node) => format!("kubernetes_pods_on:{node}"),
             KubernetesRead::Exec(exec) => exec.key(),
+            KubernetesRead::PodExec(exec) => exec.key(),
             KubernetesRead::States { api_version, kind, namespace } => {
                 format!("kubernetes_states:{api_version}/{kind}/{}", namespace.as_deref().unwrap_or("-"))
             }

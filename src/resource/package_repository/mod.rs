@@ -28,6 +28,11 @@ pub fn apt_sources_path(name: &str) -> String {
     format!("/etc/apt/sources.list.d/railwright-{name}.sources")
 }
 
+/// A public key as apt and dnf take it, and no other sort of key.
+pub fn is_armoured_key(text: &str) -> bool {
+    text.trim().starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----") && text.trim().ends_with("-----END PGP PUBLIC KEY BLOCK-----")
+}
+
 /// A repository as it is wished.
 struct Wanted<'a> {
     name: &'a str,
@@ -182,11 +187,9 @@ impl Kind for PackageRepository {
             check_url(url, &mut errors);
         }
         if let Some(key) = text("key") {
-            let armoured = key.trim().starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----")
-                && key.trim().ends_with("-----END PGP PUBLIC KEY BLOCK-----");
             demand(
                 &mut errors,
-                armoured,
+                is_armoured_key(key),
                 "/key",
                 "this is no armoured public key",
                 "`gpg --armor --export KEY`; unsigned repositories are refused",

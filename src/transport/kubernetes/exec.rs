@@ -8,6 +8,7 @@ use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
 use super::lists::{pages, text};
+use super::running_pod::RunningPod;
 use super::server::{Server, Upgrade};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::exec::{Exec, Ran};
@@ -40,29 +41,11 @@ pub type Agents = BTreeMap<(String, Option<String>), Result<Vec<Agent>, Answer>>
 pub struct Agent {
     node: String,
     daemon_set: String,
-    name: String,
-    /// Why no program can be run in it, by container; in words.
-    waits: BTreeMap<String, Option<String>>,
-    /// The container that is meant where none is named.
-    default: Default,
+    pod: RunningPod,
 }
 
-/// Which container is meant where none is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Default {
-    /// There is only one, and a server knows it.
-    Only,
-    /// The pod says it.
-    Named(String),
-    /// Nobody says it.
-    OneOf(Vec<String>),
-}
-
-/// Names the container that is meant where none is named (kubernetes/kubernetes:
-/// staging/src/k8s.io/kubectl/pkg/cmd/util/podcmd/podcmd.go, `DefaultContainerAnnotationName`).
-const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-
-fn pod(namespace: &str, name: &str) -> (ObjectName, Resource) {
+/// A pod as an object, and what the server calls its kind.
+pub fn pod(namespace: &str, name: &str) -> (ObjectName, Resource) {
     let object =
         ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() };
     (object, Resource { plural: "pods".to_owned(), namespaced: true })
@@ -87,57 +70,13 @@ pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> 
 
 /// A pod of some DaemonSet that has a node and does not end.
 fn agent(pod: &Value) -> Option<Agent> {
-    let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let owner = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let owner = owners.clone().find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
     }
-    let waits = |one: &Value| {
-        let why = one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| text(why, "/reason").to_owned());
-        (text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
-    };
-    let mut of_containers: BTreeMap<String, Option<String>> = list("/status/containerStatuses").map(waits).collect();
-    let phase = text(pod, "/status/phase");
-    if phase != "Running" {
-        let why = of_containers.values().flatten().next().cloned().unwrap_or_default();
-        let words = one_line(&format!("{phase} {why}"), 120);
-        of_containers = list("/spec/containers").map(|one| (text(one, "/name").to_owned(), Some(words.clone()))).collect();
-    }
-    Some(Agent {
-        node: text(pod, "/spec/nodeName").to_owned(),
-        daemon_set: text(owner, "/name").to_owned(),
-        name: text(pod, "/metadata/name").to_owned(),
-        waits: of_containers,
-        default: default(pod, list("/spec/containers").map(|one| text(one, "/name").to_owned()).collect()),
-    })
-}
-
-fn default(pod: &Value, containers: Vec<String>) -> Default {
-    let named = pod.pointer("/metadata/annotations").and_then(|all| all.get(DEFAULT_CONTAINER)).and_then(Value::as_str);
-    match named.filter(|named| containers.iter().any(|name| name == named)) {
-        Some(named) => Default::Named(named.to_owned()),
-        None if containers.len() > 1 => Default::OneOf(containers),
-        None => Default::Only,
-    }
-}
-
-impl Agent {
-    /// The container that is asked, where it has to be named. The names to choose from as the error.
-    fn container<'a>(&'a self, asked: Option<&'a str>) -> Result<Option<&'a str>, &'a [String]> {
-        match (asked, &self.default) {
-            (Some(asked), _) => Ok(Some(asked)),
-            (None, Default::Named(named)) => Ok(Some(named)),
-            (None, Default::Only) => Ok(None),
-            (None, Default::OneOf(names)) => Err(names),
-        }
-    }
-
-    /// Why no program can be run in it now; nothing where it is not even known in which container.
-    fn hindrance(&self, asked: Option<&str>) -> Option<&str> {
-        let container = self.container(asked).ok()?;
-        let mut of = self.waits.iter().filter(|(name, _)| container.is_none_or(|container| container == *name));
-        of.find_map(|(_, why)| why.as_deref())
-    }
+    let node = text(pod, "/spec/nodeName").to_owned();
+    Some(Agent { node, daemon_set: text(owner, "/name").to_owned(), pod: RunningPod::of(pod) })
 }
 
 /// What the program says. Whatever happens is an answer about this node alone.
@@ -152,11 +91,11 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
     let (of, look) = (format!("DaemonSet {namespace}/{daemon_set}"), format!("kubectl -n {namespace} get pods -o wide"));
     let Some(first) = here.first() else { return exit(ABSENT, format!("no pod of {of} is there: {look}")) };
     let container = asked.container.as_deref();
-    let Some(agent) = here.iter().find(|agent| agent.hindrance(container).is_none()) else {
-        let why = first.hindrance(container).unwrap_or_default();
+    let Some(agent) = here.iter().find(|agent| agent.pod.hindrance(container).is_none()) else {
+        let why = first.pod.hindrance(container).unwrap_or_default();
         return exit(ABSENT, one_line(&format!("the pod of {of} does not run there ({why}): {look}"), 300));
     };
-    let container = match agent.container(container) {
+    let container = match agent.pod.container(container) {
         Ok(container) => container,
         Err(names) => {
             let names = one_line(&names.join(", "), 200);
@@ -166,8 +105,13 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
             );
         }
     };
-    let (object, _) = pod(namespace, &agent.name);
-    run(server, &object, &query(&asked.argv, container), LIMIT).await
+    in_container(server, namespace, &agent.pod.name, container, &asked.argv).await
+}
+
+/// A program in this container of this pod, to its end.
+pub async fn in_container(server: &Server, namespace: &str, name: &str, container: Option<&str>, argv: &[String]) -> Answer {
+    let (object, _) = pod(namespace, name);
+    run(server, &object, &query(argv, container), LIMIT).await
 }
 
 /// A script in a pod.

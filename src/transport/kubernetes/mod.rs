@@ -17,10 +17,12 @@ mod lists;
 mod lock;
 mod node_edit;
 mod nodes;
+mod pod_exec;
 mod proxy;
 mod read;
 mod record;
 mod release;
+mod running_pod;
 mod server;
 #[cfg(test)]
 mod tests;

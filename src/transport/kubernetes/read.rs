@@ -9,6 +9,7 @@ use super::jobs::{self, Log};
 use super::kinds::{self, Group, NotKnown};
 use super::lists;
 use super::nodes;
+use super::pod_exec;
 use super::server::{AT_ONCE, Call};
 use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::refusal::Refusal;
@@ -69,6 +70,7 @@ impl KubernetesLink {
                 Ok(agents) => Ok(exec::exec(&self.server, asked, agents).await),
                 Err(trouble) => Err(trouble.clone()),
             },
+            Read::Kubernetes(KubernetesRead::PodExec(asked)) => pod_exec::exec(&self.server, asked).await,
             Read::Host => Ok(exit(0, "")),
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,

@@ -215,6 +215,8 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
         // No wish is judged by what a job does.
         KubernetesRead::Jobs { .. } | KubernetesRead::JobPods { .. } | KubernetesRead::Room | KubernetesRead::Log { .. } => Vec::new(),
+        // Asked by a command about images alone, with an identity of its own.
+        KubernetesRead::PodExec(_) => Vec::new(),
     }
 }
 

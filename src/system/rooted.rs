@@ -1,0 +1,176 @@
+//! A folder of this machine that is somebody's root: an unpacked image, a mounted disk. It is read as a program in it would see it:
+//! links are followed below it and never out of it, what is no ordinary file is not opened, and nothing is read without an end.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// As many links as Linux follows (`MAXSYMLINKS`).
+const LINKS_MAX: usize = 40;
+/// Parts of a path, links put in their places.
+const PARTS_MAX: usize = 512;
+
+/// Such a folder.
+#[derive(Debug, Clone)]
+pub struct Rooted {
+    root: PathBuf,
+}
+
+impl Rooted {
+    /// The folder, which has to be one.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let root = fs::canonicalize(root)?;
+        fs::read_dir(&root)?;
+        Ok(Rooted { root })
+    }
+
+    /// The first bytes of an ordinary file, at most `limit`; nothing where there is none.
+    pub fn beginning(&self, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = self.file(path)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// The names in a folder, sorted; an error beyond `limit` of them, nothing where there is no folder. Names that are no UTF-8 are left out.
+    pub fn names(&self, path: &str, limit: usize) -> io::Result<Vec<String>> {
+        let Some(folder) = self.resolve(path).and_then(|found| found.map_or(Ok(None), is_folder))? else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            if names.len() >= limit {
+                return Err(io::Error::other(format!("{path} holds more than {limit} names")));
+            }
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether there is a folder.
+    pub fn is_folder(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|found| found.is_some_and(|found| fs::symlink_metadata(found).is_ok_and(|found| found.is_dir())))
+    }
+
+    fn file(&self, path: &str) -> io::Result<Option<File>> {
+        let Some(found) = self.resolve(path)? else { return Ok(None) };
+        if !fs::symlink_metadata(&found).is_ok_and(|found| found.is_file()) {
+            return Ok(None);
+        }
+        File::open(found).map(Some)
+    }
+
+    /// The place of a path without links; nothing where there is none.
+    fn resolve(&self, path: &str) -> io::Result<Option<PathBuf>> {
+        let mut here: Vec<String> = Vec::new();
+        let mut ahead: Vec<String> = parts(path);
+        let mut links = 0;
+        while let Some(part) = ahead.pop() {
+            if part == ".." {
+                here.pop();
+                continue;
+            }
+            here.push(part);
+            if here.len() + ahead.len() > PARTS_MAX {
+                return Err(io::Error::other(format!("{path} leads through too many folders")));
+            }
+            let place = self.place(&here);
+            let metadata = match fs::symlink_metadata(&place) {
+                Ok(metadata) => metadata,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if !metadata.is_symlink() {
+                continue;
+            }
+            links += 1;
+            if links > LINKS_MAX {
+                // A program would be told the same of it as of what is not there.
+                return Ok(None);
+            }
+            let Ok(target) = fs::read_link(&place)?.into_os_string().into_string() else { return Ok(None) };
+            here.pop();
+            if target.starts_with('/') {
+                here.clear();
+            }
+            ahead.extend(parts(&target));
+        }
+        Ok(Some(self.place(&here)))
+    }
+
+    fn place(&self, parts: &[String]) -> PathBuf {
+        self.root.join(parts.join("/"))
+    }
+}
+
+fn is_folder(path: PathBuf) -> io::Result<Option<PathBuf>> {
+    Ok(fs::symlink_metadata(&path)?.is_dir().then_some(path))
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &str) -> Vec<String> {
+    path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A root, and beside it what is none of its business.
+    fn world() -> (tempfile::TempDir, Rooted) {
+        let world = tempfile::tempdir().unwrap();
+        let root = world.path().join("root");
+        fs::create_dir_all(root.join("usr/lib/deep")).unwrap();
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::write(root.join("usr/lib/a.so.1.2"), "inside").unwrap();
+        fs::write(world.path().join("secret"), "outside").unwrap();
+        let rooted = Rooted::open(&root).unwrap();
+        (world, rooted)
+    }
+
+    fn text(rooted: &Rooted, path: &str) -> Option<String> {
+        rooted.beginning(path, 100).unwrap().map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn links_are_followed_below_the_root_alone() {
+        let (world, rooted) = world();
+        let (root, secret) = (world.path().join("root"), world.path().join("secret"));
+        symlink("usr/lib", root.join("lib")).unwrap();
+        symlink("/usr/lib/a.so.1.2", root.join("usr/lib/deep/absolute")).unwrap();
+        symlink("../../../../../../usr/lib/a.so.1.2", root.join("usr/lib/deep/upwards")).unwrap();
+        symlink(&secret, root.join("etc/out")).unwrap();
+        symlink("../../secret", root.join("etc/beside")).unwrap();
+        symlink(world.path(), root.join("etc/above")).unwrap();
+        symlink("loop", root.join("etc/loop")).unwrap();
+        for path in ["/lib/a.so.1.2", "lib/deep/absolute", "/usr/lib/deep/upwards", "/usr/../../../lib/./a.so.1.2"] {
+            assert_eq!(text(&rooted, path).as_deref(), Some("inside"), "{path}");
+        }
+        for path in ["/etc/out", "/etc/beside", "/etc/above/secret", "/etc/loop", "/../secret", "/usr/lib/a.so.1.2/x", "/usr/lib", "/none"]
+        {
+            assert_eq!(text(&rooted, path), None, "{path}");
+        }
+        assert_eq!(rooted.names("/lib", 10).unwrap(), ["a.so.1.2", "deep"]);
+        assert_eq!(rooted.names("/etc/above", 10).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_is_waited_for_and_nothing_is_without_end() {
+        let (world, rooted) = world();
+        let root = world.path().join("root");
+        assert!(std::process::Command::new("mkfifo").arg(root.join("etc/pipe")).status().unwrap().success());
+        assert_eq!(text(&rooted, "/etc/pipe"), None);
+        assert_eq!(rooted.beginning("/usr/lib/a.so.1.2", 2).unwrap().unwrap(), b"in");
+        for n in 0..5 {
+            fs::write(root.join(format!("etc/{n}")), "").unwrap();
+        }
+        assert!(rooted.names("/etc", 5).is_err(), "the pipe and five files");
+        // Each link doubles the way.
+        for n in 1..60 {
+            symlink(format!("d{}/d{}", n - 1, n - 1), root.join(format!("d{n}"))).unwrap();
+        }
+        symlink("usr", root.join("d0")).unwrap();
+        assert_eq!(text(&rooted, "/d59/x"), None);
+        assert!(Rooted::open(&root.join("usr/lib/a.so.1.2")).is_err());
+    }
+}

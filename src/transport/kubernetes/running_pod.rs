@@ -1,0 +1,81 @@
+//! A pod as one in which a program is to be run: which container is meant, and what keeps it from running.
+
+use super::lists::text;
+use crate::base::text::one_line;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A pod, as far as programs in it are concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningPod {
+    /// Its name.
+    pub name: String,
+    /// Why no program can be run in it, by container; in words.
+    waits: BTreeMap<String, Option<String>>,
+    /// The container that is meant where none is named.
+    default: Default,
+}
+
+/// Which container is meant where none is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Default {
+    /// There is only one, and a server knows it.
+    Only,
+    /// The pod says it.
+    Named(String),
+    /// Nobody says it.
+    OneOf(Vec<String>),
+}
+
+/// Names the container that is meant where none is named (kubernetes/kubernetes:
+/// staging/src/k8s.io/kubectl/pkg/cmd/util/podcmd/podcmd.go, `DefaultContainerAnnotationName`).
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
+impl RunningPod {
+    /// What a server says of it.
+    pub fn of(pod: &Value) -> Self {
+        let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        let waits = |one: &Value| {
+            let why = one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| text(why, "/reason").to_owned());
+            (text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
+        };
+        let mut of_containers: BTreeMap<String, Option<String>> = list("/status/containerStatuses").map(waits).collect();
+        let phase = text(pod, "/status/phase");
+        if phase != "Running" {
+            let why = of_containers.values().flatten().next().cloned().unwrap_or_default();
+            let words = one_line(&format!("{phase} {why}"), 120);
+            of_containers = list("/spec/containers").map(|one| (text(one, "/name").to_owned(), Some(words.clone()))).collect();
+        }
+        RunningPod {
+            name: text(pod, "/metadata/name").to_owned(),
+            waits: of_containers,
+            default: default(pod, list("/spec/containers").map(|one| text(one, "/name").to_owned()).collect()),
+        }
+    }
+
+    /// The container that is asked, where it has to be named. The names to choose from as the error.
+    pub fn container<'a>(&'a self, asked: Option<&'a str>) -> Result<Option<&'a str>, &'a [String]> {
+        match (asked, &self.default) {
+            (Some(asked), _) => Ok(Some(asked)),
+            (None, Default::Named(named)) => Ok(Some(named)),
+            (None, Default::Only) => Ok(None),
+            (None, Default::OneOf(names)) => Err(names),
+        }
+    }
+
+    /// Why no program can be run in it now; nothing where it is not even known in which container.
+    pub fn hindrance(&self, asked: Option<&str>) -> Option<&str> {
+        let container = self.container(asked).ok()?;
+        let mut of = self.waits.iter().filter(|(name, _)| container.is_none_or(|container| container == *name));
+        of.find_map(|(_, why)| why.as_deref())
+    }
+}
+
+fn default(pod: &Value, containers: Vec<String>) -> Default {
+    let named = pod.pointer("/metadata/annotations").and_then(|all| all.get(DEFAULT_CONTAINER)).and_then(Value::as_str);
+    match named.filter(|named| containers.iter().any(|name| name == named)) {
+        Some(named) => Default::Named(named.to_owned()),
+        None if containers.len() > 1 => Default::OneOf(containers),
+        None => Default::Only,
+    }
+}

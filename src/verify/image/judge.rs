@@ -1,0 +1,177 @@
+//! What it comes to: one judgement for each thing that programs load, and for each that a pod has to be given.
+
+use super::Wanted;
+use super::seen::{DRIVERS, Loads, NAME, PodSeen, Seen, VERBS, is_library};
+use crate::verify::result::{Judgement, Verdict};
+use serde::Serialize;
+
+/// What it means for a job, whichever of them is missing.
+const OVER_TCP: &str = "NCCL passes RDMA over without an error and goes over TCP: a tenth of the bandwidth and many times the latency";
+
+/// The bit of CAP_IPC_LOCK (linux: include/uapi/linux/capability.h); who has it in effect locks as much as it likes.
+const IPC_LOCK: u64 = 1 << 14;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    /// A library that programs load.
+    Library,
+    /// What libibverbs loads for the NIC.
+    Provider,
+    /// The line by which libibverbs knows the provider.
+    Driver,
+    /// The RDMA devices of the pod.
+    Devices,
+    /// How much memory the pod may lock.
+    MemoryLock,
+}
+
+impl Item {
+    /// The word on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Item::Library => "library",
+            Item::Provider => "provider",
+            Item::Driver => "driver",
+            Item::Devices => "devices",
+            Item::MemoryLock => "memory lock",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What sort of thing.
+    pub item: Item,
+    /// Which: `libibverbs.so.1`, `mlx5`.
+    pub name: String,
+    /// What was found.
+    pub judgement: Judgement,
+}
+
+/// Judges what was seen; `render` is the command that writes an image with all of it.
+pub fn judge(seen: &Seen, wanted: &Wanted, render: &str) -> Vec<Finding> {
+    let finding = |item, name: &str, judgement| Finding { item, name: name.to_owned(), judgement };
+    let libraries = wanted.libraries.iter().map(|name| finding(Item::Library, name, library(seen, name, render)));
+    let providers = wanted.providers.iter().flat_map(|name| {
+        [finding(Item::Provider, name, provider(seen, name, render)), finding(Item::Driver, name, driver(seen, name, render))]
+    });
+    let of_pod = seen.pod.iter().flat_map(|pod| {
+        [finding(Item::Devices, "/dev/infiniband", devices(pod)), finding(Item::MemoryLock, "ulimit -l", memory_lock(pod))]
+    });
+    libraries.chain(providers).chain(of_pod).collect()
+}
+
+/// Where nothing could be looked at: everything is unknown, for one reason.
+pub fn unknown(wanted: &Wanted, reason: &str, next: &str) -> Vec<Finding> {
+    let library = |name: &String| (Item::Library, name.clone());
+    let provider = |name: &String| [(Item::Provider, name.clone()), (Item::Driver, name.clone())];
+    let all = wanted.libraries.iter().map(library).chain(wanted.providers.iter().flat_map(provider));
+    let judgement = Judgement::unknown("RW1282", reason).effect("nothing is proven of the image").next(next);
+    all.map(|(item, name)| Finding { item, name, judgement: judgement.clone() }).collect()
+}
+
+/// The worst of all: `Failed`, then `Unknown`; warnings count as passed.
+pub fn verdict(findings: &[Finding]) -> Verdict {
+    match findings.iter().map(|finding| finding.judgement.verdict).min() {
+        Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,
+        Some(_) => Verdict::Passed,
+        None => Verdict::Unknown,
+    }
+}
+
+fn library(seen: &Seen, name: &str, render: &str) -> Judgement {
+    let failed = |measured: String, next: &str| {
+        Judgement::failed("RW1276", measured).expected(format!("{name}, where a loader finds it")).effect(OVER_TCP).next(next)
+    };
+    match seen.loads(name) {
+        Loads::This(path) => Judgement::passed(path),
+        Loads::NotCached(path) => failed(
+            format!("{path} is there, and the loader's cache does not hold it"),
+            "run ldconfig as the last step of what puts it there: RUN ldconfig",
+        ),
+        Loads::NoLibrary(path) => failed(format!("{path} is no library of 64 bits"), render),
+        Loads::Nothing => failed("in no folder that a loader looks into".to_owned(), render),
+    }
+}
+
+/// By the way of libibverbs itself: the file that it names, else one of that name where a loader looks (linux-rdma/rdma-core:
+/// libibverbs/dynamic_driver.c, `load_driver`).
+fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
+    let failed = |measured: String| {
+        Judgement::failed("RW1277", measured)
+            .expected(format!("the provider {name} of the release of libibverbs"))
+            .effect(OVER_TCP)
+            .next(render)
+    };
+    let prefix = format!("/lib{name}-rdmav");
+    let there: Vec<&str> =
+        seen.files.iter().filter(|(path, first)| path.contains(&prefix) && is_library(first)).map(|(path, _)| path.as_str()).collect();
+    let verbs = match seen.loads(VERBS) {
+        Loads::This(path) => path,
+        _ if there.is_empty() => return failed("in no folder of providers".to_owned()),
+        _ => return Judgement::not_run("RW1277", format!("{} is there, and no libibverbs that would load it", there[0])).next(render),
+    };
+    let Some(pattern) = seen.patterns.get(&verbs) else {
+        // One that is built otherwise does not say how its providers are called.
+        return there.first().map_or_else(|| failed("in no folder of providers".to_owned()), |path| Judgement::passed(*path));
+    };
+    let wanted = pattern.replacen(NAME, name, 1);
+    if there.contains(&wanted.as_str()) {
+        return Judgement::passed(wanted);
+    }
+    let file = wanted.rsplit('/').next().unwrap_or_default();
+    match (seen.loads(file), there.first()) {
+        (Loads::This(path), _) => Judgement::passed(path),
+        (_, Some(other)) => failed(format!("{other} is there, and {verbs} loads {file}")),
+        (_, None) => failed(format!("{wanted} is not there")),
+    }
+}
+
+fn driver(seen: &Seen, name: &str, render: &str) -> Judgement {
+    match seen.drivers.iter().any(|driver| driver == name || driver.ends_with(&format!("/lib{name}"))) {
+        true => Judgement::passed(format!("`driver {name}`")),
+        false => Judgement::failed("RW1278", format!("no file of {DRIVERS} says `driver {name}`"))
+            .expected(format!("a file of {DRIVERS} with the line `driver {name}`"))
+            .effect(OVER_TCP)
+            .next(render),
+    }
+}
+
+fn devices(pod: &PodSeen) -> Judgement {
+    let names: Vec<&str> = pod.devices.iter().filter(|(_, is_device)| **is_device).map(|(name, _)| name.as_str()).collect();
+    let is_uverbs = |name: &&&str| name.strip_prefix("uverbs").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let wanted = "uverbsN, and rdma_cm";
+    match (names.iter().filter(is_uverbs).count(), names.contains(&"rdma_cm")) {
+        (0, _) => Judgement::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
+            "ask for the RDMA resource of the cluster in the limits of the container: `railwright job render` does; kubectl describe pod",
+        ),
+        (_, false) => Judgement::warning("RW1279", names.join(", "))
+            .expected(wanted)
+            .effect("connections by librdmacm cannot be made; NCCL does without it")
+            .next("look at the device plugin: it gives rdma_cm beside each uverbs device"),
+        (_, true) => Judgement::passed(names.join(", ")),
+    }
+}
+
+fn memory_lock(pod: &PodSeen) -> Judgement {
+    let limit = pod.memory_lock.trim();
+    if limit == "unlimited" {
+        return Judgement::passed(limit);
+    }
+    let next = "LimitMEMLOCK=infinity for the container runtime on the node (modules/containerd-memlock), or capability IPC_LOCK for a container that runs as root";
+    match limit.parse::<u64>() {
+        Ok(kib) if pod.capabilities.is_some_and(|all| all & IPC_LOCK != 0) => {
+            Judgement::passed(format!("{kib} KiB, and IPC_LOCK lifts it"))
+        }
+        Ok(kib) => Judgement::failed("RW1280", format!("{kib} KiB, without IPC_LOCK in effect"))
+            .expected("unlimited")
+            .effect("memory cannot be registered with the NIC: ibv_reg_mr fails, or NCCL goes over TCP")
+            .next(next),
+        Err(_) => Judgement::unknown("RW1281", format!("`{limit}` is no limit"))
+            .expected("unlimited")
+            .next("kubectl exec POD -- sh -c 'ulimit -l'"),
+    }
+}

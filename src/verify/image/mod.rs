@@ -1,0 +1,35 @@
+//! Whether an image, or a pod of it, has what programs load to use RDMA: by what the loader and libibverbs would find, without running either.
+//!
+//! `seen` is what was found in a root, and where a loader looks; `root` reads it from a folder, `program` is the same as one program of sh for
+//! a pod, with the reader of what that says. `judge` says what it comes to.
+
+pub mod judge;
+pub mod program;
+pub mod root;
+pub mod seen;
+#[cfg(test)]
+mod tests;
+
+pub use judge::{Finding, Item, judge, verdict};
+pub use seen::{PodSeen, Seen};
+
+use crate::catalog::user_space::UserSpaceRow;
+
+/// What is looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The kind of fabric.
+    pub fabric: String,
+    /// Libraries that programs load, by the names that they load.
+    pub libraries: Vec<String>,
+    /// Names of providers.
+    pub providers: Vec<String>,
+}
+
+impl Wanted {
+    /// For NICs of these drivers on this kind of fabric.
+    pub fn of(fabric: &str, row: &UserSpaceRow, drivers: &[&str]) -> Self {
+        let providers = row.providers_of(drivers).into_iter().map(str::to_owned).collect();
+        Wanted { fabric: fabric.to_owned(), libraries: row.libraries.clone(), providers }
+    }
+}

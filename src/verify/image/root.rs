@@ -1,0 +1,114 @@
+//! The same questions to a folder of this machine: an image that somebody unpacked.
+
+use super::Wanted;
+use super::seen::{DRIVERS, NAME, Seen, VERBS, below, folder_of};
+use crate::system::rooted::Rooted;
+use std::collections::BTreeSet;
+use std::io;
+
+/// First bytes of a file that say what it is.
+const FIRST: u64 = 8;
+/// What is read of a file of settings.
+const SETTINGS: u64 = 64 << 10;
+/// What is read of a libibverbs, which has some hundred KiB, and of a cache, which has some hundred KiB with CUDA.
+const LIBRARY: u64 = 16 << 20;
+/// Names in a folder of settings.
+const NAMES: usize = 1000;
+/// Names in a folder of libraries, of which a large image has some thousands.
+const LIBRARIES: usize = 100_000;
+/// Folders that configurations name.
+const FOLDERS: usize = 256;
+
+/// What is there of it.
+pub fn read(root: &Rooted, wanted: &Wanted) -> io::Result<Seen> {
+    let mut seen = Seen { of_configuration: configured(root)?, ..Seen::default() };
+    let folders: BTreeSet<String> = seen.folders().map(|(folder, _)| folder.to_owned()).collect();
+    let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
+    for folder in &folders {
+        for library in &wanted.libraries {
+            look(root, &mut seen, &below(folder, library))?;
+        }
+        let verbs = below(folder, VERBS);
+        if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
+            let bytes = root.beginning(&verbs, LIBRARY)?.unwrap_or_default();
+            settings.extend(printable(&bytes).find_map(|text| ending(text, |text| text.ends_with("/libibverbs.d"))).map(str::to_owned));
+            if let Some(pattern) = printable(&bytes).find_map(|text| ending(text, is_pattern)) {
+                seen.patterns.insert(verbs, pattern.to_owned());
+                for provider in &wanted.providers {
+                    look(root, &mut seen, &pattern.replacen(NAME, provider, 1))?;
+                }
+            }
+        }
+        for folder in [below(folder, "libibverbs"), folder.clone()] {
+            let of_provider = |name: &String| wanted.providers.iter().any(|provider| is_of(name, provider));
+            for name in root.names(&folder, LIBRARIES)?.iter().filter(|name| of_provider(name)) {
+                look(root, &mut seen, &below(&folder, name))?;
+            }
+        }
+    }
+    for folder in settings {
+        for name in root.names(&folder, NAMES)? {
+            let text = root.beginning(&below(&folder, &name), 4096)?.unwrap_or_default();
+            seen.drivers.extend(String::from_utf8_lossy(&text).lines().filter_map(driver_of).map(str::to_owned));
+        }
+    }
+    if let Some(cache) = root.beginning("/etc/ld.so.cache", LIBRARY)? {
+        let of_library = |text: &&str| text.starts_with('/') && wanted.libraries.iter().any(|name| text.ends_with(&format!("/{name}")));
+        seen.cache = Some(printable(&cache).filter(of_library).map(str::to_owned).collect());
+    }
+    Ok(seen)
+}
+
+fn look(root: &Rooted, seen: &mut Seen, path: &str) -> io::Result<()> {
+    if let Some(first) = root.beginning(path, FIRST)? {
+        seen.files.insert(path.to_owned(), first);
+    }
+    Ok(())
+}
+
+/// The folders that /etc/ld.so.conf names, and the files that it includes on every distribution.
+fn configured(root: &Rooted) -> io::Result<Vec<String>> {
+    let more = root.names("/etc/ld.so.conf.d", NAMES)?.into_iter().filter(|name| name.ends_with(".conf"));
+    let files = std::iter::once("/etc/ld.so.conf".to_owned()).chain(more.map(|name| below("/etc/ld.so.conf.d", &name)));
+    let mut folders = Vec::new();
+    for file in files {
+        let text = root.beginning(&file, SETTINGS)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let named = text.lines().filter_map(folder_of).map(|folder| folder.split_whitespace().next().unwrap_or_default());
+        folders.extend(named.map(|folder| folder.trim_end_matches('/').to_owned()));
+    }
+    folders.truncate(FOLDERS);
+    Ok(folders)
+}
+
+/// Runs of bytes that can be seen, as `strings` shows them.
+fn printable(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    let runs = bytes.split(|byte| !(0x21..=0x7e).contains(byte));
+    runs.filter(|run| run.len() > 4 && run.len() < 4096).filter_map(|run| std::str::from_utf8(run).ok())
+}
+
+/// A text from its first `/` on, where that is as it has to be.
+fn ending(text: &str, is_so: fn(&str) -> bool) -> Option<&str> {
+    text.get(text.find('/')?..).filter(|text| is_so(text))
+}
+
+/// `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`.
+fn is_pattern(text: &str) -> bool {
+    text.split_once("/lib%s-rdmav").is_some_and(|(_, rest)| rest.strip_suffix(".so").is_some_and(is_number))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `libmlx5-rdmav34.so` is a provider's.
+fn is_of(name: &str, provider: &str) -> bool {
+    let rest = name.strip_prefix("lib").and_then(|rest| rest.strip_prefix(provider));
+    rest.and_then(|rest| rest.strip_prefix("-rdmav")).is_some_and(|rest| rest.ends_with(".so"))
+}
+
+/// `driver mlx5` (linux-rdma/rdma-core: libibverbs/dynamic_driver.c, `read_config_file`).
+fn driver_of(line: &str) -> Option<&str> {
+    let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
+    (words.next() == Some("driver")).then(|| words.next()).flatten()
+}

@@ -1,0 +1,132 @@
+//! What was asked for, held to what can stand in a Containerfile: a value there is a word, and never the beginning of another line.
+
+use super::super::asked::Asked;
+use super::{ImageRequest, Key, Sound};
+use crate::base::Diagnostic;
+use crate::base::suggest::nearest;
+use crate::base::text::one_line;
+use crate::catalog::Catalog;
+use crate::catalog::user_space::{AptRepository, UserSpaceRow};
+use crate::resource::package_repository::is_armoured_key;
+
+/// The longest name of an image that registries and engines take, and then some.
+const BASE_MAX: usize = 400;
+
+/// The rows that the request comes to, or all that cannot be.
+pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: &Asked) -> Result<Sound<'a>, Vec<Diagnostic>> {
+    let mut problems = words(request, asked);
+    let row = catalog.user_space.get(&request.fabric);
+    if row.is_none() {
+        let known: Vec<&str> = catalog.user_space.entries().map(|entry| entry.row.name.as_str()).collect();
+        let message = format!("no libraries are known for a fabric of kind `{}`", one_line(&request.fabric, 40));
+        let error = Diagnostic::error("RW1271", message)
+            .state("nothing was rendered")
+            .next(format!("--fabric {}; `railwright catalog user-space` shows what is known of each", known.join(" | ")));
+        problems.push(asked.at(error, "image.fabric", "nothing is known of it"));
+    }
+    // What is no suite at all was told already.
+    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| match repository(request, row, asked) {
+        Ok(repository) => repository,
+        Err(error) => {
+            problems.push(*error);
+            None
+        }
+    });
+    let example = request.example.as_deref().map(|name| (name, catalog.example.get(name)));
+    if let Some((name, None)) = example {
+        let known = || catalog.example.entries().map(|entry| entry.row.name.as_str());
+        let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let error = Diagnostic::error("RW1274", format!("there is no example `{}`{near}", one_line(name, 40)))
+            .state("nothing was rendered")
+            .next(format!("--example {}", known().collect::<Vec<_>>().join(" | ")));
+        problems.push(asked.at(error, "image.example", "no such example"));
+    }
+    match row.filter(|_| problems.is_empty()) {
+        Some(row) => Ok(Sound { request, row, repository, example: example.and_then(|(_, row)| row) }),
+        None => Err(problems),
+    }
+}
+
+/// Base and suite, each one word.
+fn words(request: &ImageRequest, asked: &Asked) -> Vec<Diagnostic> {
+    let base = (&request.base, "image.base", "an image", "--base REGISTRY/NAME:TAG, or NAME@sha256:...", is_image(&request.base));
+    let suite = (
+        &request.suite,
+        "image.suite",
+        "a suite",
+        "--suite jammy: VERSION_CODENAME of the base's /etc/os-release",
+        is_suite(&request.suite),
+    );
+    let wrong = [base, suite].into_iter().filter(|(.., is_sound)| !is_sound);
+    let error = |(text, path, what, next, _): (&String, &str, &str, &str, bool)| {
+        let error = Diagnostic::error("RW1270", format!("`{}` cannot be {what}", one_line(text, 80)));
+        let error =
+            error.effect("each value of a Containerfile is one word; more would be a line of its own").state("nothing was rendered");
+        asked.at(error.next(next), path, "letters, digits and a few marks, and no blanks")
+    };
+    wrong.map(error).collect()
+}
+
+/// A name that an engine takes (distribution/reference: reference.go), and nothing that a Containerfile fills in.
+fn is_image(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@+".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= BASE_MAX && text.chars().all(plain)
+}
+
+fn is_suite(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= 40 && text.chars().all(plain)
+}
+
+type Repository<'a> = Option<(&'a AptRepository, &'a str, &'a Key, &'a str)>;
+
+/// Where packages come from, where that is not the distribution.
+fn repository<'a>(request: &'a ImageRequest, row: &'a UserSpaceRow, asked: &Asked) -> Result<Repository<'a>, Box<Diagnostic>> {
+    let Some(repository) = &row.repository else {
+        let Some(key) = &request.key else { return Ok(None) };
+        let message = format!("packages for `{}` come from the distribution, whose keys the base has", one_line(&request.fabric, 40));
+        let error = Diagnostic::error("RW1273", message).state("nothing was rendered").next("leave --key out");
+        let label = format!("nothing would be signed by {}", one_line(&key.path, 60));
+        return Err(Box::new(asked.at(error, "image.key", &label)));
+    };
+    let Some(suite) = repository.suites.get(&request.suite) else {
+        let known: Vec<&str> = repository.suites.keys().map(String::as_str).collect();
+        let message = format!("no suite of {} is known for `{}`", repository.url, one_line(&request.suite, 40));
+        let error = Diagnostic::error("RW1272", message)
+            .effect("packages that are built for another release lack their libraries, or bring others")
+            .state("nothing was rendered")
+            .next(format!("take a base of {}, with --suite", known.join(", ")))
+            .next("or name the suite in a row of your own: modules/catalog/user-space.yaml of the inventory");
+        return Err(Box::new(asked.at(error, "image.suite", "none for this release")));
+    };
+    let problem = |message: String, label: &str| {
+        let get = format!(
+            "fetch {} once, compare its fingerprint with what its maker says (gpg --show-keys FILE), keep it as keys/{}.asc",
+            repository.key, repository.name
+        );
+        let error = Diagnostic::error("RW1273", message).state("nothing was rendered").next(get);
+        Box::new(asked.at(error.next(format!("then: --key keys/{}.asc", repository.name)), "image.key", label))
+    };
+    let Some(key) = &request.key else {
+        return Err(problem(format!("packages for `{}` come from {}, and no key was given", request.fabric, repository.url), ""));
+    };
+    let shown = one_line(&key.path, 80);
+    let Some(path) = in_context(&key.path) else {
+        return Err(problem(
+            format!("`{shown}` cannot be copied into the image"),
+            "a path below the folder that the image is built in, without blanks",
+        ));
+    };
+    if !is_armoured_key(&key.text) || key.text.contains("PRIVATE KEY") {
+        return Err(problem(format!("`{shown}` is no armoured public key"), "`gpg --armor --export KEY` writes one"));
+    }
+    Ok(Some((repository, suite, key, path)))
+}
+
+/// A path as COPY takes it: a build copies only from its own folder, and reads `*`, `?`, `[` and `$` as more than themselves.
+fn in_context(path: &str) -> Option<&str> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+@".contains(c);
+    let is_below = path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+    (is_below && !path.starts_with('-') && path.len() <= 400 && path.chars().all(plain)).then_some(path)
+}
