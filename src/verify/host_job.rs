@@ -16,7 +16,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(500);
 /// Looks that may fail one after the other.
 const FAILURES: u32 = 5;
-/// Ranks whose peer has ended are left so long to say so.
+/// Ranks whose peer has broken are left so long to say so.
 const GRACE: Duration = Duration::from_secs(30);
 /// The host ends a job by itself so long after our own limit.
 const LEASE_SLACK_S: u32 = 60;
@@ -154,7 +154,8 @@ async fn watch(
         if seats.iter().all(|seat| seat.status.is_some()) || grace.as_ref().is_some_and(|grace| grace.left().is_zero()) {
             return Ended::Exited(seats.iter().filter_map(|seat| Some((seat.part.host.clone(), seat.status?))).collect());
         }
-        if grace.is_none() && seats.iter().any(|seat| seat.status.is_some()) {
+        // One that ended well may be a while ahead of others.
+        if grace.is_none() && seats.iter().any(|seat| seat.status.is_some_and(|status| status != 0)) {
             grace = Some(Deadline::after(GRACE));
         }
         if deadline.left().is_zero() {

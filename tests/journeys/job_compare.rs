@@ -267,6 +267,8 @@ fn two_trainings_are_compared_by_their_steps() {
     place.write("m1.log", megatron(true, 1500.0)).write("m2.log", megatron(false, 6000.0));
     let said = place.run(&["job", "compare", "--log", "m1.log", "--log", "m2.log"]);
     assert!(said.contains("a step           1.50 s       6.00 s       4.00"), "{said}");
+    let proven = place.run(&["job", "prove", "--log", "m1.log"]);
+    assert!(proven.contains("progress     4 steps, the median 1.50 s"), "{proven}");
 }
 
 #[test]

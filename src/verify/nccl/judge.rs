@@ -1,6 +1,7 @@
 //! Whether a log proves that RDMA was used: one judgement an aspect, and what they say together.
 
 use super::collective::{Run, Size};
+use super::compare::seconds;
 use super::failure::{Trouble, meaning};
 use super::log::Log;
 use super::transport::{self, Transport};
@@ -377,7 +378,10 @@ fn progress(log: &Log, expected: &Expected) -> Judgement {
             let samples = training.samples.map_or(String::new(), |(done, all)| format!(", {done} of {all} samples of the last"));
             Judgement::passed(format!("{} of progress, epoch {first} to {last}{samples}", counted(training.lines as usize, "line")))
         }
-        (_, 0) => Judgement::not_applicable("the log has neither nccl-tests nor progress of a training"),
+        (_, 0) => match log.steps.measured().map(|(_, sampled)| (sampled.count, sampled.median().unwrap_or_default())) {
+            Some((steps, median)) => Judgement::passed(format!("{}, the median {}", counted(steps as usize, "step"), seconds(median))),
+            None => Judgement::not_applicable("the log has neither nccl-tests nor progress of a training"),
+        },
         (_, runs) => Judgement::passed(format!("{} of nccl-tests to the end", counted(runs, "run"))),
     }
 }
