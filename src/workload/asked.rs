@@ -15,7 +15,7 @@ pub struct Asked {
 }
 
 /// What rules and checks look at of a workload, with the field of the spec that says it.
-const FIELDS: [(&str, &str); 18] = [
+const FIELDS: [(&str, &str); 17] = [
     ("job.kind", "kind"),
     ("job.name", "name"),
     ("job.namespace", "namespace"),
@@ -27,7 +27,6 @@ const FIELDS: [(&str, &str); 18] = [
     ("job.gpus", "gpus"),
     ("job.gpu_resource", "gpu_resource"),
     ("job.rdma", "devices"),
-    ("job.reaches_rails", "host_network"),
     ("job.ray_version", "ray_version"),
     ("job.app", "app"),
     ("job.container", "container"),

@@ -83,7 +83,7 @@ fn what_rules_refuse_of_a_job_is_refused_of_a_workload() {
             "devices",
         ),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, devices: { rdma/hca: 1 } }", "RW3008", "devices"),
-        (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0 }", "RW3007", "a"),
+        (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0 }", "RW3007", "ray"),
         (ROCE, "{ name: a, kind: ray, image: own/ray, host_network: true }", "RW1229", "ray"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, hosts: \"gpu[1-9]\" }", "RW1221", "\"gpu[1-9]\""),
     ];
