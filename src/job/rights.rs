@@ -2,6 +2,7 @@
 
 use super::kind::JobKind;
 use crate::resource::kubernetes_object::access::{Right, Verb};
+use crate::resource::node_probe::EXEC;
 
 impl JobKind {
     /// The group and what the server calls objects of the kind.
@@ -16,6 +17,11 @@ impl JobKind {
         }
     }
 }
+
+/// Programs in pods, which are a strong right: whoever has it may run anything there, with all that the pods may do on their nodes. Older API
+/// servers ask for `get`, since 1.35 a websocket asks for `create` (kubernetes/kubernetes: pkg/registry/core/pod/rest/subresources.go).
+const IN_PODS: &str =
+    "devices of a RayCluster's pods and traffic between them, libraries in a pod's image; without it both are unknown, and the rest goes";
 
 /// What `job submit`, `list`, `watch`, `prove` and `delete` do there, with the reasons. A create has no name to hold it to, and a job's name is
 /// known to the one who submits it alone.
@@ -38,6 +44,8 @@ pub fn rights(namespace: &str) -> Vec<(Right, String)> {
     let said = [
         (right(("", "pods/log"), Verb::Get), "logs of a job's pods, by which it is proven"),
         (right(("", "events"), Verb::List), "why a job or a pod does not go on"),
+        (right(("", EXEC), Verb::Get), IN_PODS),
+        (right(("", EXEC), Verb::Create), IN_PODS),
     ];
     let room = |resource: &str| Right { namespace: None, ..right(("", resource), Verb::List) };
     let room = [
