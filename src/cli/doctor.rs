@@ -1,7 +1,7 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
 use super::job::ladder::{self, Trials};
-use super::job::{Piece, Said, acs_of};
+use super::job::{Piece, Said, acs_of, words};
 use super::{Exit, Failure, inventory};
 use crate::doctor::{self, Doctor, Symptom};
 use crate::report::job::diagnosis;
@@ -45,7 +45,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let name = arguments.said.read(feed).await?;
     // Nothing is held against a bandwidth here, so the share is never asked for.
-    let words = arguments.said.words();
+    let words = words(&arguments.said, arguments.acs.as_deref());
     let (source, log) = (String::new(), name.clone());
     let expected = Expected { node_gbps: None, source, least_percent: 100, acs, needs_gpudirect: false, log, words: words.clone() };
     let diagnosis = doctor.finish(&expected);

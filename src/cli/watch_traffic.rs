@@ -101,9 +101,9 @@ fn requests(inventory: &Inventory, hosts: &[&Host]) -> Vec<HostRequest> {
 }
 
 fn nobody(inventory: &str) -> Diagnostic {
-    Diagnostic::error("RW1011", "no host of the inventory has rails and can be reached")
+    Diagnostic::error("RW1011", "no host of the inventory has both rails and SSH")
         .state("no host was asked")
-        .next(format!("name the NICs in the spec: nodes.nics; railwright explain host/NAME -i {inventory} shows what a host has"))
+        .next(format!("say in the spec which NICs hosts have (`nics`) and how they are reached (`ssh`); railwright validate {inventory} tells how many are"))
 }
 
 struct Watching<'a> {

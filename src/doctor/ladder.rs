@@ -2,6 +2,7 @@
 //! cause. The steps are those by which a hang of NCCL's tests in pods was narrowed down (NVIDIA/nccl#1564: it went on hosts, in containers with
 //! their network, in pods without RDMA, and hung in pods with it).
 
+use crate::verify::Verdict;
 use crate::verify::nccl::transport::Transport;
 use crate::verify::nccl::{Proof, Proven};
 use schemars::JsonSchema;
@@ -108,8 +109,8 @@ impl Ladder {
     }
 }
 
-/// What the log of a job that came to its end says of its trial.
-pub fn judge(rung: Rung, proof: &Proof) -> Outcome {
+/// What the log of a job that came to its end says of its trial; it names so many hosts.
+pub fn judge(rung: Rung, hosts: usize, proof: &Proof) -> Outcome {
     let told = |aspect: &(_, crate::verify::result::Judgement)| format!("{}: {}", aspect.1.code.unwrap_or_default(), aspect.1.measured);
     let first = || proof.aspects.iter().find(|(_, judgement)| judgement.code.is_some()).map(told).unwrap_or_default();
     match (rung, proof.proven, proof.transport) {
@@ -118,8 +119,15 @@ pub fn judge(rung: Rung, proof: &Proof) -> Outcome {
             Outcome::Fails(format!("it used {} without asking for a device", transport.word()))
         }
         (Rung::WithoutRdma, _, Transport::Socket) => {
-            let others = proof.aspects.iter().skip(1).filter(|(_, judgement)| judgement.verdict == crate::verify::Verdict::Failed);
-            others.map(told).next().map_or_else(|| Outcome::Goes("over TCP, to its end".to_owned()), Outcome::Fails)
+            let of = |verdict| proof.aspects.iter().skip(1).find(|(_, judgement)| judgement.verdict == verdict).map(told);
+            let failed = of(Verdict::Failed).map(Outcome::Fails);
+            let open = || match hosts {
+                0 | 1 => {
+                    Some(Outcome::NotKnown("the log names one host alone: nothing shows that pods of two reach each other".to_owned()))
+                }
+                _ => of(Verdict::Unknown).map(Outcome::NotKnown),
+            };
+            failed.or_else(open).unwrap_or_else(|| Outcome::Goes("over TCP, to its end".to_owned()))
         }
         (_, Proven::Proven, transport) => Outcome::Goes(format!("over {}, to its end", transport.word())),
         (_, Proven::Disproven, _) => Outcome::Fails(first()),
@@ -144,7 +152,8 @@ mod tests {
             log: "x".into(),
             words: "--log x".into(),
         };
-        judge(rung, &prove(&decoder.finish(), &expected))
+        let log = decoder.finish();
+        judge(rung, log.hosts().len(), &prove(&log, &expected))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::base::text::{clean_line, one_line};
 use crate::resource::Fact;
 use crate::resource::traffic::{Rate, Rates};
 use crate::verify::Verdict;
-use crate::verify::flow::{Carried, Flow, Look, carried};
+use crate::verify::flow::{Carried, Flow, Look, carried, fastest};
 use crate::verify::result::Judgement;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,9 +21,8 @@ pub fn look(seconds: u64, look: &Look) -> String {
     let mut out = String::new();
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     let mut time = format!("{seconds:>5} s  ");
+    let most = fastest(look.values().flat_map(BTreeMap::values));
     for (netdev, hosts) in look {
-        let most =
-            hosts.values().filter_map(Fact::value).flat_map(|rates| [rates.received.number(), rates.sent.number()]).fold(0.0, f64::max);
         let mut alike: BTreeMap<Carried, Vec<(&str, &Rates)>> = BTreeMap::new();
         for (host, fact) in hosts {
             let why = match fact {
@@ -40,7 +39,7 @@ pub fn look(seconds: u64, look: &Look) -> String {
             hosts.insert(host);
         }
         for (how, rails) in alike {
-            let mark = if how == Carried::BothWays || most == 0.0 { ' ' } else { '!' };
+            let mark = if how == Carried::BothWays || most.is_nothing() { ' ' } else { '!' };
             let hosts = nodeset::fold(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
             let received = range(rails.iter().map(|(_, rates)| rates.received));
             let sent = range(rails.iter().map(|(_, rates)| rates.sent));

@@ -5,10 +5,10 @@ use super::result::Judgement;
 use crate::base::nodeset;
 use crate::base::text::counted;
 use crate::resource::Fact;
-use crate::resource::traffic::Rates;
+use crate::resource::traffic::{Rate, Rates};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A rail that carries less than this share of the fastest one of its name stands still beside it: what keeps connections alive is far below.
+/// A rail that carries less than this share of the fastest of all stands still beside it: what keeps connections alive is far below.
 const STILL: f64 = 0.01;
 
 /// What passed over the rails in one look, by netdev and host.
@@ -50,8 +50,8 @@ impl Flow {
 
     /// Every rail with the most that it carried, and how.
     pub fn rails(&self) -> impl Iterator<Item = (&str, &str, &Fact<Rates>, Carried)> {
-        self.rails.iter().flat_map(|(netdev, hosts)| {
-            let fastest = fastest(hosts.values());
+        let fastest = fastest(self.rails.values().flat_map(BTreeMap::values));
+        self.rails.iter().flat_map(move |(netdev, hosts)| {
             hosts.iter().map(move |(host, fact)| (netdev.as_str(), host.as_str(), fact, carried(fact, fastest)))
         })
     }
@@ -111,17 +111,40 @@ impl Flow {
     }
 }
 
-/// The greatest rate of these, in either direction.
-fn fastest<'f>(facts: impl Iterator<Item = &'f Fact<Rates>>) -> f64 {
-    let rates = facts.filter_map(Fact::value).flat_map(|rates| [rates.received.number(), rates.sent.number()]);
-    rates.fold(0.0, f64::max)
+/// The greatest rates, in either direction: what is counted in packets is not compared with what is counted in bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fastest {
+    gbps: f64,
+    packets: f64,
 }
 
-/// How a rail carries beside the fastest of its name.
-pub fn carried(fact: &Fact<Rates>, fastest: f64) -> Carried {
+impl Fastest {
+    fn of(&self, rate: Rate) -> f64 {
+        match rate {
+            Rate::GigabitsPerSecond(_) => self.gbps,
+            Rate::PacketsPerSecond(_) => self.packets,
+        }
+    }
+
+    /// Nothing passed anywhere.
+    pub fn is_nothing(&self) -> bool {
+        self.gbps == 0.0 && self.packets == 0.0
+    }
+}
+
+/// The greatest rates of these.
+pub fn fastest<'f>(facts: impl Iterator<Item = &'f Fact<Rates>>) -> Fastest {
+    facts.filter_map(Fact::value).flat_map(|rates| [rates.received, rates.sent]).fold(Fastest::default(), |most, rate| match rate {
+        Rate::GigabitsPerSecond(number) => Fastest { gbps: most.gbps.max(number), ..most },
+        Rate::PacketsPerSecond(number) => Fastest { packets: most.packets.max(number), ..most },
+    })
+}
+
+/// How a rail carries beside the fastest of all.
+pub fn carried(fact: &Fact<Rates>, fastest: Fastest) -> Carried {
     let Some(rates) = fact.value() else { return Carried::Unknown };
-    let moves = |rate: f64| rate > 0.0 && rate >= fastest * STILL;
-    match (moves(rates.received.number()), moves(rates.sent.number())) {
+    let moves = |rate: Rate| rate.number() > 0.0 && rate.number() >= fastest.of(rate) * STILL;
+    match (moves(rates.received), moves(rates.sent)) {
         (true, true) => Carried::BothWays,
         (false, false) => Carried::Nothing,
         _ => Carried::OneWay,
@@ -132,7 +155,7 @@ pub fn carried(fact: &Fact<Rates>, fastest: f64) -> Carried {
 fn most(before: Fact<Rates>, now: &Fact<Rates>) -> Fact<Rates> {
     match (&before, now) {
         (Fact::Is(one), Fact::Is(other)) => {
-            let more = |a: crate::resource::traffic::Rate, b: crate::resource::traffic::Rate| if b.number() > a.number() { b } else { a };
+            let more = |a: Rate, b: Rate| if b.number() > a.number() { b } else { a };
             Fact::Is(Rates { received: more(one.received, other.received), sent: more(one.sent, other.sent) })
         }
         (Fact::Is(_), _) => before,
@@ -143,7 +166,6 @@ fn most(before: Fact<Rates>, now: &Fact<Rates>) -> Fact<Rates> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::traffic::Rate;
     use crate::verify::result::Verdict;
 
     fn rates(received: f64, sent: f64) -> Fact<Rates> {
@@ -177,6 +199,11 @@ mod tests {
             ("e1", "a2", quiet.clone()),
         ]]);
         assert_eq!((bad.code, bad.measured.as_str()), (Some("RW0824"), "one way only: e0 of a2; nothing: e1 of a2"));
+        // A second rail on which connections are kept alive and nothing is sent, as with a wrong list of devices.
+        let idle = judged(&[&[("e0", "a", rates(100.0, 100.0)), ("e1", "a", rates(0.000_001, 0.000_001))]]);
+        assert_eq!((idle.code, idle.measured.as_str()), (Some("RW0824"), "nothing: e1 of a"));
+        let soft = Fact::Is(Rates { received: Rate::PacketsPerSecond(1e6), sent: Rate::PacketsPerSecond(1e6) });
+        assert_eq!(judged(&[&[("e0", "a", rates(90.0, 90.0)), ("e0", "b", soft)]]).verdict, Verdict::Passed, "unlike units");
         assert_eq!((judged(&[&[("e0", "a", quiet)]]).code, judged(&[]).code), (Some("RW0823"), Some("RW0823")));
     }
 

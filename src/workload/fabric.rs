@@ -15,9 +15,11 @@ pub(super) fn check(request: &Request, fabric: FabricKind, asked: &Asked) -> Vec
             let message = format!("pods of `{}` get no RDMA on Container Compute Service", request.kind().word());
             let error = Diagnostic::error("RW1229", message)
                 .effect("RDMA comes by labels of the pods there, which only `acs` gives; this job would go over TCP")
-                .state("nothing was rendered")
-                .next("railwright job render acs; or --without-rdma, where that is meant");
-            vec![asked.at(error, "job.kind", "asked for here")]
+                .next(asked.words(
+                    "railwright job render acs; or --without-rdma, where that is meant",
+                    "`kind: acs`; or `without_rdma: true`, where that is meant",
+                ));
+            vec![asked.at(asked.refused(error), "job.kind", "asked for here")]
         }
         _ => Vec::new(),
     }
@@ -34,9 +36,8 @@ fn without_hosts(pods: &Pods, asked: &Asked) -> Vec<Diagnostic> {
     let refused = |(path, option, is_asked): (&str, &str, bool)| {
         let error = Diagnostic::error("RW1221", format!("pods of Container Compute Service cannot have `{option}`"))
             .effect("they have no host of yours, and RDMA comes by their labels")
-            .state("nothing was rendered")
-            .next(format!("leave {option} out"));
-        is_asked.then(|| asked.at(error, path, "has no meaning here"))
+            .next("leave it out");
+        is_asked.then(|| asked.at(asked.refused(error), path, "has no meaning here"))
     };
     of_hosts.into_iter().filter_map(refused).collect()
 }

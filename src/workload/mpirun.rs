@@ -87,13 +87,13 @@ pub(super) fn launch(
     launch.put("-np", &["-np", &processes.to_string()]);
     launch.put("-bind-to", &["-bind-to", "none"]);
     launch.mca("coll_hcoll_enable", "0");
-    if meeting.ucx().is_none() {
-        launch.mca("pml", "ob1");
-    }
     launch.mca("btl", "tcp,self");
     let (ending, names) = meeting.mpi();
     launch.mca(&format!("btl_tcp_{ending}"), &names);
     launch.mca(&format!("oob_tcp_{ending}"), &names);
+    if meeting.ucx().is_none() {
+        launch.mca("pml", "ob1");
+    }
     if job.pods.host_network {
         launch.mca("plm_rsh_args", &format!("{OF_OPERATOR} -p {SSH_PORT}"));
     }

@@ -80,9 +80,9 @@ fn the_schemas_in_the_repository_are_those_printed() {
     --- stderr ---
     error RW1017: there is no document `plam`; did you mean `plan`?
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
-              cabling, fabric, jobs, job-pair, ray-proof, job-comparison, watched-job, job-proof,
-              diagnosis, run, rollout, state, validation, catalog, rules, version, explanation, rbac,
-              translation, job
+              cabling, ladder, traffic, fabric, jobs, job-pair, ray-proof, job-comparison, watched-job,
+              job-proof, diagnosis, run, rollout, state, validation, catalog, rules, version,
+              explanation, rbac, translation, job, image
     --- exit 1 ---
     ");
 }

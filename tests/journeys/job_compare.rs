@@ -123,8 +123,8 @@ fn a_pair_differs_in_devices_and_transport_alone() {
        ╰────
       effect: RoCE takes its addresses from the netdev of the rail; where that is not in the pod's own
               network namespace, the device is there and has no GID, and connections fail
-      next:   add `--host-network`, or `--network NAME` of a network on the rails; nothing where your
-              network plugin puts rails into pods
+      next:   add `--host-network`, or `--network NAME` (in the spec `host_network: true`, or `network:
+              NAME`) of a network on the rails; nothing where your network plugin puts rails into pods
       source: Mellanox/k8s-rdma-shared-dev-plugin#86, #101; projectcalico/calico#8482
     --- exit 0 ---
     "#);

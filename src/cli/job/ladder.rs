@@ -2,12 +2,11 @@
 
 use super::cluster::Cluster;
 use super::deliver::Ground;
-use crate::base::Digest;
 use crate::base::text::{duration, one_line};
 use crate::cli::pipeline;
 use crate::cli::{Exit, Failure, verification};
 use crate::doctor::ladder::{Ladder, Outcome, Rung, judge};
-use crate::job::{self, Found, Look, Phase, Progress, Submitted, View};
+use crate::job::{self, Found, Gone, Look, Phase, Progress, Submission, Submitted, View};
 use crate::report::job::ladder as screen;
 use crate::report::out;
 use crate::system::clock::{self, Stopwatch};
@@ -18,9 +17,12 @@ use crate::verify::{Verdict, verify};
 use crate::workload::{Asked, Devices, NcclTest, Pods, Request};
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(2);
+/// An API server that has not answered a submission within this does not.
+const SUBMITTED_WITHIN: Duration = Duration::from_secs(60);
 /// Lines of a pod's log that are read.
 const LINES: u32 = 200_000;
 
@@ -54,21 +56,18 @@ pub struct Trials {
 pub async fn run(trials: &Trials, inventory: &Path, namespace: &str, json: bool) -> Result<Exit, Failure> {
     let ground = Ground::read(Some(&inventory.to_path_buf()))?;
     let cluster = Cluster::of(inventory).await?;
-    // Trials of two people at the same time are two.
-    let mark = Digest::of_bytes(format!("{} {}", clock::now(), inventory.display()).as_bytes()).short().chars().take(4).collect();
-    let climb = Climb { trials, ground, cluster, namespace, inventory, mark };
+    let climb = Climb { trials, ground, cluster, namespace, inventory };
     let mut interrupts = signals::interrupts();
     let mut ladder = Ladder::default();
     for rung in Rung::ALL {
         out::note(&format!("trying: {}", rung.word()));
-        let tried = tokio::select! {
-            // The job of this trial is taken away before anybody leaves.
-            _ = interrupts.changed() => None,
-            outcome = climb.step(rung) => Some(outcome?),
+        let tried = match rung.job() {
+            None => tokio::select! {
+                _ = interrupts.changed() => None,
+                outcome = climb.hosts() => Some(outcome?),
+            },
+            Some(job) => climb.trial(rung, job, &mut interrupts).await?,
         };
-        if let Some(job) = rung.job() {
-            climb.clean(job).await;
-        }
         let Some(outcome) = tried else { return Ok(Exit::Interrupted) };
         if !json {
             out::print(&screen::rung(rung, &outcome));
@@ -93,18 +92,9 @@ struct Climb<'a> {
     cluster: Cluster,
     namespace: &'a str,
     inventory: &'a Path,
-    /// Of these trials alone.
-    mark: String,
 }
 
 impl Climb<'_> {
-    async fn step(&self, rung: Rung) -> Result<Outcome, Failure> {
-        match rung.job() {
-            None => self.hosts().await,
-            Some(job) => self.pods(rung, job).await,
-        }
-    }
-
     /// Real traffic between the hosts, as `verify` does it.
     async fn hosts(&self) -> Result<Outcome, Failure> {
         let prepared = pipeline::prepare_to_act(self.inventory)?;
@@ -125,34 +115,51 @@ impl Climb<'_> {
         })
     }
 
-    fn name(&self, job: &str) -> String {
-        format!("railwright-{job}-{}", self.mark)
-    }
-
-    async fn pods(&self, rung: Rung, job: &str) -> Result<Outcome, Failure> {
-        let text = match self.rendered(rung, &self.name(job)) {
+    /// A trial in pods. Whatever comes of it, and whoever asks to stop, its job is taken away again: its name is of this trial alone.
+    async fn trial(&self, rung: Rung, job: &str, interrupts: &mut watch::Receiver<u32>) -> Result<Option<Outcome>, Failure> {
+        let nonce = clock::nonce().map_err(|error| super::submit::bad("the trial", &error.to_string()))?;
+        let name = format!("railwright-{job}-{}", nonce.get(..8).unwrap_or(&nonce));
+        let text = match self.rendered(rung, &name) {
             Ok(text) => text,
             Err(failure) => {
                 let why = failure.diagnostics.first().map_or(String::new(), |one| format!("{}: {}", one.code, one.message));
-                return Ok(Outcome::NotKnown(format!("no job could be rendered: {why}")));
+                return Ok(Some(Outcome::NotKnown(format!("no job could be rendered: {why}"))));
             }
         };
         let submission = job::read(&text, Some(self.namespace)).map_err(|why| super::submit::bad("the trial", &why))?;
-        let submitted = job::submit(&self.cluster.writer(), &submission).await.map_err(|error| error.diagnostic())?;
-        match submitted {
-            Submitted::Made(_) => {}
-            Submitted::Taken { object, .. } => return Ok(Outcome::NotKnown(format!("{object} is there already"))),
-            Submitted::Refused { object, why, .. } | Submitted::Unknown { object, why, .. } => {
-                return Ok(Outcome::NotKnown(format!("{object} could not be made: {}", one_line(&why, 200))));
+        // A request on its way is waited for, so that nothing is made after it was looked for.
+        let writer = self.cluster.writer();
+        let submitted = tokio::select! {
+            () = clock::pause(SUBMITTED_WITHIN) => None,
+            submitted = job::submit(&writer, &submission) => Some(submitted),
+        };
+        let outcome = match submitted {
+            Some(Ok(Submitted::Made(_))) => tokio::select! {
+                _ = interrupts.changed() => Ok(None),
+                outcome = self.waited(rung, &submission) => outcome.map(Some).map_err(|error| error.diagnostic().into()),
+            },
+            Some(Ok(Submitted::Taken { object, .. })) => return Ok(Some(Outcome::NotKnown(format!("{object} is there already")))),
+            Some(Ok(Submitted::Refused { object, why, .. } | Submitted::Unknown { object, why, .. })) => {
+                Ok(Some(Outcome::NotKnown(format!("{object} could not be made: {}", one_line(&why, 200)))))
             }
-        }
+            Some(Err(error)) => Err(error.diagnostic().into()),
+            None => Ok(Some(Outcome::NotKnown("the API server did not say whether it made the job".to_owned()))),
+        };
+        self.clean(&submission).await;
+        // An interrupt that came while the job was made.
+        if interrupts.has_changed().unwrap_or(false) { Ok(None) } else { outcome }
+    }
+
+    async fn waited(&self, rung: Rung, submission: &Submission) -> Result<Outcome, TransportError> {
         let reader = self.cluster.reader();
         let look = Look::at(&reader, self.namespace);
-        let looked = look.all(&[submission.kind]).await.map_err(|error| error.diagnostic())?;
-        let Some(found) = looked.jobs.into_iter().find(|found| found.job.name == submission.name) else {
-            return Ok(Outcome::NotKnown("the job is gone: somebody deleted it".to_owned()));
-        };
-        self.to_its_end(rung, &look, &found).await.map_err(|error| error.diagnostic().into())
+        let looked = look.all(&[submission.kind]).await?;
+        let unread = looked.unread.first().map(|(_, why)| one_line(why, 200));
+        match (looked.jobs.into_iter().find(|found| found.job.name == submission.name), unread) {
+            (Some(found), _) => self.to_its_end(rung, &look, &found).await,
+            (None, Some(why)) => Ok(Outcome::NotKnown(format!("the job could not be looked at: {why}"))),
+            (None, None) => Ok(Outcome::NotKnown("the job is gone: somebody deleted it".to_owned())),
+        }
     }
 
     fn rendered(&self, rung: Rung, name: &str) -> Result<String, Failure> {
@@ -197,7 +204,8 @@ impl Climb<'_> {
             let proof = || {
                 let mut decoder = Decoder::default();
                 decoder.feed(log.as_bytes());
-                judge(rung, &nccl::judge(&decoder.finish(), &expected()))
+                let log = decoder.finish();
+                judge(rung, log.hosts().len(), &nccl::judge(&log, &expected()))
             };
             if let Some(stall) = stall {
                 return Ok(Outcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
@@ -214,21 +222,14 @@ impl Climb<'_> {
         }
     }
 
-    /// The trial leaves nothing.
-    async fn clean(&self, job: &str) {
-        let (reader, writer, name) = (self.cluster.reader(), self.cluster.writer(), self.name(job));
-        let objects = job::objects_of(&reader, self.namespace, &name, &self.jobs(&name).await).await.unwrap_or_default();
-        for object in objects {
-            if !matches!(job::delete(&writer, &object).await, Ok(Ok(_))) {
-                out::note(&format!("{object} could not be taken away: railwright job delete {name} -n {} takes it", self.namespace));
+    /// The trial leaves nothing; what could not be taken away is named.
+    async fn clean(&self, submission: &Submission) {
+        for (object, _) in submission.objects.iter().rev() {
+            if !matches!(job::delete(&self.cluster.writer(), object).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
+                let (name, place) = (&submission.name, format!("-i {} -n {}", self.inventory.display(), self.namespace));
+                out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }
         }
-    }
-
-    async fn jobs(&self, name: &str) -> Vec<Found> {
-        let reader = self.cluster.reader();
-        let looked = Look::at(&reader, self.namespace).all(&[job::JobKind::Mpi]).await.unwrap_or_default();
-        looked.jobs.into_iter().filter(|found| found.job.name == name && found.job.job.as_deref() == Some(name)).collect()
     }
 }
 

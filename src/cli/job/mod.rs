@@ -24,7 +24,7 @@ mod submit;
 mod watch;
 
 pub use cluster::{Cluster, name};
-pub use prove::acs_of;
+pub use prove::{acs_of, words};
 pub use said::{Piece, Said};
 
 use super::{Exit, Failure};

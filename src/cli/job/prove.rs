@@ -14,6 +14,7 @@ use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
 use crate::spec::model::FabricKind;
 use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Proven};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
@@ -73,7 +74,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
         acs,
         needs_gpudirect: arguments.require_gpudirect,
         log: name,
-        words: arguments.said.words(),
+        words: words(&arguments.said, arguments.acs.as_deref()),
     };
     // Pods of Container Compute Service have no host whose NICs could be added up.
     if let Some(inventory) = inventory.as_ref().filter(|_| arguments.expect_gbps.is_none() && acs.is_none()) {
@@ -91,6 +92,12 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
     })
 }
 
+/// The words by which a command that goes on judges the same in the same way.
+pub fn words(said: &Said, acs: Option<&str>) -> String {
+    let acs = acs.map(|model| if model.is_empty() { " --acs".to_owned() } else { format!(" --acs={}", one_line(model, 40)) });
+    said.words() + &acs.unwrap_or_default()
+}
+
 /// A log that cannot be read.
 pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     let name = if path == Path::new("-") { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
@@ -102,7 +109,12 @@ pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
 /// The type of NIC that a log is judged with: by the model that was said, else by what the inventory says.
 pub fn acs_of(said: Option<&str>, inventory: Option<&Inventory>) -> Result<Option<AcsNic>, Failure> {
     let spec = inventory.map(|inventory| &inventory.loaded.spec).filter(|spec| spec.fabric.kind == FabricKind::Acs);
-    let of_spec = spec.map(|spec| spec.jobs.acs.as_ref().map_or("", |pod| &pod.model));
+    let of_spec = spec.map(|spec| {
+        let of_jobs = spec.jobs.acs.iter().map(|pod| pod.model.as_str());
+        let models: BTreeSet<&str> = of_jobs.chain(spec.workloads.iter().filter_map(|workload| workload.model.as_deref())).collect();
+        // Of several models nobody knows which one the log is of.
+        models.first().copied().filter(|_| models.len() == 1).unwrap_or_default()
+    });
     said.or(of_spec).map(nic_of).transpose()
 }
 

@@ -11,13 +11,14 @@ use crate::cli::{Exit, Failure};
 use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
 use crate::system::append_file::AppendFile;
+use crate::system::files;
 use crate::system::signals;
 use crate::transport::{HostAccess, connector};
 use crate::verify::host_job::{self, Ended, Refused};
 use crate::verify::nccl::{self, Decoder, Expected, Proven};
 use crate::workload::{Asked, HostJob, HostJobParts, HostKind, HostPart, NcclTest, missing, on_hosts};
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The port at which the ranks of a training meet.
 const PORT: u16 = 29_500;
@@ -160,6 +161,10 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
     let shown = nodeset::fold(&names);
+    // What is there may be the output of another day, or no file at all.
+    if let Some(path) = common.output.as_ref().filter(|path| files::exists(path)) {
+        return Err(is_there(path).into());
+    }
     let open = |path: &PathBuf| AppendFile::open(path, Some(0));
     let mut file = common.output.as_ref().map(open).transpose().map_err(|error| unwritten(common, &error))?;
     let (mut decoder, mut kept) = (Decoder::default(), Ok(()));
@@ -249,6 +254,13 @@ fn refused(refused: Refused) -> Failure {
             Failure::from(told.collect::<Vec<_>>())
         }
     }
+}
+
+fn is_there(path: &Path) -> Diagnostic {
+    Diagnostic::error("RW1265", format!("{} is there already", one_line(&path.display().to_string(), 80)))
+        .effect("it may be the output of another day")
+        .state("it is as it was, and nothing was started")
+        .next("name another file: -o FILE")
 }
 
 fn unwritten(common: &Common, error: &std::io::Error) -> Diagnostic {

@@ -56,8 +56,12 @@ impl Said {
                 let kind = self.kind.map(|kind| format!(" --kind {}", kind.word())).unwrap_or_default();
                 format!("{job} -i {} -n {}{kind}", one_line(&inventory.display().to_string(), 120), self.namespace)
             }
-            (_, _, Some(log)) if log.as_os_str() != "-" => format!("--log {}", one_line(&log.display().to_string(), 120)),
-            _ => "--log FILE".to_owned(),
+            (_, inventory, log) => {
+                let log = log.as_ref().filter(|log| log.as_os_str() != "-");
+                let log = log.map_or("FILE".to_owned(), |log| one_line(&log.display().to_string(), 120));
+                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", one_line(&folder.display().to_string(), 120)));
+                format!("--log {log}{}", inventory.unwrap_or_default())
+            }
         }
     }
 

@@ -40,7 +40,7 @@ def rows(tree, *path):
 
 
 def is_digits(text):
-    return text != "" and all(one in "0123456789" for one in text)
+    return 0 < len(text) < 21 and all(one in "0123456789" for one in text)
 
 
 def word(value):
@@ -72,7 +72,7 @@ def pauses(said, port):
 
 def storms(said, port):
     """A port is not there until its first event, and neither is a queue."""
-    if isinstance(at(said, "interfaces"), dict):
+    if isinstance(at(said, "interfaces"), dict) and not at(said, "errors"):
         queues = at(said["interfaces"].get(port, {"txQueues": {}}), "txQueues")
         for n in range(8):
             row = queues.get(str(n), {"stuckCount": 0}) if isinstance(queues, dict) else None

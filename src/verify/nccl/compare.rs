@@ -146,6 +146,17 @@ fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
         return nothing(&format!("all ranks of {} are on one host, and nothing of it crosses the network", side.name));
     }
     let of = sides.map(|side| side.proof.transport);
+    let is_proven =
+        |side: &Side<'_>| side.proof.aspects.iter().any(|(aspect, told)| *aspect == Aspect::Transport && told.verdict == Verdict::Passed);
+    if let Some(side) = sides.iter().find(|side| side.proof.transport.is_rdma() && !is_proven(side)) {
+        return (
+            Judgement::unknown("RW1253", format!("{measured}; that {} used RDMA is not proven", side.name))
+                .expected(wanted)
+                .effect("which of both used RDMA is not known")
+                .next(format!("railwright job prove {} says what is missing", side.words)),
+            None,
+        );
+    }
     match of {
         [one, other] if one.is_rdma() && other == Transport::Socket => (Judgement::passed(measured).expected(wanted), Some(0)),
         [one, other] if one == Transport::Socket && other.is_rdma() => (Judgement::passed(measured).expected(wanted), Some(1)),
@@ -197,6 +208,11 @@ fn alike(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
     {
         differ.push(format!("a line of progress is {} with RDMA, {} over TCP", one.word(), other.word()));
     }
+    if let [Some(one), Some(other)] = logs.map(|log| log.steps.batch())
+        && one != other
+    {
+        differ.push(format!("a step is {one} samples with RDMA, {other} over TCP"));
+    }
     if !differ.is_empty() {
         return Judgement::failed("RW1255", differ.join("; "))
             .expected("the same job: ranks, hosts, image and size of a step")
@@ -217,8 +233,8 @@ fn sound(sides: &[Side<'_>; 2]) -> Judgement {
             };
             match (aspect, told.verdict) {
                 (Aspect::Data, Verdict::Failed) => return mine(Judgement::failed("RW1207", format!("{}: {}", side.name, told.measured))),
-                (Aspect::Progress, Verdict::Failed) => {
-                    return mine(Judgement::unknown("RW1211", format!("{}: {}", side.name, told.measured)));
+                (Aspect::Progress, Verdict::Failed | Verdict::Unknown) => {
+                    return mine(Judgement::unknown(told.code.unwrap_or("RW1211"), format!("{}: {}", side.name, told.measured)));
                 }
                 _ => {}
             }
@@ -275,6 +291,12 @@ fn gain(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
         format!("{} with RDMA, {} over TCP for {of}: {:.2} times as fast", seconds(figure.rdma_s), seconds(figure.tcp_s), figure.gain);
     if figure.gain >= GAIN_MIN {
         return Judgement::passed(words);
+    }
+    if figure.gain < 1.0 / GAIN_MIN {
+        return Judgement::warning("RW1258", words)
+            .expected("RDMA is faster")
+            .effect("the RDMA path is the slower one, which no sound fabric is: loss, a priority without PFC, GPUDirect that is off, or fewer NICs than there are")
+            .next("railwright verify INVENTORY measures each rail by itself, railwright verify fabric INVENTORY counts what is lost");
     }
     let (effect, next) = match figure.of {
         Measured::Training(_) => (

@@ -110,7 +110,8 @@ pub fn judge(log: &Log, expected: &Expected) -> Proof {
     let is_type2 = match expected.acs {
         None | Some(AcsNic::Type1) => false,
         Some(AcsNic::Type2) => true,
-        Some(AcsNic::Unsaid) => log.is_set("NCCL_IB_DISABLE", "1") || !transport.is_rdma(),
+        // A log that is silent of networks is not held against the NIC; one that says TCP is, unless verbs were switched off on purpose.
+        Some(AcsNic::Unsaid) => log.is_set("NCCL_IB_DISABLE", "1") || transport == Transport::Unknown,
     };
     let bandwidth = bandwidth(log, expected, is_type2);
     let mut aspects = vec![];
@@ -156,10 +157,19 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
                 .effect("nothing is proven: a job that hangs in its first collective looks like this")
                 .next(format!("take the whole log, once the job has gone on for a while; {doctor}"));
             }
-            let ground = match (channels.verbs(), channels.all()) {
-                (0, 0) => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
-                (0, _) => "chosen by NCCL at its start; no channel between hosts is in the log".to_owned(),
-                (verbs, _) => format!("{} between hosts over verbs, none over TCP", counted(verbs as usize, "channel")),
+            if channels.verbs() == 0 && (channels.all() > 0 || !log.names_others()) {
+                let what = match channels.all() {
+                    0 => "the log names no second host and no rank of another one",
+                    _ => "no channel between hosts is in the log, only such within one",
+                };
+                return Judgement::unknown("RW1203", format!("{} was chosen by NCCL at its start; {what}", transport.word()))
+                    .expected("RDMA between hosts")
+                    .effect("nothing is proven: NCCL chooses a network on one host as well, where nothing crosses it")
+                    .next("take the logs of all ranks, of a job on at least two hosts");
+            }
+            let ground = match channels.verbs() {
+                0 => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
+                verbs => format!("{} between hosts over verbs, none over TCP", counted(verbs as usize, "channel")),
             };
             Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
         }
@@ -256,7 +266,11 @@ fn data(log: &Log) -> Judgement {
         return Judgement::not_applicable("the log has no table of nccl-tests");
     }
     if wrong > 0 || out_of_bounds {
-        return Judgement::failed("RW1207", format!("{wrong} elements arrived wrong"))
+        let found = match wrong {
+            0 => "nccl-tests says at its end that values are out of bounds".to_owned(),
+            wrong => format!("{wrong} elements arrived wrong"),
+        };
+        return Judgement::failed("RW1207", found)
             .expected("#wrong is 0 everywhere")
             .effect("results of this job are worthless, and so is a model that was trained like this")
             .next(

@@ -222,9 +222,15 @@ impl Log {
         self.processes.iter().fold(Channels::default(), |sum, process| sum.plus(process.channels))
     }
 
+    /// There are ranks on other hosts than one: two hosts are named, or more ranks were to be than spoke.
+    pub fn names_others(&self) -> bool {
+        let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
+        self.hosts().len() > 1 || self.world.is_some_and(|world| u64::from(world) > ranks.len() as u64)
+    }
+
     /// Ranks exchanged something: sizes were measured, or a training went on.
     pub fn has_worked(&self) -> bool {
-        self.training.lines > 0 || self.perftest.is_some() || self.runs.iter().any(|run| run.sizes > 0)
+        self.training.lines > 0 || self.steps.are_there() || self.perftest.is_some() || self.runs.iter().any(|run| run.sizes > 0)
     }
 
     /// Whether all ranks spoke, and all of them from one host: nothing crosses a network then.

@@ -8,6 +8,12 @@ use jiff::Timestamp;
 /// What comes before the time of a step, and how many of its units make a second.
 pub const SAID: [(&str, f64); 3] = [("elapsed time per iteration (ms): ", 1e3), ("iter time (s): ", 1.0), ("\tTime ", 1.0)];
 
+/// What stands behind the time on a line of Megatron-LM, with the samples of a step over all ranks.
+const BATCH: &str = "global batch size:";
+
+/// What a step can take, in seconds: a log can say anything.
+const STEP_S: std::ops::RangeInclusive<f64> = 1e-6..=86_400.0;
+
 /// Values that are kept; of more, every second one is let go.
 const VALUES_MAX: usize = 4096;
 
@@ -49,7 +55,7 @@ pub struct Sampled {
 
 impl Sampled {
     fn put(&mut self, seconds: f64) {
-        if !(seconds.is_finite() && seconds > 0.0) {
+        if !(STEP_S.contains(&seconds)) {
             return;
         }
         if self.values.len() == VALUES_MAX {
@@ -83,6 +89,8 @@ pub struct Steps {
     timed: Sampled,
     /// Samples from line to line; 0 where a line is an epoch.
     samples: Option<u64>,
+    /// Samples of one step over all ranks.
+    batch: Option<u64>,
     /// Where the last line was, and when it came.
     last: Option<((u64, u64), Timestamp)>,
 }
@@ -94,6 +102,10 @@ impl Steps {
         let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
         if let Ok(value) = text[..end].parse::<f64>() {
             self.said.put(value / in_a_second);
+        }
+        if let Some((_, rest)) = text.split_once(BATCH) {
+            let rest = rest.trim_start();
+            self.batch = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|number| number.parse().ok()).or(self.batch);
         }
     }
 
@@ -122,6 +134,16 @@ impl Steps {
         if *self.samples.get_or_insert(samples) == samples {
             self.timed.put(now.duration_since(then).as_secs_f64());
         }
+    }
+
+    /// A step was told.
+    pub fn are_there(&self) -> bool {
+        self.said.count > 0 || self.timed.count > 0
+    }
+
+    /// Samples of one step over all ranks, where the log says it.
+    pub fn batch(&self) -> Option<u64> {
+        self.batch
     }
 
     /// What a step is, and all of them; what the log says itself goes before what was reckoned from times. Nothing where there are too few.

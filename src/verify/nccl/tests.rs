@@ -70,8 +70,14 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     assert_eq!(told(&met, &expected()), nothing_came, "ranks meet over TCP");
     let connected = format!("{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
     assert_eq!(told(&connected, &expected()).0, Proven::Proven);
-    let went_on = format!("{chosen}Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n");
-    assert_eq!(told(&went_on, &expected()).0, Proven::Proven);
+    let epoch = "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
+    assert_eq!(told(&format!("{met}{epoch}"), &expected()).0, Proven::Proven);
+    let steps = " iteration 1/ 4 | elapsed time per iteration (ms): 12.5 |\n";
+    assert_eq!(told(&format!("{met}{steps}"), &expected()).0, Proven::Proven, "a step is progress as well");
+    // NCCL chooses a network on one host, too.
+    assert_eq!(told(&format!("{chosen}{epoch}"), &expected()), nothing_came, "who else was there is not said");
+    let within = "gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n";
+    assert_eq!(told(&format!("{met}{within}{epoch}"), &expected()), nothing_came, "all channels are within the host");
 }
 
 #[test]
