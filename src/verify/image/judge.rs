@@ -77,6 +77,8 @@ pub fn unknown(wanted: &Wanted, reason: &str, next: &str) -> Vec<Finding> {
 pub fn verdict(findings: &[Finding]) -> Verdict {
     match findings.iter().map(|finding| finding.judgement.verdict).min() {
         Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,
+        // What was not looked at is not known to be there.
+        Some(_) if findings.iter().any(|finding| finding.judgement.verdict == Verdict::NotRun) => Verdict::Unknown,
         Some(_) => Verdict::Passed,
         None => Verdict::Unknown,
     }

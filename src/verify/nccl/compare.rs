@@ -253,7 +253,7 @@ fn figures(rdma: &Log, tcp: &Log) -> Vec<Figure> {
     }
     let last = |log: &'_ Log| log.runs.iter().rev().find(|run| !run.each.is_empty()).cloned();
     let (Some(one), Some(other)) = (last(rdma), last(tcp)) else { return Vec::new() };
-    if program(&one) != program(&other) {
+    if program(&one).is_none() || program(&one) != program(&other) {
         return Vec::new();
     }
     let mut figures: Vec<Figure> =
