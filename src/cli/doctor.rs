@@ -44,10 +44,8 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Piece::Log(chunk) | Piece::Status(chunk) => doctor.feed(chunk),
     };
     let name = arguments.said.read(feed).await?;
-    // Nothing is held against a bandwidth here, so the share is never asked for.
     let words = words(&arguments.said, arguments.acs.as_deref());
-    let (source, log) = (String::new(), name.clone());
-    let expected = Expected { node_gbps: None, source, least_percent: 100, acs, needs_gpudirect: false, log, words: words.clone() };
+    let expected = Expected { acs, ..Expected::of(&name, &words) };
     let diagnosis = doctor.finish(&expected);
     out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name, &words) });
     Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {

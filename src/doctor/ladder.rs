@@ -143,17 +143,8 @@ mod tests {
     fn of(rung: Rung, log: &str) -> Outcome {
         let mut decoder = Decoder::default();
         decoder.feed(log.as_bytes());
-        let expected = Expected {
-            node_gbps: None,
-            source: String::new(),
-            least_percent: 80,
-            acs: None,
-            needs_gpudirect: false,
-            log: "x".into(),
-            words: "--log x".into(),
-        };
         let log = decoder.finish();
-        judge(rung, log.hosts().len(), &prove(&log, &expected))
+        judge(rung, log.hosts().len(), &prove(&log, &Expected::of("x", "--log x")))
     }
 
     #[test]

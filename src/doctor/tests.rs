@@ -9,15 +9,7 @@ fn symptoms() -> Vec<Symptom> {
 }
 
 fn expected() -> Expected {
-    Expected {
-        node_gbps: None,
-        source: String::new(),
-        least_percent: 80,
-        acs: None,
-        needs_gpudirect: false,
-        log: "job.log".into(),
-        words: "--log job.log".into(),
-    }
+    Expected::of("job.log", "--log job.log")
 }
 
 fn of(text: &str) -> Diagnosis {

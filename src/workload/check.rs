@@ -5,6 +5,8 @@ use super::asked::Asked;
 use super::request::{Devices, Pods, Pytorch, Request};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::resource::kubernetes_object::labels;
+use crate::resource::kubernetes_object::manifest::is_label;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).
 const NAME_MAX: usize = 63;
@@ -146,7 +148,7 @@ impl Checking<'_> {
     /// What the API server takes as labels, and as names of other objects.
     fn labels(&mut self, job: &Pytorch) {
         for (path, pairs) in [("job.label", &job.labels), ("job.selector", &job.selectors), ("job.annotation", &job.annotations)] {
-            let is_value = |value: &str| path == "job.annotation" || is_label_value(value);
+            let is_value = |value: &str| path == "job.annotation" || labels::is_value(value);
             for (key, value) in pairs.iter().filter(|(key, value)| !is_key(key) || !is_value(value)) {
                 let message = format!("`{}` cannot be a label", one_line(&format!("{key}={value}"), 80));
                 let next = "at most 63 letters, digits and `-_.`, with a prefix such as example.com/ before the key";
@@ -191,28 +193,14 @@ impl Checking<'_> {
     }
 }
 
-/// A label of DNS.
-fn is_label(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(plain) && !text.starts_with('-') && !text.ends_with('-')
-}
-
-/// A subdomain of DNS, as names of most objects are.
+/// A subdomain of DNS, as names of most objects are; each part is a label of its own here.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
-/// The value of a label (kubernetes/apimachinery: pkg/util/validation/validation.go, `IsValidLabelValue`).
-fn is_label_value(text: &str) -> bool {
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    text.is_empty() || text.len() <= NAME_MAX && text.chars().all(is_inside) && text.starts_with(is_end) && text.ends_with(is_end)
-}
-
-/// The key of a label (the same file, `IsQualifiedName`).
+/// The key of a label, with a prefix that is such a subdomain.
 fn is_key(text: &str) -> bool {
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_subdomain)
+    labels::is_key(text) && text.split_once('/').is_none_or(|(prefix, _)| is_subdomain(prefix))
 }
 
 pub(super) fn is_variable(text: &str) -> bool {

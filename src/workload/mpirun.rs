@@ -1,9 +1,13 @@
 //! The line that starts NCCL's tests: mpirun with what keeps it from hanging in pods with RDMA, each argument with its reason and cost.
 
+use super::derive::at;
 use super::environment::Variable;
 use super::meeting::Meeting;
 use super::request::NcclTest;
+use super::words::words;
+use crate::base::Diagnostic;
 use crate::catalog::Catalog;
+use crate::spec::Loaded;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -71,6 +75,18 @@ impl Launch<'_> {
 pub(super) struct OfSpec {
     pub words: Vec<String>,
     pub place: String,
+}
+
+/// What the spec has for mpirun, as words.
+pub(super) fn of_spec(loaded: &Loaded) -> Result<OfSpec, Vec<Diagnostic>> {
+    let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(OfSpec::default()) };
+    let words = words(text).map_err(|no| {
+        let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
+        let label = loaded.label("jobs.mpi_options", no.label);
+        vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
+    })?;
+    let words = words.into_iter().map(|word| word.text).collect();
+    Ok(OfSpec { words, place: at(loaded, "jobs.mpi_options") })
 }
 
 /// mpirun and the test behind it, for this many processes.

@@ -95,7 +95,7 @@ pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<Host
     }
     let parts = match &job.kind {
         HostKind::NcclTest(test) => {
-            let of_spec = render::mpi_options(inputs.loaded)?;
+            let of_spec = mpirun::of_spec(inputs.loaded)?;
             let processes = gpus.saturating_mul(hosts.len() as u32);
             let arguments = mpirun::launch(test, processes, &meeting, &variables, &of_spec, inputs.catalog);
             let mut line = mpirun::line(&arguments, &test.program);

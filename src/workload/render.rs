@@ -13,7 +13,6 @@ use super::pytorch_names;
 use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
 use super::subject::{self, Seen};
 use super::templates::Templates;
-use super::words::words;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::catalog::Catalog;
 use crate::catalog::job::image_of;
@@ -77,18 +76,6 @@ pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Re
         Request::Acs(job) => rendering.acs(job),
         Request::Perftest(job) => rendering.perftest(job),
     }
-}
-
-/// What the spec has for mpirun, as words.
-pub(super) fn mpi_options(loaded: &Loaded) -> Result<mpirun::OfSpec, Vec<Diagnostic>> {
-    let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(mpirun::OfSpec::default()) };
-    let words = words(text).map_err(|no| {
-        let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
-        let label = loaded.label("jobs.mpi_options", no.label);
-        vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
-    })?;
-    let words = words.into_iter().map(|word| word.text).collect();
-    Ok(mpirun::OfSpec { words, place: derive::at(loaded, "jobs.mpi_options") })
 }
 
 fn place(label: &Label) -> (String, usize) {
@@ -330,7 +317,7 @@ impl<'a> Rendering<'a> {
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
         let processes = workers.saturating_mul(gpus);
-        let of_spec = mpi_options(self.inputs.loaded)?;
+        let of_spec = mpirun::of_spec(self.inputs.loaded)?;
         let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {

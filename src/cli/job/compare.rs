@@ -121,16 +121,7 @@ async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<Read, Fai
 
 fn proven(decoder: Decoder, name: String, words: String) -> Read {
     let log = decoder.finish();
-    let expected = Expected {
-        node_gbps: None,
-        source: String::new(),
-        least_percent: 100,
-        acs: None,
-        needs_gpudirect: false,
-        log: name.clone(),
-        words: words.clone(),
-    };
-    let proof = nccl::judge(&log, &expected);
+    let proof = nccl::judge(&log, &Expected::of(&name, &words));
     Read { name, words, log, proof }
 }
 

@@ -205,7 +205,7 @@ impl Climb<'_> {
                 let mut decoder = Decoder::default();
                 decoder.feed(log.as_bytes());
                 let log = decoder.finish();
-                judge(rung, log.hosts().len(), &nccl::judge(&log, &expected()))
+                judge(rung, log.hosts().len(), &nccl::judge(&log, &Expected::of("the trial", "--log FILE")))
             };
             if let Some(stall) = stall {
                 return Ok(Outcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
@@ -252,16 +252,4 @@ async fn log(look: &Look<'_>, view: &View) -> Result<String, TransportError> {
         all.extend(text.lines().map(|line| format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said))));
     }
     Ok(all)
-}
-
-fn expected() -> Expected {
-    Expected {
-        node_gbps: None,
-        source: String::new(),
-        least_percent: 80,
-        acs: None,
-        needs_gpudirect: false,
-        log: "the trial".to_owned(),
-        words: "--log FILE".to_owned(),
-    }
 }

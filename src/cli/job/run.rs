@@ -62,7 +62,7 @@ struct Common {
     /// End it after this long: `90s`, `30m`
     #[arg(long = "for", value_name = "DURATION", value_parser = seconds, default_value = "15m")]
     limit_s: u64,
-    /// Keep its output in this file, which is written anew, for job prove and job compare
+    /// Keep its output in this file, which must not be there yet, for job prove and job compare
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print JSON at the end, and nothing before it
@@ -192,8 +192,7 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     let log = decoder.finish();
     let words =
         common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", one_line(&path.display().to_string(), 120)));
-    let mut expected =
-        Expected { node_gbps: None, source: String::new(), least_percent: 80, acs: None, needs_gpudirect: false, log: shown, words };
+    let mut expected = Expected::of(shown, words);
     match nics::node_gbps(inventory, &names.iter().copied().collect()) {
         Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
         // Of a training no bandwidth is judged.

@@ -1,6 +1,6 @@
 //! GPUDirect RDMA: whether NICs read and write GPU memory themselves, and why not.
 
-use super::judge::Expected;
+use super::expected::Expected;
 use super::log::Log;
 use super::transport::Transport;
 use crate::base::text::counted;

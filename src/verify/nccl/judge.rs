@@ -2,6 +2,7 @@
 
 use super::collective::{Run, Size};
 use super::compare::seconds;
+use super::expected::{AcsNic, Expected};
 use super::failure::{Trouble, meaning};
 use super::log::Log;
 use super::transport::{self, Transport};
@@ -49,36 +50,6 @@ impl Aspect {
             Aspect::Progress => "progress",
         }
     }
-}
-
-/// The type of RDMA NIC of Alibaba Container Compute Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AcsNic {
-    /// Verbs see it: NCCL uses `mlx5` devices.
-    Type1,
-    /// Verbs do not see it: NCCL has `NCCL_IB_DISABLE=1`, and no line of `NET/IB` is to be expected.
-    Type2,
-    /// Nobody said; by the log.
-    Unsaid,
-}
-
-/// What a log is held against.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Expected {
-    /// What the NICs of one node carry together, in Gb/s.
-    pub node_gbps: Option<f64>,
-    /// Where that number comes from.
-    pub source: String,
-    /// The least share of it that the largest messages must reach, in percent.
-    pub least_percent: u32,
-    /// The log is of pods of Alibaba Container Compute Service.
-    pub acs: Option<AcsNic>,
-    /// Without GPUDirect nothing is proven.
-    pub needs_gpudirect: bool,
-    /// What the log is called; `-` for the standard input.
-    pub log: String,
-    /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n ml`.
-    pub words: String,
 }
 
 /// What the aspects say together.

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod decoder;
 pub mod devices;
 pub mod direct;
+mod expected;
 pub mod failure;
 pub mod interface;
 pub mod judge;
@@ -27,7 +28,8 @@ pub mod transport;
 
 use crate::base::nodeset;
 pub use decoder::Decoder;
-pub use judge::{AcsNic, Aspect, Expected, Proof, Proven, judge};
+pub use expected::{AcsNic, Expected};
+pub use judge::{Aspect, Proof, Proven, judge};
 pub use log::Log;
 
 /// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.

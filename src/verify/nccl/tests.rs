@@ -13,15 +13,7 @@ fn of(text: &str) -> Log {
 }
 
 fn expected() -> Expected {
-    Expected {
-        node_gbps: None,
-        source: "--expect-gbps".into(),
-        least_percent: 80,
-        acs: None,
-        needs_gpudirect: false,
-        log: "job.log".into(),
-        words: "--log job.log".into(),
-    }
+    Expected { source: "--expect-gbps".into(), ..Expected::of("job.log", "--log job.log") }
 }
 
 /// Each aspect that is not passed or without meaning, with its code, and all together.
