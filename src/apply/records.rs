@@ -6,6 +6,7 @@ use super::shared::{Shared, guard};
 use super::trouble;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::NodeKind;
+use crate::resource::complaint::UNAVAILABLE;
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::Entry;
 use crate::system::clock::{self, Deadline, Stopwatch};
@@ -92,6 +93,8 @@ impl Shared {
                 self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
                 return None;
             }
+            // It has no place for a record: the folder alone remembers.
+            Ok(Performed::Ended { code: UNAVAILABLE, .. }) => return None,
             Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),
             Ok(Performed::Unknown { reason }) => reason,
             Err(error) => error.to_string(),

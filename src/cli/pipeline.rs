@@ -312,7 +312,6 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
             proof: prepared.proof(),
             waived: prepared.judgement.waived.clone(),
             no_ssh: prepared.no_ssh(),
-            only_read: loaded.only_read().map(|(target, why)| (target, why.to_owned())).collect(),
         },
         wishes: &wishes,
         last: &state.last_applied,

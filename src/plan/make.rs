@@ -32,8 +32,6 @@ pub struct Header {
     pub waived: Vec<Waived>,
     /// Hosts without SSH.
     pub no_ssh: Vec<NoSsh>,
-    /// Targets that are read and never changed, with the reason.
-    pub only_read: BTreeMap<Target, String>,
 }
 
 /// Everything that a plan depends on.

@@ -1,8 +1,8 @@
 //! Switches and hosts: a host whose priority pauses on a port that drops it loses packets, so switches that are changed go before the
 //! hosts. What is only taken back from a switch comes after them, for the same reason.
 //!
-//! A switch that is read and never changed is held. Hosts behind a switch that cannot be made right are held: those that the cabling file has plugged into it, and all of them where it
-//! knows of none (a spine is on everybody's way). What is taken back from a switch is held by such hosts in its turn.
+//! Hosts behind a switch that cannot be made right are held: those that the cabling file has plugged into it, and all of them where it knows of none
+//! (a spine is on everybody's way). What is taken back from a switch is held by such hosts in its turn.
 
 use super::judge::reached;
 use super::make::Inputs;
@@ -17,11 +17,6 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) {
     let turns: BTreeMap<&Target, usize> = inputs.targets.iter().zip(1..).collect();
     let mut not_right = unread(inputs);
     for part in parts.iter_mut().filter(|part| part.target.kind == TargetKind::Switch) {
-        if let Some(why) = inputs.header.only_read.get(&part.target) {
-            part.hold(why);
-            // What is remembered is written on the target too.
-            part.adopted = None;
-        }
         part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX);
         part.before_hosts = part.nodes.iter().any(changes);
         let held = part.nodes.iter().find(|node| node.held.is_some() && changes(node));

@@ -60,11 +60,6 @@ impl Loaded {
         self.switches.iter().filter(|switch| switch.is_managed())
     }
 
-    /// The switches that are read and never changed, with the reason.
-    pub fn only_read(&self) -> impl Iterator<Item = (Target, &'static str)> {
-        self.managed_switches().filter_map(|switch| Some((Target::switch(&switch.name), switch.only_read_because()?)))
-    }
-
     /// What the passwords are called with which switches are reached.
     pub fn passwords(&self) -> impl Iterator<Item = String> {
         let of = |switch: &SwitchNode| match switch.reach.as_ref()? {

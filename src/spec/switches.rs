@@ -53,16 +53,6 @@ impl SwitchNode {
     pub fn is_managed(&self) -> bool {
         self.reach.is_some()
     }
-
-    /// Why it is read and never changed; nothing where it can be changed.
-    pub fn only_read_because(&self) -> Option<&'static str> {
-        match self.reach {
-            Some(SwitchReach::Api(SwitchApi { kind: ApiKind::Nvue, .. })) => Some(
-                "it is reached over the NVUE API alone, and lock, record and guard are files on the switch, so it is compared and not changed; `ssh` in the place of `nvue` lets it be changed",
-            ),
-            _ => None,
-        }
-    }
 }
 
 /// All switches; names and ports that are no node-sets are told by the rules of the spec.

@@ -4,7 +4,7 @@
 use super::{ApiAccess, CertificatePin, ClusterAccess, HostAccess, Password};
 use crate::base::Target;
 use crate::resource::kubernetes_object::keeper;
-use crate::spec::model::{Kubernetes, Spec};
+use crate::spec::model::{ApiKind, Kubernetes, Spec};
 use crate::spec::{Host, HostSsh, SwitchNode, SwitchReach};
 use std::path::Path;
 
@@ -71,6 +71,12 @@ impl HostAccess {
             (None, true) => Target::switch(&self.name),
             (None, false) => Target::host(&self.name),
         }
+    }
+
+    /// True where the target itself takes back a change that nobody confirms, and saves only what was confirmed: NVUE's own guard. Elsewhere what
+    /// is saved is kept by our guard, and saved under it.
+    pub fn saves_what_is_confirmed(&self) -> bool {
+        self.api.as_ref().is_some_and(|api| api.kind == ApiKind::Nvue)
     }
 
     /// The same as somebody else, who may only read.

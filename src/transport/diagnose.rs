@@ -28,8 +28,7 @@ impl TransportError {
             | TransportError::CertificateRefused { switch, .. }
             | TransportError::LoginRefused { switch, .. }
             | TransportError::NoApi { switch, .. }
-            | TransportError::ApiRefused { switch, .. }
-            | TransportError::OnlyRead { switch, .. } => Some(format!("switch/{}", one_line(switch, 80))),
+            | TransportError::ApiRefused { switch, .. } => Some(format!("switch/{}", one_line(switch, 80))),
             TransportError::Local { .. } => None,
         }
     }
@@ -60,7 +59,6 @@ impl TransportError {
             TransportError::CertificateRefused { .. } => "the certificate is not the pinned one".to_owned(),
             TransportError::LoginRefused { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
             TransportError::NoApi { api, reason, .. } => format!("there is no {api}: {}", one_line(reason, 120)),
-            TransportError::OnlyRead { api, .. } => format!("it is reached over the {api}, by which nothing is changed"),
             TransportError::ApiRefused { api, reason, .. } => format!("{api} refuses it: {}", one_line(reason, 120)),
             TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
@@ -221,7 +219,6 @@ mod tests {
             TransportError::LoginRefused { switch: text(), user: text(), reason: text() },
             TransportError::NoApi { switch: text(), address: text(), api: "eAPI", reason: text() },
             TransportError::ApiRefused { switch: text(), api: "eAPI", user: text(), reason: text() },
-            TransportError::OnlyRead { switch: text(), api: "NVUE API" },
             TransportError::Local { reason: "no such file".to_owned() },
         ]
     }

@@ -163,9 +163,6 @@ pub enum TransportError {
     /// The API refuses what was asked for; nothing of it was begun.
     #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
     ApiRefused { switch: String, api: &'static str, user: String, reason: String },
-    /// The API tells of the switch, and is never used to change it.
-    #[error("{switch} is reached over the {api}, by which nothing is changed")]
-    OnlyRead { switch: String, api: &'static str },
     /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
     #[error("the record of our changes on {cluster} cannot be read: {reason}")]
     RecordUnread { cluster: String, secret: String, reason: String },
@@ -191,7 +188,7 @@ pub enum Performed {
 pub enum Upkeep {
     /// Reads `record.json`; `Ended { code: 1 }` when there is none.
     ReadRecord,
-    /// Writes `record.json` atomically. `members`: addresses within the target of objects that are ours or are about to be,
+    /// Writes `record.json` atomically; exit 69 where the target has no place for one. `members`: addresses within the target of objects that are ours or are about to be,
     /// whose kinds and places a cluster names beside its record.
     WriteRecord { json: String, members: Vec<String> },
     /// Takes the host's lock for a holder (one line of JSON) with a fencing number. Exit 0 taken; 75 held by another,

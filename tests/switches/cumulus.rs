@@ -48,7 +48,7 @@ impl Fabric {
 }
 
 /// All but what stays when the classes are taken back: profiles of ours that ports may share, and the division of the buffers.
-fn of_others(applied: &Value) -> Value {
+pub fn of_others(applied: &Value) -> Value {
     let mut applied = applied.clone();
     let Some(qos) = applied.get_mut("qos").and_then(Value::as_object_mut) else { return applied };
     qos.remove("traffic-pool");

@@ -85,6 +85,19 @@ impl Https {
         std::fs::remove_file(self.folder.path().join("faults").join(name)).unwrap();
     }
 
+    /// What another client gets from the API of NVUE: one that looks at no certificate.
+    pub fn asks(&self, method: &str, path: &str, body: &str) -> String {
+        let program = "import base64, ssl, sys, urllib.request as r\nurl, method, body, login = sys.argv[1:]\n\
+                       login = 'Basic ' + base64.b64encode(login.encode()).decode()\n\
+                       asked = r.Request(url, body.encode(), {'Authorization': login, 'Content-Type': 'application/json'}, method=method)\n\
+                       print(r.urlopen(asked, context=ssl._create_unverified_context()).read().decode())";
+        let url = format!("https://127.0.0.1:{}/nvue_v1{path}", self.port());
+        let output = Command::new("/usr/bin/python3").args(["-c", program, &url, method, body, &format!("{USER}:{PASSWORD}")]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{method} {path}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// A file of its folder.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default()

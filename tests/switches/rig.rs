@@ -252,6 +252,15 @@ impl Switch {
         }
     }
 
+    /// Waits until a log has so many lines.
+    pub fn wait_for_log(&self, name: &str, lines: usize) {
+        let since = Instant::now();
+        while self.log(name).len() < lines {
+            assert!(since.elapsed() < Duration::from_secs(60), "the log `{name}` never had {lines} lines");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Runs something in whose first patch every session is cut after this many steps; the patch then goes on as far as it can
     /// without anybody to speak to.
     pub fn cut_after<T>(&self, steps: u32, run: impl FnOnce() -> T) -> T {

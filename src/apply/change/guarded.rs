@@ -15,7 +15,7 @@ use crate::resource::{Action, Read};
 use crate::state::run_status::Intent;
 use crate::state::{Entry, Outcome};
 use crate::system::clock::{self, Deadline};
-use crate::transport::{Performed, TransportError, Upkeep};
+use crate::transport::{HostAccess, Performed, TransportError, Upkeep};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub(super) struct Watch {
     prove: Deadline,
     /// Until then the host must have put everything back.
     back: Deadline,
+    /// What runs is proven and confirmed before it is saved (`HostAccess::saves_what_is_confirmed`).
+    saves_last: bool,
 }
 
 /// How it stands with a guard.
@@ -88,7 +90,8 @@ impl<'a> Step<'a> {
         };
         match proven {
             Ok(now) => match self.confirm_guard(&watch).await {
-                true => Ok(self.done(&now, Some(&begun))),
+                true if now.iter().all(Seen::is_settled) => Ok(self.done(&now, Some(&begun))),
+                true => self.save_confirmed(&now, begun).await,
                 false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time").await),
             },
             Err(why) => Err(self.taken_back(&watch, &seen, &why).await),
@@ -116,8 +119,8 @@ impl<'a> Step<'a> {
             Ok(Performed::Ended { code: 0, .. }) => {
                 // The host's own time began a moment ago; the quarter that is left over covers that.
                 let whole = Duration::from_secs(seconds.into());
-                let watch =
-                    Watch { token, guard, seconds, prove: Deadline::after(whole * 3 / 4), back: Deadline::after(whole + self.grace()) };
+                let (prove, back) = (Deadline::after(whole * 3 / 4), Deadline::after(whole + self.grace()));
+                let watch = Watch { token, guard, seconds, prove, back, saves_last: self.saves_last() };
                 let (node, guard) = (self.node.id.clone(), watch.token.clone());
                 self.shared.journal.commit(Entry::GuardArmed { node: node.clone(), guard, seconds }).await?;
                 (self.shared.sink)(Event::GuardArmed { node, seconds });
@@ -147,7 +150,7 @@ impl<'a> Step<'a> {
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
-            if now.iter().all(Seen::is_settled) {
+            if now.iter().all(Seen::is_settled) || (watch.saves_last && self.is_only_not_saved(&now)) {
                 return Ok(now);
             }
             let open = || now.iter().filter(|s| !s.is_settled());
@@ -163,6 +166,37 @@ impl<'a> Step<'a> {
             }
         }
         Err("it did not come to an end".to_owned())
+    }
+
+    fn saves_last(&self) -> bool {
+        self.shared.context.hosts.get(self.host).is_some_and(HostAccess::saves_what_is_confirmed)
+    }
+
+    /// True when all that is still to be done is to save what runs.
+    fn is_only_not_saved(&self, now: &[Seen]) -> bool {
+        matches!(go_on(&self.node.kind, now), Verdict::Act(more) if more.iter().all(|action| matches!(action, Action::SaveSwitch { .. })))
+    }
+
+    /// Saves what was confirmed, where the target has not done so by itself. What runs is as wished, and stays whatever comes of it.
+    async fn save_confirmed(&mut self, proven: &[Seen<'a>], begun: Intent) -> Result<super::Finish, Halt> {
+        let wanted = self.wanted();
+        let now = match clock::within(QUESTION, self.look_once(&wanted)).await {
+            Some(Ok(answers)) => again_seen(proven, &answers),
+            _ => return Err(self.unknown("it was confirmed, and whether it is saved could not be read".to_owned())),
+        };
+        let actions = match go_on(&self.node.kind, &now) {
+            Verdict::Act(actions) if self.is_only_not_saved(&now) => actions,
+            _ => Vec::new(),
+        };
+        match self.perform(&actions, &begun.token).await {
+            Acted::All => self.confirm(&now, begun, &actions).await,
+            Acted::Failed { word, code, stdout, stderr } => {
+                let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
+                    .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
+                Err(over(Outcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) }, problem))
+            }
+            Acted::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
+        }
     }
 
     /// What the SSH server was given it has to read before a new connection proves anything. One that cannot be asked any
@@ -344,7 +378,7 @@ impl<'a> Step<'a> {
         let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
         let (prove, back) = (Deadline::after(whole), Deadline::after(whole + self.grace()));
-        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
+        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back, saves_last: self.saves_last() };
         match self.standing(&watch).await {
             Standing::None => return Ok(false),
             Standing::Reverted(failed) => {

@@ -178,7 +178,6 @@ impl World {
                 proof: Default::default(),
                 waived: Vec::new(),
                 no_ssh: Vec::new(),
-                only_read: Default::default(),
             },
             wishes: &self.wishes,
             last: &self.last,

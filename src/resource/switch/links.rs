@@ -5,7 +5,7 @@ use crate::base::quote::sh;
 use std::collections::BTreeSet;
 
 /// How long ports that the change took down may take to come up again, in seconds: optics and link training take their time.
-const LINK_S: u32 = 60;
+pub const LINK_S: u32 = 60;
 
 /// Notes which of these ports have a link. Where that cannot be told nothing is changed.
 pub fn note(ports: &BTreeSet<&str>) -> String {

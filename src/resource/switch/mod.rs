@@ -14,7 +14,7 @@ pub mod ecn;
 pub mod edit;
 pub mod eos;
 mod judge;
-mod links;
+pub mod links;
 pub mod port;
 pub mod qos;
 pub mod sonic;

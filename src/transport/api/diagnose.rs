@@ -27,9 +27,6 @@ pub fn told(error: &TransportError) -> Option<Diagnostic> {
             .effect("a switch is read and changed by scripts in its bash, so nothing of it is known")
             .next(format!("on the switch: username {} privilege 15 role network-admin", one_line(user, 40)))
             .next("or reach it over SSH: `ssh` in the place of `eapi`"),
-        TransportError::OnlyRead { .. } => diagnostic("RW0422")
-            .effect("lock, record and guard of a change are files on the switch, which this API neither shows nor writes")
-            .next("reach it over SSH: `ssh` in the place of `nvue`"),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! Switches over their own APIs, which are HTTPS with a user and a password.
 //!
 //! The way of a connection: `pin` (whose certificate is taken) -> `https` (socket, TLS, one request after the other) -> `eapi` (the shell of
-//! Arista EOS behind its JSON-RPC) or `nvue` (what the REST API of Cumulus Linux tells). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
+//! Arista EOS behind its JSON-RPC) or `nvue` (the REST API of Cumulus Linux). Where no pin is, or another certificate is shown, nothing is sent: the password least of all.
 
 mod diagnose;
 mod eapi;
@@ -52,8 +52,11 @@ impl fmt::Debug for Password {
 }
 
 /// Opens links to switches over their APIs: a new connection for each call.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ApiConnector;
+#[derive(Debug, Clone, Default)]
+pub struct ApiConnector {
+    /// What is only known on this side of changes that nobody has confirmed yet.
+    guards: nvue::Guards,
+}
 
 impl Connector for ApiConnector {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
@@ -63,7 +66,7 @@ impl Connector for ApiConnector {
             let server = https::Server::new(access, api)?;
             match api.kind {
                 ApiKind::Eapi => eapi::open(server, access.read_only).await,
-                ApiKind::Nvue => nvue::open(server).await,
+                ApiKind::Nvue => nvue::open(server, access.read_only, self.guards.clone()).await,
             }
         })
     }

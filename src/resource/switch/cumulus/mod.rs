@@ -13,6 +13,7 @@ mod intent;
 mod port_view;
 mod profile;
 pub mod rest;
+pub mod revision;
 pub mod script;
 
 pub use config::Nvue;

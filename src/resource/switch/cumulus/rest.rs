@@ -13,6 +13,16 @@ pub const PORTS: &str = "/interface";
 
 /// The text of a revision, as `nvue.py` prints it, from both trees and, of what runs, the ports.
 pub fn text(interfaces: &Value, qos: &Value, ports: Option<&Value>) -> String {
+    let set = judged(interfaces, qos);
+    match ports {
+        Some(ports) => json!({ "ports": front_panel(ports), "set": set }),
+        None => json!({ "set": set }),
+    }
+    .to_string()
+}
+
+/// What of a revision is judged.
+pub fn judged(interfaces: &Value, qos: &Value) -> Value {
     let mut set = Map::new();
     let judged = interfaces.as_object().into_iter().flatten().filter_map(|(name, tree)| Some((name.clone(), of_interface(tree)?)));
     let judged: Map<String, Value> = judged.collect();
@@ -22,11 +32,7 @@ pub fn text(interfaces: &Value, qos: &Value, ports: Option<&Value>) -> String {
     if qos.as_object().is_some_and(|qos| !qos.is_empty()) {
         set.insert("qos".to_owned(), without_null(qos));
     }
-    match ports {
-        Some(ports) => json!({ "ports": front_panel(ports), "set": set }),
-        None => json!({ "set": set }),
-    }
-    .to_string()
+    set.into()
 }
 
 /// MTU and state of its link, and all of its QoS; nothing where none of it is set.

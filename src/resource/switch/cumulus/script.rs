@@ -75,7 +75,7 @@ pub fn edit_script(edits: &[Edit]) -> String {
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
-fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
+pub fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
     let told = told(edits);
     let is_off = |edit: &&&Edit| match edit.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["interface", _, "link", "state", "down"] => edit.value.is_some(),

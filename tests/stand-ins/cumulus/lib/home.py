@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, "/opt/switch-stand-ins")
@@ -19,6 +20,13 @@ data, fault, after, log, mark, wait_while = PLACE.data, PLACE.fault, PLACE.after
 def state():
     """What NVUE knows, under a lock, written back at the end."""
     return kept(STATE, {"next": 1, "applied": {}, "applied_id": None, "pending": {}, "revisions": {}, "history": []})
+
+
+def nvued(ticket, revision, confirm_s=""):
+    """The daemon applies a revision, whoever waits for it; under the lock of `state`."""
+    environment = {**os.environ, "PYTHONPATH": "/opt/cumulus-stand-in/lib"}
+    nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen(["/usr/bin/python3", "-m", "worker", ticket, revision, confirm_s], env=environment, start_new_session=True, **nowhere)
 
 
 def startup():

@@ -1,6 +1,6 @@
-"""A stand-in for the REST API of NVUE, called one by name: GET of configurations and of what `nv show` tells, over HTTPS. It has no revisions: whoever
-asks for a change is refused, and written into `changes`. It runs beside the switch and enters it for each answer (`lib/rest.py`); its arguments are
-those of `switch/https.py`. Places: CumulusNetworks/docs, content/cumulus-linux-512/.../NVUE-API.md."""
+"""A stand-in for the REST API of NVUE, called one by name: configurations, what `nv show` tells, and revisions with a timer that takes back what nobody
+confirms, over HTTPS. It runs beside the switch and enters it for each answer (`lib/rest.py`); its arguments are those of `switch/https.py`. Places:
+CumulusNetworks/docs, content/cumulus-linux-512/.../NVUE-API.md."""
 
 import json
 import os
@@ -18,7 +18,8 @@ with open(f"{HERE}/../refusals/rest.json") as file:
 class Handler(https.Handler):
     refusals = REFUSALS["http"]
 
-    def do_GET(self):
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if not self.is_known():
             return self.refuse("unauthorized")
         if https.fault("default-password") is not None:
@@ -28,21 +29,30 @@ class Handler(https.Handler):
             return self.reply(int(status), b"<html><body>Internal Server Error</body></html>", "text/html")
         if not self.path.startswith("/nvue_v1/") or https.fault("elsewhere") is not None:
             return self.refuse("elsewhere")
-        https.log("asked", self.path)
-        words = ["env", "PYTHONPATH=/opt/cumulus-stand-in/lib", "/usr/bin/python3", "-m", "rest", self.path.removeprefix("/nvue_v1")]
-        ran = subprocess.run([*https.ENTRY, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        if ran.returncode or not ran.stdout:
-            return self.refuse("away" if b"nvued-away" in ran.stderr else "absent")
+        if self.command == "GET":
+            https.log("asked", self.path)
+        else:
+            https.log("changes", f"{self.command} {self.path} {body.decode()}")
+            if https.fault("may-only-look") is not None:
+                return self.refuse("may-only-look")
+        words = ["env", "PYTHONPATH=/opt/cumulus-stand-in/lib", "/usr/bin/python3", "-m", "rest", self.command, self.path.removeprefix("/nvue_v1")]
+        ran = subprocess.run([*https.ENTRY, *words], input=body, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        status, _, document = ran.stdout.partition(b"\n")
+        if ran.returncode or not document:
+            sys.stderr.write(ran.stderr.decode())
+            return self.refuse("away")
+        # The answer to what was just carried out gets lost, once for each such fault.
+        lost = https.fault("lose")
+        if lost is not None and lost in body.decode():
+            os.remove(f"{https.FOLDER}/faults/lose")
+            self.close_connection = True
+            return self.connection.close()
         if https.fault("cut") is not None:
             self.close_connection = True
             return self.connection.close()
-        self.reply(200, ran.stdout)
+        self.reply(int(status), document)
 
-    def changes(self):
-        https.log("changes", f"{self.command} {self.path}")
-        self.refuse("changes")
-
-    do_POST = do_PATCH = do_DELETE = do_PUT = changes
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = answer
 
 
 https.serve(Handler)

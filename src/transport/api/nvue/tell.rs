@@ -1,68 +1,21 @@
-//! Cumulus Linux over the REST API of NVUE: what it tells is asked with GET, and nothing is ever changed. What of a switch it does not tell is
-//! unknown, with the reason.
+//! What a switch tells: configurations and counters, asked with GET alone. What it does not tell is unknown, with the reason.
 
-use super::https::{Client, Failure, Server};
+use super::{API, Got, NvueLink};
 use crate::base::text::one_line;
 use crate::resource::counters::cumulus;
-use crate::resource::probe::Probe;
 use crate::resource::switch::cumulus::rest;
 use crate::resource::switch::{SwitchRead, System};
-use crate::resource::{Action, Answer, AnswerStatus, Answers, Read};
-use crate::spec::model::ApiKind;
-use crate::transport::{BoxFuture, HostLink, Performed, TransportError, Upkeep};
+use crate::resource::{Answer, AnswerStatus, Read};
+use crate::transport::{BoxFuture, TransportError};
 use futures_util::{StreamExt as _, stream};
-use http::Method;
 use serde_json::Value;
-use std::sync::Arc;
 
-const API: &str = ApiKind::Nvue.name();
-/// Where the API begins (CumulusNetworks/docs, NVUE-API.md).
-const ROOT: &str = "/nvue_v1";
 /// Ports whose counters are asked for at a time, because NVUE takes its time for each answer.
 const PORTS_AT_ONCE: usize = 4;
 
-/// What one switch tells.
-struct NvueLink(Client);
-
-/// A new connection to a switch, which has to be one with NVUE and to let us in.
-pub(super) async fn open(server: Server) -> Result<Arc<dyn HostLink>, TransportError> {
-    let link = NvueLink(Client::open(server, API).await?);
-    match link.get("/system").await? {
-        Got::Tree(_) => Ok(Arc::new(link)),
-        Got::Nothing => Err(link.0.none_here(format!("it answers 404 for {ROOT}/system"))),
-        Got::Refused(why) => Err(link.0.server.unreachable(why)),
-    }
-}
-
-/// What came of a GET.
-enum Got {
-    Tree(Value),
-    /// There is no such place, or nothing at it.
-    Nothing,
-    /// Something else, and what.
-    Refused(String),
-}
-
 impl NvueLink {
-    async fn get(&self, path: &str) -> Result<Got, TransportError> {
-        let lost = |reason: String| TransportError::Lost { host: self.0.server.switch.clone(), reason };
-        let reply = match self.0.ask(Method::GET, &format!("{ROOT}{path}"), String::new()).await {
-            Ok(reply) => reply,
-            Err(Failure::NotTaken(error)) => return Err(error),
-            Err(Failure::Lost(reason)) => return Err(lost(reason)),
-            Err(Failure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
-        };
-        Ok(match reply.status {
-            200 => match serde_json::from_slice(&reply.body) {
-                Ok(tree) => Got::Tree(tree),
-                Err(error) => Got::Refused(format!("NVUE sent no JSON: {}", one_line(&error.to_string(), 80))),
-            },
-            404 => Got::Nothing,
-            status => Got::Refused(format!("NVUE answers {status}: {}", reply.said())),
-        })
-    }
-
-    async fn answer(&self, read: &Read) -> Result<Answer, TransportError> {
+    /// One answer.
+    pub(super) async fn answer(&self, read: &Read) -> Result<Answer, TransportError> {
         match read {
             Read::Switch { system: System::Cumulus, of } => self.configuration(*of).await,
             Read::SwitchCounters { system: System::Cumulus, ports, .. } => self.counters(ports).await,
@@ -134,10 +87,6 @@ impl NvueLink {
         };
         Ok(cumulus::rest_lines(port, counters.as_ref(), watchdog.as_ref()))
     }
-
-    fn only_read<T>(&self) -> Result<T, TransportError> {
-        Err(TransportError::OnlyRead { switch: self.0.server.switch.clone(), api: API })
-    }
 }
 
 fn ended(code: i32, out: String) -> Answer {
@@ -146,28 +95,4 @@ fn ended(code: i32, out: String) -> Answer {
 
 fn untold(why: &str) -> Answer {
     Answer { status: AnswerStatus::NotOffered, out: format!("not told over the {API}: {why}\n") }
-}
-
-impl HostLink for NvueLink {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
-        Box::pin(async move {
-            let mut answers = Answers::default();
-            for read in reads {
-                answers.insert(read.key(), self.answer(read).await?);
-            }
-            Ok(answers)
-        })
-    }
-
-    fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { self.only_read() })
-    }
-
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { self.only_read() })
-    }
-
-    fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { self.only_read() })
-    }
 }

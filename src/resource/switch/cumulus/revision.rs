@@ -1,0 +1,276 @@
+//! Revisions over the REST API of NVUE, as values: what is sent, and how it stands with one.
+//!
+//! A revision is made (`POST /revision`), filled (`PATCH /?rev=N`) and applied (`PATCH /revision/N`): CumulusNetworks/docs, NVUE-API.md. That it is taken
+//! back unless it is confirmed in time (`state-controls`, `confirm`, in seconds), that it is confirmed by the state `confirm_yes`, and the names
+//! of its states: the programs gpncfg (`DeployCumuls`) and an adapter for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the
+//! command (`nv config apply --confirm`).
+
+use super::edit::{Edit, documents};
+use crate::base::text::one_line;
+use crate::resource::Fact;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// How the message of a revision of ours begins; the token of its guard follows.
+const OURS: &str = "railwright guard ";
+
+/// How it stands with a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It was made, and nobody applied it.
+    Pending,
+    /// NVUE is about to make it so, or to save it.
+    Moving,
+    /// It runs, and is taken back unless somebody confirms it.
+    Waits,
+    /// It was confirmed not, and is being taken back.
+    GoesBack,
+    /// It runs for good, or did until another was applied.
+    Applied,
+    /// It was taken back.
+    TakenBack,
+    /// It was refused before anything of it was made so.
+    Refused,
+    /// It failed when a part of it may have been made so.
+    Broken,
+}
+
+impl Stage {
+    /// Of the word that NVUE has for it; one that is not known is one that nobody can say what runs of.
+    pub fn of(state: &str) -> Self {
+        match state {
+            "pending" | "inactive" => Stage::Pending,
+            "apply" | "ays_yes" | "checking" | "checked" | "readying" | "ready" | "verifying" | "verified" | "reloading" | "reloaded"
+            | "ignore_fail_yes" | "confirm_yes" | "auto_save" | "auto_saving" | "save" | "saving" => Stage::Moving,
+            "confirm" => Stage::Waits,
+            "confirm_no" => Stage::GoesBack,
+            "applied" | "applied_and_saved" | "saved" => Stage::Applied,
+            "confirm_fail" => Stage::TakenBack,
+            "invalid" | "ays" | "ays_no" | "ays_fail" | "verify_error" | "ready_error" | "detached" => Stage::Refused,
+            _ => Stage::Broken,
+        }
+    }
+
+    /// True while no other revision can be applied.
+    pub fn is_in_the_way(self) -> bool {
+        matches!(self, Stage::Moving | Stage::Waits | Stage::GoesBack)
+    }
+}
+
+/// What the API says of a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// Its number, or its name on older releases (`changeset/cumulus/...`).
+    pub id: String,
+    /// How it stands.
+    pub stage: Stage,
+    /// The same in NVUE's word.
+    pub state: String,
+    /// What was said when it was applied.
+    pub message: String,
+    /// What is wrong with it, in NVUE's words.
+    pub issues: String,
+}
+
+impl Revision {
+    /// From what `GET /revision/ID` gives.
+    pub fn of(id: &str, told: &Value) -> Option<Self> {
+        // Some releases put the name around it once more (NVUE-API.md, `ays_fail`).
+        let told = told.get(id).unwrap_or(told);
+        let state = told.get("state")?.as_str()?;
+        let issues = told.pointer("/transition/issue").and_then(Value::as_object).into_iter().flatten();
+        let issues: Vec<&str> = issues.filter_map(|(_, issue)| issue.get("message")?.as_str()).map(str::trim).collect();
+        Some(Revision {
+            id: id.to_owned(),
+            stage: Stage::of(state),
+            state: one_line(state, 40),
+            message: told.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            issues: one_line(&issues.join("; "), 300),
+        })
+    }
+
+    /// All of `GET /revision`; names that stand for another revision (`applied`, `startup`) are none.
+    pub fn all(told: &Value) -> Vec<Self> {
+        let named = ["applied", "startup", "operational", "pending", "empty"];
+        let revisions = told.as_object().into_iter().flatten().filter(|(id, _)| !named.contains(&id.as_str()));
+        revisions.filter_map(|(id, told)| Revision::of(id, told)).collect()
+    }
+
+    /// The token of the guard that it carries; nothing where it is not ours.
+    pub fn token(&self) -> Option<&str> {
+        self.message.strip_prefix(OURS)
+    }
+
+    /// For people: which it is, and how it stands.
+    pub fn described(&self) -> String {
+        let said = if self.message.is_empty() { String::new() } else { format!(", \"{}\"", one_line(&self.message, 60)) };
+        format!("revision {} ({}{said})", one_line(&self.id, 60), self.state)
+    }
+}
+
+/// The name of the revision that `POST /revision` made.
+pub fn made(told: &Value) -> Option<String> {
+    told.as_object()?.keys().next().cloned()
+}
+
+/// What is patched into a revision, one after the other: what is to go is there without a value (NVUE-API.md, Unset a Configuration Change).
+pub fn patches(edits: &[Edit]) -> Vec<Value> {
+    let tree = |document: Value| document.get(0)?.as_object()?.values().next().cloned();
+    documents(edits).into_iter().filter_map(tree).collect()
+}
+
+/// Applies it, and has it taken back after so many seconds unless it is confirmed.
+pub fn apply(token: &str, confirm_s: u64) -> Value {
+    json!({
+        "state": "apply",
+        "auto-prompt": { "ays": "ays_yes" },
+        "state-controls": { "confirm": confirm_s },
+        "message": format!("{OURS}{token}"),
+    })
+}
+
+/// Applies it for good: it puts back what another one left.
+pub fn apply_for_good() -> Value {
+    state("apply")
+}
+
+/// Confirms a revision that waits for it.
+pub fn confirm() -> Value {
+    state("confirm_yes")
+}
+
+/// Has it taken back at once.
+pub fn take_back() -> Value {
+    state("confirm_no")
+}
+
+/// Saves what runs.
+pub fn save() -> Value {
+    state("save")
+}
+
+fn state(word: &str) -> Value {
+    json!({ "state": word, "auto-prompt": { "ays": "ays_yes" } })
+}
+
+/// What has to be patched, one after the other, so that a configuration is again as it was.
+pub fn back(now: &Value, was: &Value) -> Vec<Value> {
+    let (gone, there) = differing(now, was);
+    [gone, there].into_iter().filter(|tree| !tree.is_empty()).map(Value::Object).collect()
+}
+
+/// What is there and was not, and what was there and is not.
+fn differing(now: &Value, was: &Value) -> (Map<String, Value>, Map<String, Value>) {
+    let none = Map::new();
+    let tree = |value: &'_ Value| value.as_object().cloned().unwrap_or_else(|| none.clone());
+    let (now, was) = (tree(now), tree(was));
+    let (mut gone, mut there) = (Map::new(), Map::new());
+    for key in now.keys().chain(was.keys()).collect::<BTreeSet<_>>() {
+        match (now.get(key), was.get(key)) {
+            (here, before) if here == before => {}
+            (Some(here @ Value::Object(_)), Some(before @ Value::Object(_))) => {
+                let (below_gone, below_there) = differing(here, before);
+                for (tree, below) in [(&mut gone, below_gone), (&mut there, below_there)] {
+                    if !below.is_empty() {
+                        tree.insert(key.clone(), below.into());
+                    }
+                }
+            }
+            (_, Some(before)) => drop(there.insert(key.clone(), before.clone())),
+            (_, None) => drop(gone.insert(key.clone(), Value::Null)),
+        }
+    }
+    (gone, there)
+}
+
+/// Whether a port has a link, from what is asked without a revision. Newer releases have `oper-status`, older ones the state of the link
+/// (a program that reads both: 5.11 splits them; NVUE-API.md has the older form).
+pub fn has_link(ports: &Value, port: &str) -> Fact<bool> {
+    let Some(link) = ports.get(port).and_then(|port| port.get("link")) else { return Fact::Absent };
+    match (link.get("oper-status").and_then(Value::as_str), link.get("state")) {
+        (Some(status), _) => Fact::Is(status == "up"),
+        (None, Some(Value::Object(state))) => Fact::Is(state.contains_key("up")),
+        (None, Some(Value::String(state))) => Fact::Is(state == "up"),
+        _ => Fact::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::edit::Leaf;
+    use super::*;
+
+    #[test]
+    fn states_are_read_as_what_runs_then() {
+        for (state, stage) in [
+            ("pending", Stage::Pending),
+            ("verifying", Stage::Moving),
+            ("confirm", Stage::Waits),
+            ("confirm_no", Stage::GoesBack),
+            ("confirm_fail", Stage::TakenBack),
+            ("applied_and_saved", Stage::Applied),
+            ("invalid", Stage::Refused),
+            ("apply_fail", Stage::Broken),
+            ("something new", Stage::Broken),
+        ] {
+            assert_eq!(Stage::of(state), stage, "{state}");
+        }
+        let in_the_way = |state| Stage::of(state).is_in_the_way();
+        assert!(in_the_way("apply") && in_the_way("confirm") && in_the_way("confirm_no"));
+        assert!(!in_the_way("pending") && !in_the_way("applied") && !in_the_way("apply_fail"));
+    }
+
+    #[test]
+    fn a_revision_is_read_in_both_forms_and_knows_whose_it_is() {
+        let told = json!({ "state": "invalid", "transition": { "issue": { "0": { "message": "Config invalid at x: no\n" } } } });
+        let one = Revision::of("6", &told).unwrap();
+        assert_eq!((one.stage, one.issues.as_str(), one.token()), (Stage::Refused, "Config invalid at x: no", None));
+        assert_eq!(Revision::of("6", &json!({ "6": told })).unwrap(), one);
+        let applied = apply("run-3-1", 90);
+        assert_eq!(applied["state-controls"]["confirm"], 90);
+        let all = json!({ "applied": { "state": "applied" }, "7": { "state": "confirm", "message": applied["message"] }, "8": [] });
+        let all = Revision::all(&all);
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[0].id.as_str(), all[0].token()), ("7", Some("run-3-1")));
+        assert_eq!(all[0].described(), "revision 7 (confirm, \"railwright guard run-3-1\")");
+        assert_eq!(made(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(), "changeset/cumulus/2026_1");
+        for odd in [json!(null), json!([1]), json!("x"), json!({ "state": 3 })] {
+            assert_eq!((Revision::of("1", &odd), made(&json!(null))), (None, None), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_goes_is_patched_before_what_comes() {
+        let edit =
+            |path: &[&str], value| Edit { path: path.iter().map(|w| (*w).to_owned()).collect(), value, copied: false, missing: false };
+        let edits = [edit(&["interface", "swp1", "link", "mtu"], Some(Leaf::Number(9000))), edit(&["qos", "pfc", "p"], None)];
+        let expected = [json!({ "qos": { "pfc": { "p": null } } }), json!({ "interface": { "swp1": { "link": { "mtu": 9000 } } } })];
+        assert_eq!(patches(&edits), expected);
+    }
+
+    #[test]
+    fn what_was_is_patched_back() {
+        let was = json!({ "interface": { "swp1": { "link": { "mtu": 9216 } }, "swp2": { "link": { "mtu": 1 } } } });
+        let now = json!({ "interface": { "swp1": { "link": { "mtu": 9000 }, "qos": { "x": {} } }, "swp2": { "link": { "mtu": 1 } } }, "qos": { "p": {} } });
+        assert_eq!(
+            back(&now, &was),
+            [
+                json!({ "interface": { "swp1": { "qos": null } }, "qos": null }),
+                json!({ "interface": { "swp1": { "link": { "mtu": 9216 } } } }),
+            ]
+        );
+        assert_eq!(back(&was, &was), Vec::<Value>::new());
+        assert_eq!(back(&json!(null), &was), [was]);
+    }
+
+    #[test]
+    fn a_link_is_read_from_new_and_old_releases() {
+        let ports = json!({
+            "swp1": { "link": { "oper-status": "up", "admin-status": "up" } }, "swp2": { "link": { "oper-status": "down", "state": { "up": {} } } },
+            "swp3": { "link": { "state": { "up": {} } } }, "swp4": { "link": { "state": { "down": {} } } }, "swp5": { "link": {} }, "swp6": {},
+        });
+        let found: Vec<Fact<bool>> = (1..=7).map(|n| has_link(&ports, &format!("swp{n}"))).collect();
+        let (up, down) = (Fact::Is(true), Fact::Is(false));
+        assert_eq!(found, [up.clone(), down.clone(), up, down, Fact::Absent, Fact::Absent, Fact::Absent]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Cumulus Linux over the REST API of NVUE, behind the same trait as SSH: there is no shell behind it, so that each read and each action is asked
+//! for in NVUE's own words.
+//!
+//! `tell` is what it tells, `change` how a revision is made, applied and saved, `guard` how one that nobody confirms is taken back: by NVUE itself.
+
+mod change;
+mod guard;
+mod tell;
+
+use super::https::{Client, Failure, Reply, Server};
+use crate::base::text::one_line;
+use crate::resource::complaint::UNAVAILABLE;
+use crate::resource::probe::Probe;
+use crate::resource::{Action, Answers, Read};
+use crate::spec::model::ApiKind;
+use crate::transport::{BoxFuture, HostLink, Performed, TransportError, Upkeep};
+pub(super) use guard::Guards;
+use http::Method;
+use serde_json::Value;
+use std::sync::Arc;
+
+const API: &str = ApiKind::Nvue.name();
+/// Where the API begins (CumulusNetworks/docs, NVUE-API.md).
+const ROOT: &str = "/nvue_v1";
+
+/// A link to one switch.
+struct NvueLink {
+    client: Client,
+    read_only: bool,
+    guards: Guards,
+}
+
+/// A new connection to a switch, which has to be one with NVUE and to let us in.
+pub(super) async fn open(server: Server, read_only: bool, guards: Guards) -> Result<Arc<dyn HostLink>, TransportError> {
+    let link = NvueLink { client: Client::open(server, API).await?, read_only, guards };
+    match link.get("/system").await? {
+        Got::Tree(_) => Ok(Arc::new(link)),
+        Got::Nothing => Err(link.client.none_here(format!("it answers 404 for {ROOT}/system"))),
+        Got::Refused(why) => Err(link.client.server.unreachable(why)),
+    }
+}
+
+/// What came of a request.
+enum Got {
+    Tree(Value),
+    /// There is no such place, or nothing at it.
+    Nothing,
+    /// Something else, and what.
+    Refused(String),
+}
+
+impl NvueLink {
+    async fn get(&self, path: &str) -> Result<Got, TransportError> {
+        self.ask(Method::GET, path, String::new()).await
+    }
+
+    /// Asks for a change. Whoever may log in may not do that by it (groups `nvshow`, `nvapply`: NVUE-API.md, API-only User).
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Got, TransportError> {
+        match self.ask(method, path, body.to_string()).await {
+            Err(TransportError::LoginRefused { switch: host, user, .. }) => Err(TransportError::ReadOnly { host, user }),
+            other => other,
+        }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: String) -> Result<Got, TransportError> {
+        let lost = |reason: String| TransportError::Lost { host: self.switch().to_owned(), reason };
+        let reply = match self.client.ask(method, &format!("{ROOT}{path}"), body).await {
+            Ok(reply) => reply,
+            Err(Failure::NotTaken(error)) => return Err(error),
+            Err(Failure::Lost(reason)) => return Err(lost(reason)),
+            Err(Failure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
+        };
+        Ok(match reply.status {
+            200..=299 if reply.body.is_empty() => Got::Tree(Value::Null),
+            200..=299 => match serde_json::from_slice(&reply.body) {
+                Ok(tree) => Got::Tree(tree),
+                Err(error) => Got::Refused(format!("NVUE sent no JSON: {}", one_line(&error.to_string(), 80))),
+            },
+            404 => Got::Nothing,
+            status => Got::Refused(format!("NVUE answers {status}: {}", words(&reply))),
+        })
+    }
+
+    fn switch(&self) -> &str {
+        &self.client.server.switch
+    }
+
+    /// A user of the spec who may only read asks for no change.
+    fn may_change(&self) -> Result<(), TransportError> {
+        match self.read_only {
+            true => Err(TransportError::ReadOnly { host: self.switch().to_owned(), user: self.client.server.user.clone() }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What a refusal says: its sentence, where it is an error document of NVUE.
+fn words(reply: &Reply) -> String {
+    let document: Option<Value> = serde_json::from_slice(&reply.body).ok();
+    let sentence = document.as_ref().and_then(|document| ["detail", "title"].into_iter().find_map(|word| document.get(word)?.as_str()));
+    sentence.map_or_else(|| reply.said(), |sentence| one_line(sentence, 300))
+}
+
+/// An ending of its own, with what it prints.
+fn ended(code: i32, stdout: &str) -> Performed {
+    let stdout = if stdout.is_empty() { String::new() } else { format!("{stdout}\n") };
+    Performed::Ended { code, stdout, stderr: String::new() }
+}
+
+/// An ending that says why, as an action on a host does.
+fn said(code: i32, sentence: &str) -> Performed {
+    Performed::Ended { code, stdout: String::new(), stderr: format!("railwright: {sentence}\n") }
+}
+
+impl HostLink for NvueLink {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(async move {
+            let mut answers = Answers::default();
+            for read in reads {
+                answers.insert(read.key(), self.answer(read).await?);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.change(action))
+    }
+
+    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async { Ok(said(UNAVAILABLE, "a switch carries no test traffic of its own")) })
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.keep(upkeep))
+    }
+}
