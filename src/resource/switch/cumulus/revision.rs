@@ -40,13 +40,13 @@ impl Stage {
     pub fn of(state: &str) -> Self {
         match state {
             "pending" | "inactive" => Stage::Pending,
-            "apply" | "ays_yes" | "checking" | "checked" | "readying" | "ready" | "verifying" | "verified" | "reloading" | "reloaded"
-            | "ignore_fail_yes" | "confirm_yes" | "auto_save" | "auto_saving" | "save" | "saving" => Stage::Moving,
+            "apply" | "ays" | "ays_yes" | "checking" | "checked" | "readying" | "ready" | "verifying" | "verified" | "reloading"
+            | "reloaded" | "ignore_fail_yes" | "confirm_yes" | "auto_save" | "auto_saving" | "save" | "saving" => Stage::Moving,
             "confirm" => Stage::Waits,
             "confirm_no" => Stage::GoesBack,
             "applied" | "applied_and_saved" | "saved" => Stage::Applied,
             "confirm_fail" => Stage::TakenBack,
-            "invalid" | "ays" | "ays_no" | "ays_fail" | "verify_error" | "ready_error" | "detached" => Stage::Refused,
+            "invalid" | "ays_no" | "ays_fail" | "verify_error" | "ready_error" | "detached" => Stage::Refused,
             _ => Stage::Broken,
         }
     }
@@ -205,6 +205,9 @@ mod tests {
         for (state, stage) in [
             ("pending", Stage::Pending),
             ("verifying", Stage::Moving),
+            // Asked whether it is sure, which it is answered beforehand.
+            ("ays", Stage::Moving),
+            ("ays_fail", Stage::Refused),
             ("confirm", Stage::Waits),
             ("confirm_no", Stage::GoesBack),
             ("confirm_fail", Stage::TakenBack),
