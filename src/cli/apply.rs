@@ -2,6 +2,7 @@
 
 use super::gate::Gate;
 use super::inventory::Inventory;
+use super::nccl::Nccl;
 use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use super::{rollout, verification};
@@ -69,12 +70,13 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     if let (false, Some(problem)) = (arguments.yes, closed) {
         return Err(Failure::refused(vec![problem]));
     }
+    let nccl = Nccl::of_gate(&prepared.inventory)?;
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_to_be_agreed());
     if changes && !arguments.yes && !terminal::confirm(&question(left)) {
         return Err(Failure::nobody_said_yes());
     }
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit, nccl)?;
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
 }
 
@@ -102,8 +104,8 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     Ok((prepared, plan))
 }
 
-/// What a run needs besides its plan.
-pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Result<Context, Failure> {
+/// What a run needs besides its plan; `nccl` is what its gates ask for besides.
+pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64, nccl: Option<Nccl>) -> Result<Context, Failure> {
     let connector = prepared.connector()?;
     let hosts = prepared.inventory.accesses().map(|access| (access.name.clone(), access)).collect();
     Ok(Context {
@@ -112,7 +114,7 @@ pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64) -> Res
         secrets: prepared.secrets()?,
         hosts,
         nodes: prepared.inventory.loaded.hosts.iter().map(|host| (host.node.clone(), Target::host(&host.name))).collect(),
-        gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector)),
+        gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector, nccl)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
         wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
         patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },

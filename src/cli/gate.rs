@@ -1,21 +1,53 @@
-//! The gate of a rollout: proves a wave the way `verify` proves the fabric.
+//! The gate of a rollout: proves a wave the way `verify` proves the fabric, and with NCCL's tests where the spec asks for them.
 
+use super::nccl::Nccl;
 use crate::apply::{GateResult, Gatekeeper};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, nodeset};
 use crate::transport::{BoxFuture, Connector};
-use crate::verify::{self, VerifyRequest};
+use crate::verify::nccl_run::prove;
+use crate::verify::result::Judgement;
+use crate::verify::{self, Check, Verdict, VerifyReport, VerifyRequest};
 use std::sync::Arc;
 
 /// Proves the hosts of a wave, with a partner from an earlier one where a pair needs it.
 pub struct Gate {
     request: VerifyRequest,
     connector: Arc<dyn Connector>,
+    nccl: Option<Nccl>,
 }
 
 impl Gate {
-    /// A gate for this cluster.
-    pub fn new(request: VerifyRequest, connector: Arc<dyn Connector>) -> Self {
-        Gate { request, connector }
+    /// A gate for this cluster, which also asks for NCCL's tests where the spec does.
+    pub fn new(request: VerifyRequest, connector: Arc<dyn Connector>, nccl: Option<Nccl>) -> Self {
+        Gate { request, connector, nccl }
+    }
+
+    /// NCCL's tests of a wave that `verify` has proven.
+    async fn nccl(&self, hosts: &[String], proven: &[String]) -> VerifyReport {
+        let inventory = &self.request.inventory;
+        let empty = VerifyReport::of(inventory, hosts);
+        let Some(nccl) = &self.nccl else { return empty };
+        let works = match nccl.works(hosts, proven) {
+            Ok(works) => works,
+            Err(failure) => {
+                let why = failure.diagnostics.first().map_or(String::new(), |one| one.message.clone());
+                let unknown = Judgement::unknown("RW1306", why).next("railwright verify {inventory} --nccl");
+                let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
+                return VerifyReport { results: vec![unknown.on(inventory, &names, None, Check::Nccl(""))], ..empty };
+            }
+        };
+        let (results, figures) = prove(&*self.connector, inventory, works, &|_| {}, std::future::pending()).await;
+        VerifyReport { results, nccl: figures, ..empty }
+    }
+
+    fn shut(&self, hosts: &[String], reason: Option<String>, more: &str) -> Diagnostic {
+        let reason = reason.unwrap_or_else(|| "a check could not be carried out".to_owned());
+        let inventory = &self.request.inventory;
+        Diagnostic::error("RW0650", format!("the gate did not let {} through: {reason}", nodeset::fold(hosts)))
+            .effect("these hosts may drop or slow RDMA traffic; the next wave is not started, so that no more hosts get there")
+            .state("the hosts of this wave stay as they are now; hosts of later waves are untouched")
+            .next(format!("railwright verify {inventory}{more} shows every check"))
+            .next(format!("mend the cause, then railwright resume {inventory}"))
     }
 }
 
@@ -23,18 +55,15 @@ impl Gatekeeper for Gate {
     fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
         Box::pin(async move {
             let result = verify::gate(&*self.connector, &self.request, hosts, proven, &|_| {}).await;
-            if result.passed {
-                return GateResult::default();
+            if !result.passed {
+                return GateResult { problems: vec![self.shut(hosts, result.reason, "")] };
             }
-            let reason = result.reason.unwrap_or_else(|| "a check could not be carried out".to_owned());
-            let inventory = &self.request.inventory;
-            let problem =
-                Diagnostic::error("RW0650", format!("the gate did not let {} through: {reason}", crate::base::nodeset::fold(hosts)))
-                    .effect("these hosts may drop or slow RDMA traffic; the next wave is not started, so that no more hosts get there")
-                    .state("the hosts of this wave stay as they are now; hosts of later waves are untouched")
-                    .next(format!("railwright verify {inventory} shows every check"))
-                    .next(format!("mend the cause, then railwright resume {inventory}"));
-            GateResult { problems: vec![problem] }
+            let report = self.nccl(hosts, proven).await;
+            if report.verdict() != Verdict::Passed {
+                return GateResult { problems: vec![self.shut(hosts, verify::reason(&report), " --nccl")] };
+            }
+            // What it could not prove, because nobody is there to run with, is told and stops nothing.
+            GateResult { problems: report.diagnostics() }
         })
     }
 }

@@ -109,5 +109,5 @@ fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result
 
 fn context(prepared: &pipeline::Prepared) -> Result<Context, Failure> {
     let defaults = crate::apply::Patience::default();
-    super::apply::context(prepared, defaults.parallel, defaults.reboot.as_secs())
+    super::apply::context(prepared, defaults.parallel, defaults.reboot.as_secs(), None)
 }

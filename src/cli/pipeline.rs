@@ -239,6 +239,7 @@ impl Prepared {
     /// What a gate has to prove in this cluster.
     fn proof(&self) -> Proof {
         match (self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty()), self.desired.checks.is_empty()) {
+            (true, _) if self.inventory.loaded.spec.rollout.gate.as_ref().is_some_and(|gate| gate.nccl.is_some()) => Proof::RdmaAndNccl,
             (true, _) => Proof::Rdma,
             (false, false) => Proof::ModuleChecks,
             (false, true) => Proof::Nothing,

@@ -1,6 +1,7 @@
 //! `railwright resume`.
 
 use super::apply::{context, follow};
+use super::nccl::Nccl;
 use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use crate::apply::{self, Decisions};
@@ -38,7 +39,8 @@ pub struct Resume {
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare_to_carry_out(&arguments.inventory)?;
     let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit)?;
+    let nccl = Nccl::of_gate(&prepared.inventory)?;
+    let context = context(&prepared, arguments.parallel, arguments.reboot_limit, nccl)?;
     let Some(run) = prepared.folder.newest_run()? else {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")

@@ -1,5 +1,7 @@
 //! `railwright verify`.
 
+use super::inventory::Inventory;
+use super::nccl::{LEFT_AT_ONCE, Nccl};
 use super::pipeline;
 use super::verification;
 use super::verify_cabling::{self, VerifyCabling};
@@ -8,7 +10,11 @@ use super::{Exit, Failure};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, nodeset};
 use crate::report;
-use crate::verify::{Verdict, verify};
+use crate::report::progress::Proving;
+use crate::system::signals::{self, twice};
+use crate::transport::Connector;
+use crate::verify::nccl_run::prove;
+use crate::verify::{Verdict, VerifyEvent, VerifyReport, verify};
 use std::path::PathBuf;
 
 /// Prove the fabric: drivers, links, GIDs, path MTU, marks, and a matrix of real RDMA traffic
@@ -22,6 +28,12 @@ pub struct Verify {
     /// The inventory: a folder of YAML files
     #[arg(required = true)]
     pub inventory: Option<PathBuf>,
+    /// Run NCCL's tests between all hosts with GPUs too, as the gate of the spec has them (rollout.gate.nccl), and judge their output
+    #[arg(long)]
+    pub nccl: bool,
+    /// The test, with its path where it is not on the hosts' PATH; what the spec says unless given
+    #[arg(long, value_name = "PROGRAM", requires = "nccl")]
+    pub program: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -42,6 +54,45 @@ fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
         .next("traffic between nodes is proven by a job of the cluster: `ib_write_bw` or nccl-tests in two pods")
 }
 
+/// NCCL's tests as the spec has them, with the program that was named.
+fn asked(arguments: &Verify, inventory: &Inventory) -> Result<Nccl, Failure> {
+    let gate = inventory.loaded.spec.rollout.gate.clone().unwrap_or_default();
+    let mut tests = gate.nccl.unwrap_or_default();
+    tests.program = arguments.program.clone().or(tests.program);
+    Nccl::of(inventory, tests)
+}
+
+/// Runs them and adds what they say; the exit code where somebody asked to stop.
+async fn run_nccl(tests: &Nccl, connector: &dyn Connector, report: &mut VerifyReport, progress: &Proving) -> Result<Option<Exit>, Failure> {
+    let mut interrupts = signals::interrupts();
+    let mut again = interrupts.clone();
+    let works = tests.works(&tests.hosts(), &[])?;
+    let begins = |hosts: &[String]| progress.show(&VerifyEvent::Nccl(hosts.to_vec()));
+    let stop = async move { drop(interrupts.changed().await) };
+    let inventory = report.inventory.clone();
+    let proven = tokio::select! {
+        () = twice(&mut again) => None,
+        proven = prove(connector, &inventory, works, &begins, stop) => Some(proven),
+    };
+    let is_stopped = *again.borrow() > 0;
+    match proven {
+        Some((results, figures)) if !is_stopped => {
+            report.results.extend(results);
+            report.nccl = figures;
+            return Ok(None);
+        }
+        Some(_) => {
+            progress.end();
+            report::out::note("NCCL's tests were ended on all hosts, and nothing of them stays there");
+        }
+        None => {
+            progress.end();
+            report::out::note(LEFT_AT_ONCE);
+        }
+    }
+    Ok(Some(Exit::Interrupted))
+}
+
 /// Proves the fabric.
 pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
     match &arguments.what {
@@ -60,9 +111,15 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
         }
         report::out::note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
     }
+    let tests = arguments.nccl.then(|| asked(arguments, &prepared.inventory)).transpose()?;
     let connector = prepared.connector()?;
-    let progress = report::progress::Proving::default();
-    let report = verify(&*connector, &request, &|event| progress.show(&event)).await;
+    let progress = Proving::default();
+    let mut report = verify(&*connector, &request, &|event| progress.show(&event)).await;
+    if let Some(tests) = tests
+        && let Some(exit) = run_nccl(&tests, &*connector, &mut report, &progress).await?
+    {
+        return Ok(exit);
+    }
     progress.end();
     let text = if arguments.json { report::verify::json(&report) } else { report::verify::screen(&report) };
     report::out::print(&text);

@@ -1,20 +1,15 @@
 //! `railwright watch traffic`.
 
 use super::inventory::{self, Inventory};
+use super::traffic_looks::{Looks, requests, says_something};
 use super::{Exit, Failure, cables, secrets};
+use crate::base::Diagnostic;
 use crate::base::text::{self, counted};
-use crate::base::{Diagnostic, Target};
-use crate::observe::{self, HostRequest};
 use crate::report::{self, traffic};
-use crate::resource::traffic::Sample;
-use crate::resource::{Fact, Read, TargetObservation};
-use crate::spec::Host;
 use crate::system::clock;
 use crate::system::signals;
-use crate::transport::Connector;
 use crate::verify::Verdict;
-use crate::verify::flow::{Flow, Look};
-use std::collections::BTreeMap;
+use crate::verify::flow::Flow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,11 +67,12 @@ pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
         Some(set) => cables::asked(&inventory, Some(set))?,
         None => inventory.loaded.reached().collect(),
     };
-    let requests = requests(&inventory, &hosts);
+    let requests = requests(&inventory, &hosts, None);
     if requests.is_empty() {
         return Err(nobody(&inventory.path).into());
     }
-    let watching = Watching { connector: &*secrets::connector_to_look(&inventory), requests, quiet: arguments.json };
+    let connector = secrets::connector_to_look(&inventory);
+    let mut watching = Watching { looks: Looks::new(&*connector, requests), quiet: arguments.json };
     let flow = watching.until_the_end(arguments.every, arguments.seconds).await;
     let judgement = flow.judge(&inventory.path);
     report::out::print(&match arguments.json {
@@ -90,16 +86,6 @@ pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
     })
 }
 
-/// One request a host with rails.
-fn requests(inventory: &Inventory, hosts: &[&Host]) -> Vec<HostRequest> {
-    let of = |access: crate::transport::HostAccess| {
-        let host = hosts.iter().find(|host| !access.switch && access.cluster.is_none() && *host.name == *access.name)?;
-        let netdevs: Vec<String> = host.netdevs.iter().map(|rail| rail.netdev.clone()).collect();
-        (!netdevs.is_empty()).then(|| HostRequest { access, reads: vec![Read::RailTraffic { netdevs }] })
-    };
-    inventory.accesses().filter_map(of).collect()
-}
-
 fn nobody(inventory: &str) -> Diagnostic {
     Diagnostic::error("RW1011", "no host of the inventory has both rails and SSH")
         .state("no host was asked")
@@ -107,28 +93,25 @@ fn nobody(inventory: &str) -> Diagnostic {
 }
 
 struct Watching<'a> {
-    connector: &'a dyn Connector,
-    requests: Vec<HostRequest>,
+    looks: Looks<'a>,
     quiet: bool,
 }
 
 impl Watching<'_> {
-    async fn until_the_end(&self, every: u64, whole: Option<u64>) -> Flow {
+    async fn until_the_end(&mut self, every: u64, whole: Option<u64>) -> Flow {
         let mut interrupts = signals::interrupts();
-        let rails: usize = self.requests.iter().map(|request| netdevs(request).len()).sum();
-        let (hosts, rails) = (counted(self.requests.len(), "host"), counted(rails, "rail"));
+        let (hosts, rails) = (counted(self.looks.hosts(), "host"), counted(self.looks.rails(), "rail"));
         let until = whole.map_or("Ctrl-C ends it".to_owned(), |seconds| format!("for {seconds} s, or until Ctrl-C"));
         report::out::note(&format!("watching the traffic of {rails} of {hosts}, a look every {every} s; {until}"));
         let mut flow = Flow::default();
-        let (mut last, mut passed) = (BTreeMap::new(), 0);
+        let mut passed = 0;
         loop {
-            let observed = tokio::select! {
+            let look = tokio::select! {
                 _ = interrupts.changed() => return flow,
-                observed = observe::observe(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}) => observed,
+                look = self.looks.next() => look,
             };
-            let look = self.look(&observed.targets, &mut last);
             // The first says nothing of rates; hosts that gave no answer are told at once.
-            if passed > 0 || look.values().any(|hosts| !hosts.is_empty()) {
+            if passed > 0 || says_something(&look) {
                 flow.take(&look);
                 if !self.quiet {
                     report::out::print(&traffic::look(passed, &look));
@@ -143,55 +126,5 @@ impl Watching<'_> {
                 () = clock::pause(Duration::from_secs(pause)) => passed += pause,
             }
         }
-    }
-
-    /// What passed since the look before, which this one takes the place of.
-    fn look(&self, targets: &BTreeMap<Target, TargetObservation>, last: &mut BTreeMap<String, Sample>) -> Look {
-        let mut look = Look::new();
-        for request in &self.requests {
-            let host = request.access.name.to_string();
-            let sample = sample(targets.get(&request.access.target()), &request.reads);
-            let rates = match (&sample, last.get(&host)) {
-                (Err(why), _) => Err(why.clone()),
-                // Of the first look nothing is known yet, and that is no finding.
-                (Ok(_), None) => Ok(None),
-                (Ok(now), Some(earlier)) => now.since(earlier).map(Some),
-            };
-            for netdev in netdevs(request) {
-                let fact = match &rates {
-                    Ok(None) => continue,
-                    Ok(Some(rails)) => rails.get(netdev).cloned().unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
-                    Err(why) => Fact::Unknown(why.clone()),
-                };
-                look.entry(netdev.clone()).or_default().insert(host.clone(), fact);
-            }
-            match sample {
-                Ok(now) => drop(last.insert(host, now)),
-                Err(_) => drop(last.remove(&host)),
-            }
-        }
-        look
-    }
-}
-
-fn netdevs(request: &HostRequest) -> &[String] {
-    request
-        .reads
-        .iter()
-        .find_map(|read| if let Read::RailTraffic { netdevs } = read { Some(netdevs.as_slice()) } else { None })
-        .unwrap_or_default()
-}
-
-/// What a host counted; why it did not.
-fn sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<Sample, String> {
-    let found = found.ok_or("it was not asked")?;
-    if let Some(trouble) = &found.problem {
-        return Err(format!("{} ({})", trouble.alike, trouble.code));
-    }
-    match reads.first().map(|read| found.answers.output(read)) {
-        Some(Ok((0, text))) => Ok(Sample::parse(text)),
-        Some(Ok((code, _))) => Err(format!("the read ended with status {code}")),
-        Some(Err(why)) => Err(why),
-        None => Err("it was not asked".to_owned()),
     }
 }

@@ -329,6 +329,8 @@ impl InventoryOrigin {
 pub enum Proof {
     /// Links, addresses and RDMA traffic, and what modules check besides.
     Rdma,
+    /// The same, and NCCL's tests between the hosts with GPUs.
+    RdmaAndNccl,
     /// What modules check: the spec has no rails.
     ModuleChecks,
     /// That the hosts can be reached and were changed as planned, and no more.

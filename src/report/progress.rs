@@ -85,6 +85,7 @@ impl Proving {
             VerifyEvent::Round { rail, number, of, pairs } => {
                 self.line.draw(&format!("rail {rail}: round {number} of {of}, {} at once", counted(pairs.len(), "pair")));
             }
+            VerifyEvent::Nccl(hosts) => self.line.draw(&format!("NCCL's tests between {}", nodeset::fold(hosts))),
         }
     }
 

@@ -11,6 +11,7 @@ pub mod decode;
 pub mod hosts;
 pub mod load;
 pub mod model;
+pub mod nccl;
 pub mod pools;
 pub mod rollout;
 mod rules;

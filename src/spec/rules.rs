@@ -9,6 +9,7 @@ mod access;
 mod addresses;
 mod api;
 mod fabric;
+mod gate;
 mod hardware;
 mod kubernetes;
 mod management;
@@ -48,6 +49,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     reached_switches::check(&mut checker, spec);
     api::check(&mut checker, spec);
     operation::check(&mut checker, spec);
+    gate::check(&mut checker, spec);
     workloads::check(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
@@ -67,6 +69,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         operation::check_budget(&mut checker, spec, reached);
         operation::check_waves(&mut checker, spec, reached);
         operation::check_domain(&mut checker, spec);
+        gate::check_hosts(&mut checker, spec, hosts);
     }
     checker.findings
 }

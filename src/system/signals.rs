@@ -3,6 +3,14 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// Comes to an end once somebody has asked twice: to leave at once, whatever is still to be tidied up.
+pub async fn twice(interrupts: &mut watch::Receiver<u32>) {
+    // Without a sender nobody can ask any more.
+    if interrupts.wait_for(|count| *count > 1).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// How many times somebody asked to stop, from now on. Must be called within the runtime.
 pub fn interrupts() -> watch::Receiver<u32> {
     let (sender, receiver) = watch::channel(0);

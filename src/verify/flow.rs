@@ -15,7 +15,7 @@ const STILL: f64 = 0.01;
 pub type Look = BTreeMap<String, BTreeMap<String, Fact<Rates>>>;
 
 /// The most of each rail over all looks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Flow {
     looks: usize,
     rails: BTreeMap<String, BTreeMap<String, Fact<Rates>>>,
@@ -56,28 +56,33 @@ impl Flow {
         })
     }
 
+    /// Rails that carried like this, in words: `ens0f0np0 of gpu[1-2]`; nothing where none did.
+    pub fn told(&self, wanted: Carried) -> Option<String> {
+        let mut rails: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (netdev, host, ..) in self.rails().filter(|(.., carried)| *carried == wanted) {
+            rails.entry(netdev).or_default().insert(host);
+        }
+        // Netdevs of the same hosts are told together.
+        let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
+        rails.iter().for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
+        let of = |(hosts, netdevs): (&BTreeSet<&str>, Vec<&str>)| {
+            format!("{} of {}", nodeset::fold(&netdevs), nodeset::fold(&hosts.iter().copied().collect::<Vec<_>>()))
+        };
+        (!rails.is_empty()).then(|| of_hosts.into_iter().map(of).collect::<Vec<_>>().join(", "))
+    }
+
+    /// How many rails carried like this.
+    pub fn count(&self, wanted: Carried) -> usize {
+        self.rails().filter(|(.., carried)| *carried == wanted).count()
+    }
+
     /// All of it.
     pub fn judge(&self, inventory: &str) -> Judgement {
         let wanted = "every rail carries data in both directions";
-        let mut by: BTreeMap<Carried, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-        for (netdev, host, _, carried) in self.rails() {
-            by.entry(carried).or_default().entry(netdev).or_default().insert(host);
-        }
-        let said = |carried: Carried, word: &str| {
-            let rails = by.get(&carried)?;
-            // Netdevs of the same hosts are told together.
-            let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
-            rails.iter().for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
-            let folded = |names: Vec<&str>| nodeset::fold(&names);
-            let of = |(hosts, netdevs): (&BTreeSet<&str>, Vec<&str>)| {
-                format!("{} of {}", folded(netdevs), folded(hosts.iter().copied().collect()))
-            };
-            Some(format!("{word}: {}", of_hosts.into_iter().map(of).collect::<Vec<_>>().join(", ")))
-        };
-        let count = |carried: Carried| by.get(&carried).map_or(0, |rails| rails.values().map(BTreeSet::len).sum::<usize>());
-        let (both, one_way, nothing) = (count(Carried::BothWays), count(Carried::OneWay), count(Carried::Nothing));
+        let said = |carried: Carried, word: &str| Some(format!("{word}: {}", self.told(carried)?));
+        let (both, one_way, nothing) = (self.count(Carried::BothWays), self.count(Carried::OneWay), self.count(Carried::Nothing));
         let wrong: Vec<String> = [said(Carried::OneWay, "one way only"), said(Carried::Nothing, "nothing")].into_iter().flatten().collect();
-        if both + one_way == 0 && by.contains_key(&Carried::Unknown) {
+        if both + one_way == 0 && self.count(Carried::Unknown) > 0 {
             let what = said(Carried::Unknown, "unknown").unwrap_or_default();
             return Judgement::unknown("RW0823", what)
                 .expected(wanted)

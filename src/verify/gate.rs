@@ -49,7 +49,8 @@ pub async fn gate(
     GateReport { passed: report.verdict() == Verdict::Passed, reason: reason(&report), report }
 }
 
-fn reason(report: &VerifyReport) -> Option<String> {
+/// Why it did not pass, on one line: the first of its worst findings.
+pub fn reason(report: &VerifyReport) -> Option<String> {
     let verdict = report.verdict();
     if verdict == Verdict::Passed {
         return None;

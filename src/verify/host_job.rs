@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const FAILURES: u32 = 5;
 /// Ranks whose peer has broken are left so long to say so.
 const GRACE: Duration = Duration::from_secs(30);
+/// A line without an end is told in pieces of about this size, in bytes, so that what is held of it does not grow. Lines of NCCL are far below it, and
+/// the decoder looks at the first 16 KiB of a line alone.
+const OPEN_MAX: usize = 64 << 10;
 /// The host ends a job by itself so long after our own limit.
 const LEASE_SLACK_S: u32 = 60;
 
@@ -205,6 +208,9 @@ impl Seat<'_> {
             let rest = self.open.split_off(end + 1);
             lines(&self.part.host, &std::mem::replace(&mut self.open, rest));
         }
+        if self.open.len() > OPEN_MAX {
+            lines(&self.part.host, &format!("{}\n", std::mem::take(&mut self.open)));
+        }
         if state == "ended" && self.taken >= size {
             self.status = Some(words.next().and_then(|code| code.parse().ok()).unwrap_or(-1));
             if !self.open.is_empty() {
@@ -255,5 +261,23 @@ mod tests {
         assert!(take(&mut seat, "@job gone 0\n").is_some_and(|why| why.contains("without an exit status")));
         assert_eq!(take(&mut seat, "noise"), None);
         assert_eq!(told, "[one\n][two\n][last\n]");
+    }
+
+    #[test]
+    fn a_line_without_an_end_does_not_grow() {
+        let part = HostPart { host: "gpu1".to_owned(), needs: String::new(), start: None };
+        let prober = Prober::new(Arc::new(Nobody));
+        let mut seat = Seat { part: &part, prober, taken: 0, open: String::new(), status: None, failures: 0 };
+        let (mut told, mut bytes) = (0, 0);
+        let chunk = "x".repeat(CHUNK_BYTES as usize - 1);
+        for look in 1..=64 {
+            let size = look * CHUNK_BYTES;
+            assert_eq!(
+                seat.take(&format!("@job running {size} \n{chunk}"), &mut |_, lines| (told, bytes) = (told + 1, bytes + lines.len())),
+                None
+            );
+            assert!(seat.open.len() <= OPEN_MAX, "{}", seat.open.len());
+        }
+        assert_eq!((told, bytes), (64, 64 * CHUNK_BYTES as usize), "nothing of it is lost");
     }
 }

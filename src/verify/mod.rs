@@ -5,7 +5,7 @@
 //! then pairs in rounds (`schedule`) in which no host is in two pairs. What we start on a host has a lease there: the
 //! host itself ends it even if we die. `gate` is the same for one wave of a rollout. `cabling` compares what devices hear of each
 //! other with the cables of the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at their counters. `nccl` reads
-//! logs of jobs, `host_job` runs one on hosts, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that programs load.
+//! logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks of both, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that programs load.
 
 pub mod cabling;
 pub mod counters;
@@ -25,6 +25,7 @@ mod machine;
 pub mod marks;
 pub mod module_check;
 pub mod nccl;
+pub mod nccl_run;
 mod pair;
 pub mod path_mtu;
 mod pcie;
@@ -45,7 +46,8 @@ mod tests;
 mod together;
 pub mod traffic;
 
-pub use gate::{GateReport, gate};
+pub use gate::{GateReport, gate, reason};
+pub use nccl_run::{NcclFigure, NcclRun, NcclWork};
 pub use request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
 pub use run::{VerifyEvent, verify};

@@ -1,7 +1,8 @@
 //! What came out: one result per check and subject, and the measured matrix.
 
+use super::nccl_run::NcclFigure;
 use crate::base::text::one_line;
-use crate::base::{Diagnostic, Severity};
+use crate::base::{Diagnostic, Severity, nodeset};
 use serde::{Serialize, Serializer};
 
 /// The format of the JSON report.
@@ -60,6 +61,8 @@ pub enum Check {
     Latency,
     /// Error counters before and after the traffic.
     Counters,
+    /// NCCL's tests between hosts: what `job prove` judges of their output, by the word of the aspect; empty: how they ended.
+    Nccl(&'static str),
     /// A proof of a module.
     Module(String),
 }
@@ -84,6 +87,8 @@ impl Check {
             Check::GpuDirect => "gpudirect".to_owned(),
             Check::Latency => "latency".to_owned(),
             Check::Counters => "counters".to_owned(),
+            Check::Nccl("") => "nccl".to_owned(),
+            Check::Nccl(aspect) => format!("nccl {aspect}"),
             Check::Module(id) => format!("module {id}"),
         }
     }
@@ -94,7 +99,7 @@ impl schemars::JsonSchema for Check {
         "Check".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path mtu`, `module memlock/limit`." })
+        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path mtu`, `nccl transport`, `module memlock/limit`." })
     }
 }
 
@@ -197,7 +202,7 @@ impl Judgement {
 /// One check of one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CheckResult {
-    /// One host; for a pair sender and receiver.
+    /// One host; for a pair sender and receiver; of NCCL's tests all hosts that ran together.
     pub hosts: Vec<String>,
     /// The rail.
     pub rail: Option<u32>,
@@ -250,9 +255,17 @@ pub struct VerifyReport {
     pub results: Vec<CheckResult>,
     /// What the pairs delivered.
     pub matrix: Vec<Measurement>,
+    /// What NCCL's tests reached; only where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nccl: Vec<NcclFigure>,
 }
 
 impl CheckResult {
+    /// The hosts in words: a pair in its direction, others as a node-set.
+    fn who(&self) -> String {
+        if matches!(self.check, Check::Nccl(_)) { nodeset::fold(&self.hosts) } else { self.hosts.join(" -> ") }
+    }
+
     /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown is an error too,
     /// because it proves nothing.
     pub fn diagnostic(&self) -> Option<Diagnostic> {
@@ -265,8 +278,7 @@ impl CheckResult {
             _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
         };
         let severity = if matches!(self.verdict, Verdict::Warning | Verdict::NotRun) { Severity::Warning } else { Severity::Error };
-        let mut diagnostic =
-            Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.hosts.join(" -> ")));
+        let mut diagnostic = Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.who()));
         diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
         diagnostic.next.extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
         Some(diagnostic)
@@ -274,6 +286,18 @@ impl CheckResult {
 }
 
 impl VerifyReport {
+    /// Of these hosts, before anything is known.
+    pub fn of(inventory: &str, hosts: &[String]) -> Self {
+        VerifyReport {
+            format_version: FORMAT_VERSION,
+            inventory: inventory.to_owned(),
+            hosts: hosts.to_vec(),
+            results: Vec::new(),
+            matrix: Vec::new(),
+            nccl: Vec::new(),
+        }
+    }
+
     /// Everything that is not as it must be, worst first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning]
@@ -304,8 +328,14 @@ mod tests {
     #[test]
     fn the_worst_verdict_counts_and_warnings_do_not_stop() {
         let result = |judgement: Judgement| judgement.on("inventories/lab", &["n1"], Some(0), Check::Gid);
-        let report =
-            |results| VerifyReport { format_version: FORMAT_VERSION, inventory: String::new(), hosts: vec![], results, matrix: vec![] };
+        let report = |results| VerifyReport {
+            format_version: FORMAT_VERSION,
+            inventory: String::new(),
+            hosts: vec![],
+            results,
+            matrix: vec![],
+            nccl: vec![],
+        };
         let warning = result(Judgement::warning("RW0814", "rcvd_seq_err +2"));
         let unknown = result(Judgement::unknown("RW0801", "lost"));
         let failed = result(Judgement::failed("RW0805", "no GID").next("railwright plan {inventory}"));

@@ -4,7 +4,7 @@ use super::hardware::Hardware;
 use super::pair::{self, Traffic};
 use super::rail_facts::RailFacts;
 use super::request::{VerifyHost, VerifyRequest};
-use super::result::{Check, CheckResult, FORMAT_VERSION, Judgement, Measurement, VerifyReport};
+use super::result::{Check, CheckResult, Judgement, Measurement, VerifyReport};
 use super::session::{Session, ask, lost};
 use super::together::together;
 use super::{counters, gid, link, machine, module_check, schedule};
@@ -32,6 +32,8 @@ pub enum VerifyEvent {
         /// Who talks to whom.
         pairs: Vec<(String, String)>,
     },
+    /// NCCL's tests begin between these hosts.
+    Nccl(Vec<String>),
 }
 
 /// Is told of every event; called from many places at once.
@@ -80,13 +82,8 @@ pub async fn verify(connector: &dyn Connector, request: &VerifyRequest, on_event
     findings.extend(all_traffic(&run, &sessions).await);
     let after = all_counters(&sessions).await;
     judge_counters(&run, &sessions, &before, &after, &mut findings);
-    VerifyReport {
-        format_version: FORMAT_VERSION,
-        inventory: request.inventory.clone(),
-        hosts: request.hosts.iter().map(|h| h.name().to_owned()).collect(),
-        results: findings.results,
-        matrix: findings.matrix,
-    }
+    let hosts: Vec<String> = request.hosts.iter().map(|h| h.name().to_owned()).collect();
+    VerifyReport { results: findings.results, matrix: findings.matrix, ..VerifyReport::of(&request.inventory, &hosts) }
 }
 
 /// One host by itself: connection, links, GIDs, login, proofs of its modules.

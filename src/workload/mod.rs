@@ -7,7 +7,7 @@
 //! on which ranks meet; `derive` makes the environment of these, `environment` settles it with what the spec and the user say. `mpirun` is
 //! the line that starts NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs, `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
 //! `perftest` that of their kinds, `pair` a job twice, with RDMA and without,
-//! `on_hosts` one on hosts that no Kubernetes is on. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
+//! `on_hosts` one on hosts that no Kubernetes is on, `host_faults` what of it cannot be. `of_spec` renders the workloads of the spec, `wishes` makes wishes of them.
 //! `image` writes the file that an image with RDMA is built from.
 
 mod acs;
@@ -20,6 +20,7 @@ mod environment;
 mod fabric;
 mod flags;
 mod hca;
+mod host_faults;
 pub mod image;
 mod meeting;
 mod mpirun;
@@ -43,7 +44,7 @@ pub use asked::Asked;
 pub use environment::{Origin, Variable};
 pub use mpirun::Argument;
 pub use of_spec::Workloads;
-pub use offer::{gives_rdma, pools};
+pub use offer::{gives_rdma, pools, rails_of};
 pub use on_hosts::{HostJob, HostJobParts, HostKind, HostPart, missing, on_hosts};
 pub use pair::{Difference, Half, Pair, pair};
 pub use perftest::perftest_words;

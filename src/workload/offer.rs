@@ -45,6 +45,14 @@ pub fn pools(loaded: &Loaded) -> Vec<(String, Option<usize>)> {
     offers(loaded).iter().map(|offer| (offer.resource.clone(), counted(offer))).collect()
 }
 
+/// The rails whose devices come with these resources; nothing where that is not said of one of them, or none of them gives any: then it may be all.
+pub fn rails_of<'r>(loaded: &Loaded, resources: impl Iterator<Item = &'r str>) -> Option<BTreeSet<u32>> {
+    let offers = offers(loaded);
+    let asked: Vec<&Offer> = resources.filter_map(|resource| offers.iter().find(|offer| offer.resource == resource)).collect();
+    let rails: Option<Vec<&BTreeSet<u32>>> = asked.iter().map(|offer| offer.rails.as_ref()).collect();
+    rails.filter(|rails| !rails.is_empty()).map(|rails| rails.into_iter().flatten().copied().collect())
+}
+
 /// Whether a resource that pods ask for gives RDMA devices, by its name alone.
 pub fn gives_rdma(resource: &str) -> bool {
     is_rdma(resource, &[])

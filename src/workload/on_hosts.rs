@@ -12,7 +12,7 @@ use super::offer::Offer;
 use super::pair;
 use super::render::{self, Inputs};
 use super::request::{Kind, NcclTest, Pods};
-use super::{Asked, mpirun};
+use super::{Asked, host_faults, mpirun};
 use crate::base::shipped::MODULES;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, quote};
@@ -85,6 +85,11 @@ const OWN_RAILS: &str = "rails of the hosts";
 /// The parts of a job.
 pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<HostJobParts, Vec<Diagnostic>> {
     let hosts = render::hosts(inputs.loaded, &job.hosts, asked)?;
+    let faults = host_faults::faults(inputs, job, &hosts, asked);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let names = host_faults::launch_names(job).unwrap_or_default();
     let gpus = gpus(inputs, job, &hosts)?;
     let pods = Pods { host_network: true, ..Pods::default() };
     let meeting = Meeting::of(inputs.loaded, &hosts, &pods);
@@ -99,11 +104,11 @@ pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<Host
             let processes = gpus.saturating_mul(hosts.len() as u32);
             let arguments = mpirun::launch(test, processes, &meeting, &variables, &of_spec, inputs.catalog);
             let mut line = mpirun::line(&arguments, &test.program);
-            let slots: Vec<String> = job.addresses.iter().map(|address| format!("{address}:{gpus}")).collect();
+            let slots: Vec<String> = names.iter().map(|name| format!("{name}:{gpus}")).collect();
             line.splice(1..1, ["-H".to_owned(), slots.join(",")]);
-            nccl_parts(job, &test.program, &line)
+            nccl_parts(job, &names, &test.program, &line)
         }
-        HostKind::Pytorch { steps, mebibytes, port } => training_parts(job, &variables, gpus, [*steps, *mebibytes], *port),
+        HostKind::Pytorch { steps, mebibytes, port } => training_parts(job, &names, &variables, gpus, [*steps, *mebibytes], *port),
     };
     Ok(HostJobParts { parts, variables, warnings, gpus })
 }
@@ -151,14 +156,14 @@ fn settled(inputs: Inputs<'_>, job: &HostJob, asked: &Asked, hosts: &[&Host], me
 /// Says what is not there; `what` is a word of the table below, with what it is about.
 const MISS: &str = "miss() { echo \"@missing $*\"; }\n";
 
-fn nccl_parts(job: &HostJob, program: &str, line: &[String]) -> Vec<HostPart> {
+fn nccl_parts(job: &HostJob, names: &[String], program: &str, line: &[String]) -> Vec<HostPart> {
     let shown = quote::sh(program);
     let both =
         format!("{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\ncommand -v {shown} >/dev/null 2>&1 || miss program {shown}\n");
     let part = |(place, host): (usize, &String)| {
         // mpirun starts its own daemon there by a login that nobody types a password for.
-        let logins = job.addresses.iter().skip(1).filter(|_| place == 0).map(|address| {
-            let address = quote::sh(address);
+        let logins = names.iter().skip(1).filter(|_| place == 0).map(|name| {
+            let address = quote::sh(name);
             format!(
                 "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true >/dev/null 2>&1 || miss login {address}; }} &\n"
             )
@@ -170,7 +175,7 @@ fn nccl_parts(job: &HostJob, program: &str, line: &[String]) -> Vec<HostPart> {
     job.hosts.iter().enumerate().map(part).collect()
 }
 
-fn training_parts(job: &HostJob, variables: &[Variable], gpus: u32, sizes: [u32; 2], port: u16) -> Vec<HostPart> {
+fn training_parts(job: &HostJob, names: &[String], variables: &[Variable], gpus: u32, sizes: [u32; 2], port: u16) -> Vec<HostPart> {
     let needs = format!(
         "{MISS}if command -v python3 >/dev/null 2>&1; then\n\
          n=$(python3 -c 'import torch; print(torch.cuda.device_count())' 2>/dev/null) || n=\n\
@@ -187,7 +192,7 @@ fn training_parts(job: &HostJob, variables: &[Variable], gpus: u32, sizes: [u32;
         let words = [
             ["python3", "-m", "torch.distributed.run"].as_slice(),
             &["--nnodes", &count, "--node_rank", &place, "--nproc_per_node", &gpus],
-            &["--master_addr", job.addresses.first().map_or("", String::as_str), "--master_port", &port, TRAINING],
+            &["--master_addr", names.first().map_or("", String::as_str), "--master_port", &port, TRAINING],
             &sizes.each_ref().map(String::as_str),
         ];
         let line = quote::sh_words(words.concat());

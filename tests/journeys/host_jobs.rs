@@ -10,10 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Two hosts, their servers, and a folder with an inventory of them.
-struct Pair {
-    place: Place,
-    hosts: [Host; 2],
-    _servers: [Server; 2],
+pub struct Pair {
+    pub place: Place,
+    pub hosts: [Host; 2],
+    servers: [Server; 2],
+}
+
+/// How an inventory of them begins: the names of its hosts follow.
+pub fn head() -> &'static str {
+    "cluster: bare\nfabric: { kind: rocev2, mtu: 9000 }\nssh: { user: root, host_keys: known_hosts, identities: [id1, id2] }\nnodes:\n"
 }
 
 fn stand_in(path: &str) -> PathBuf {
@@ -39,7 +44,7 @@ fn host(name: &str) -> Option<(Host, Server)> {
 }
 
 impl Pair {
-    fn start() -> Option<Pair> {
+    pub fn start() -> Option<Pair> {
         let (one, other) = (host("gpu1")?, host("gpu2")?);
         let place = Place::new();
         let group = |name: &str, server: &Server| {
@@ -49,12 +54,16 @@ impl Pair {
                 server.port
             )
         };
-        let head = "cluster: bare\nfabric: { kind: rocev2, mtu: 9000 }\nssh: { user: root, host_keys: known_hosts, identities: [id1, id2] }\nnodes:\n";
-        place.write("inv/cluster.yaml", format!("{head}{}{}", group("gpu1", &one.1), group("gpu2", &other.1)));
+        place.write("inv/cluster.yaml", format!("{}{}{}", head(), group("gpu1", &one.1), group("gpu2", &other.1)));
         place.write("inv/known_hosts", format!("{}\n{}\n", one.1.line("ed25519"), other.1.line("ed25519")));
         place.write("inv/id1", std::fs::read(one.1.path("id")).unwrap());
         place.write("inv/id2", std::fs::read(other.1.path("id")).unwrap());
-        Some(Pair { place, hosts: [one.0, other.0], _servers: [one.1, other.1] })
+        Some(Pair { place, hosts: [one.0, other.0], servers: [one.1, other.1] })
+    }
+
+    /// The ports at which the hosts are reached.
+    pub fn ports(&self) -> [u16; 2] {
+        self.servers.each_ref().map(|server| server.port)
     }
 
     fn run(&self, words: &[&str]) -> String {
@@ -62,7 +71,7 @@ impl Pair {
     }
 
     /// Nothing of a job is on the hosts: no folder, no unit, no process.
-    fn is_clean(&self) {
+    pub fn is_clean(&self) {
         for host in &self.hosts {
             let processes = "for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p 2>/dev/null | grep -a '^sleep 300'; done";
             let left = host.must(&format!("ls -d /run/railwright-* 2>/dev/null; ls /run/stand-ins/units 2>/dev/null; {processes}; true"));
@@ -139,6 +148,129 @@ fn what_a_host_lacks_is_said_before_anything_is_started() {
     pair.is_clean();
 }
 
+/// Two RDMA devices with their counters, as sysfs has them.
+const RAILS: &str =
+    "for n in 0 1; do d=/sys/class/infiniband/mlx5_$n; mkdir -p /sys/class/net/ens${n}f0np0 $d/device/net/ens${n}f0np0 $d/ports/1/counters
+for c in port_rcv_data port_xmit_data; do echo 0 >$d/ports/1/counters/$c; done; done";
+
+#[test]
+fn quiet_rails_disprove_what_a_log_says() {
+    let Some(pair) = Pair::start() else { return };
+    pair.hosts.iter().for_each(|host| drop(host.must(&format!("{RAILS}; echo mlx5_0 mlx5_1 >/etc/job-moves"))));
+    let words = [&["pytorch", "--steps", "4", "--traffic"], &BOTH[..]].concat();
+    let said = pair.run(&words);
+    assert!(said.contains("   traffic      4 rails carried data in both directions, looked at for "), "{said}");
+    assert!(said.ends_with("--- exit 0 ---\n"), "{said}");
+    pair.hosts[1].must("echo mlx5_0 >/etc/job-moves");
+    let said = pair.run(&words);
+    assert!(said.contains("RW1308") && said.contains(": nothing: ens1f0np0 of gpu2\n"), "{said}");
+    assert!(said.contains("transport    RoCE (2 hosts)") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let json = pair.run(&[&["pytorch", "--steps", "4", "--traffic", "--json"], &BOTH[..]].concat());
+    assert!(json.contains("\"aspect\": \"traffic\"") && json.contains("\"code\": \"RW1308\""), "{json}");
+    pair.is_clean();
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_its_word_before_any_host_is_asked() {
+    let place = Place::new();
+    let spec = |addresses: [&str; 2]| {
+        let group = |name: &str, address: &str| {
+            format!(
+                "  - {{ name: {name}, os: debian-12, gpu: {{ model: A100-SXM4-80GB, count: 2 }}, ssh: {{ address: \"{address}\", port: 9 }} }}\n"
+            )
+        };
+        format!("{}{}{}", head(), group("gpu1", addresses[0]), group("gpu2", addresses[1]))
+    };
+    place.write("inv/cluster.yaml", spec(["127.0.0.1", "127.0.0.2"]));
+    let run = |words: &[&str]| place.run(&[&["job", "run"], words, &["-i", "inv"]].concat());
+    insta::assert_snapshot!(run(&["nccl-test", "--on", "gpu[1-2]", "--from", "8T", "--to", "0", "--turns", "0", "--program", "./all_reduce_perf"]), @r"
+    $ railwright job run nccl-test --on gpu[1-2] --from 8T --to 0 --turns 0 --program ./all_reduce_perf -i inv
+    --- stderr ---
+    error RW1300: `./all_reduce_perf` is no path that is the same on every host
+       ╭─[command line:1:34]
+     1 │ railwright job run --on=gpu[1-2] --program=./all_reduce_perf --from=8T --to=0 --turns=0
+       ·                                  ─────────────┬─────────────
+       ·                                               ╰── a path from `/` on
+       ╰────
+      state:  nothing was started, and no host was asked
+      next:   write the whole path: /opt/nccl-tests/build/all_reduce_perf
+
+    error RW1300: `8T` is no size of a message
+       ╭─[command line:1:62]
+     1 │ railwright job run --on=gpu[1-2] --program=./all_reduce_perf --from=8T --to=0 --turns=0
+       ·                                                              ────┬────
+       ·                                                                  ╰── a number, and K, M or G of 1024
+       ╰────
+      state:  nothing was started, and no host was asked
+      next:   write such as `8`, `256M` or `8G`; 4096G at most
+
+    error RW1300: messages of 0 bytes never come to an end
+       ╭─[command line:1:72]
+     1 │ railwright job run --on=gpu[1-2] --program=./all_reduce_perf --from=8T --to=0 --turns=0
+       ·                                                                        ───┬──
+       ·                                                                           ╰── at least 1
+       ╰────
+      state:  nothing was started, and no host was asked
+      next:   write such as `8`
+
+    error RW1300: 0 turns of each size measure nothing
+       ╭─[command line:1:79]
+     1 │ gram=./all_reduce_perf --from=8T --to=0 --turns=0
+       ·                                         ────┬────
+       ·                                             ╰── 1 to 1000000
+       ╰────
+      state:  nothing was started, and no host was asked
+      next:   write such as `20`
+    --- exit 1 ---
+    ");
+    insta::assert_snapshot!(run(&["nccl-test", "--on", "gpu1", "--gpus", "4"]), @r"
+    $ railwright job run nccl-test --on gpu1 --gpus 4 -i inv
+    --- stderr ---
+    error RW1305: gpu1 alone proves nothing of the fabric
+       ╭─[command line:1:20]
+     1 │ railwright job run --on=gpu1 --gpus=4 --program=all_reduce_perf --from=8 --to=8G --turns=20
+       ·                    ────┬────
+       ·                        ╰── one host
+       ╰────
+      effect: all ranks would be on one host, and nothing would cross the network
+      state:  nothing was started, and no host was asked
+      next:   name at least two hosts
+
+    error RW1305: gpu1 has 2 GPUs by the spec
+       ╭─[command line:1:30]
+     1 │ railwright job run --on=gpu1 --gpus=4 --program=all_reduce_perf --from=8 --to=8G --turns=20
+       ·                              ────┬───
+       ·                                  ╰── more than that
+       ╰────
+      effect: two ranks on one GPU break the job: NCCL takes each GPU once
+      state:  nothing was started, and no host was asked
+      next:   --gpus 2, or leave it out
+    --- exit 1 ---
+    ");
+    for (words, found) in [
+        (
+            &["nccl-test", "--on", "gpu[1-2]", "--from", "1G", "--to", "8M"][..],
+            "RW1300: the smallest message, 1G, is larger than the largest, 8M",
+        ),
+        (&["pytorch", "--on", "gpu2"], "RW1305: gpu2 alone proves nothing of the fabric"),
+        (&["pytorch", "--on", "gpu[2-3]"], "name hosts of the spec that are reached over SSH: --on gpu[1-2]"),
+        (&["pytorch", "--on", "gpu[2-"], "name hosts of the spec that are reached over SSH: --on gpu[1-2]"),
+        (&["pytorch", "--on", "gpu[1-2]", "--gpus", "0"], "--gpus"),
+    ] {
+        let said = run(words);
+        assert!(said.contains(found) && !said.contains("RW0401"), "{found}: {said}");
+    }
+    for (addresses, found) in [
+        (["127.0.0.1", "fd00::2"], "the other hosts do not reach gpu2: mpirun takes what follows the first colon of fd00::2"),
+        (["127.0.0.1", "local"], "the other hosts do not reach gpu2: the spec has `local` as its address"),
+    ] {
+        place.write("inv/cluster.yaml", spec(addresses));
+        let said = run(&["nccl-test", "--on", "gpu[1-2]"]);
+        let unbroken = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unbroken.contains(found) && unbroken.contains("no host was asked"), "{found}: {said}");
+    }
+}
+
 #[test]
 fn a_job_that_breaks_hangs_or_is_left_stays_nowhere() {
     let Some(pair) = Pair::start() else { return };
@@ -146,6 +278,17 @@ fn a_job_that_breaks_hangs_or_is_left_stays_nowhere() {
     let broken = pair.run(&[&["pytorch"], &BOTH[..]].concat());
     assert!(broken.contains("gpu1 | RuntimeError: CUDA error: out of memory"), "{broken}");
     assert!(broken.contains("RW1268: the job ended with exit status 1 on gpu1") && broken.ends_with("--- exit 1 ---\n"), "{broken}");
+    // How it ended is told before what its output says.
+    let words = [&["job", "run", "pytorch"], &BOTH[..]].concat().join(" ");
+    let (read, write) = std::io::pipe().unwrap();
+    // The ends of the pipe go with the command.
+    let mut told = {
+        let mut command = pair.place.command(&words.split(' ').collect::<Vec<_>>());
+        command.stdout(write.try_clone().unwrap()).stderr(write).spawn().unwrap()
+    };
+    let said = std::io::read_to_string(read).unwrap();
+    told.wait().unwrap();
+    assert!(said.find("RW1268").unwrap() < said.find("job prove gpu[1-2]").unwrap(), "{said}");
     pair.is_clean();
     pair.hosts.iter().for_each(|host| drop(host.must("rm -f /etc/job-fails; touch /etc/job-hangs")));
     let late = pair.run(&[&["pytorch", "--for", "2s"], &BOTH[..]].concat());
@@ -162,4 +305,29 @@ fn a_job_that_breaks_hangs_or_is_left_stays_nowhere() {
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     pair.is_clean();
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once_and_says_what_ends_by_itself() {
+    let Some(pair) = Pair::start() else { return };
+    pair.hosts.iter().for_each(|host| drop(host.must("touch /etc/job-hangs")));
+    let words = [&["job", "run", "pytorch", "--for", "60s"], &BOTH[..]].concat();
+    let mut child = pair.place.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("Init COMPLETE") {}
+    // A host that does not end the job keeps the first one waiting.
+    pair.hosts.iter().for_each(|host| drop(host.must("printf '#!/bin/sh\\nsleep 20\\n' >/usr/bin/systemctl")));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+    let pid = children.split_whitespace().next().map_or(child.id().to_string(), str::to_owned);
+    let interrupt = || assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(child.try_wait().unwrap().is_none(), "the first one ends the job on its hosts");
+    let asked = std::time::Instant::now();
+    interrupt();
+    let output = child.wait_with_output().unwrap();
+    assert!(asked.elapsed() < std::time::Duration::from_secs(5), "{:?}", asked.elapsed());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("left at once: what was started on hosts ends there by its lease"), "{said}");
+    assert_eq!(output.status.code(), Some(130));
 }

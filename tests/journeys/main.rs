@@ -28,6 +28,7 @@ mod left_cordoned;
 mod lost;
 mod machine;
 mod moved;
+mod nccl_gate;
 mod no_ssh;
 mod plans;
 mod read_only;

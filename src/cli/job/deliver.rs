@@ -51,8 +51,12 @@ impl Ground {
             let loaded = spec::case(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1229", why))?;
             return Ok(Ground { inventory: None, knowledge: Knowledge::read("", &[])?, loaded });
         };
-        let read = inventory::read(path)?;
-        Ok(Ground { knowledge: read.knowledge.clone(), loaded: read.loaded.clone(), inventory: Some(read) })
+        Ok(Ground::of(inventory::read(path)?))
+    }
+
+    /// Of an inventory that was read.
+    pub fn of(read: Inventory) -> Ground {
+        Ground { knowledge: read.knowledge.clone(), loaded: read.loaded.clone(), inventory: Some(read) }
     }
 
     fn templates(&self) -> Result<Templates, Failure> {

@@ -6,16 +6,18 @@ use crate::base::text::{duration, one_line};
 use crate::cli::pipeline;
 use crate::cli::{Exit, Failure, verification};
 use crate::doctor::ladder::{Ladder, Outcome, Rung, judge};
-use crate::job::{self, Found, Gone, Look, Phase, Progress, Submission, Submitted, View};
+use crate::job::{self, Found, Gone, Look, Phase, Progress, Submission, Submitted, Tail, View};
 use crate::report::job::ladder as screen;
 use crate::report::out;
 use crate::system::clock::{self, Stopwatch};
-use crate::system::signals;
+use crate::system::signals::{self, twice};
 use crate::transport::TransportError;
 use crate::verify::nccl::{self, Decoder, Expected};
 use crate::verify::{Verdict, verify};
 use crate::workload::{Asked, Devices, NcclTest, Pods, Request};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -23,7 +25,9 @@ use tokio::sync::watch;
 const LOOK: Duration = Duration::from_secs(2);
 /// An API server that has not answered a submission within this does not.
 const SUBMITTED_WITHIN: Duration = Duration::from_secs(60);
-/// Lines of a pod's log that are read.
+/// An operator ends a trial so long after our own limit, in seconds.
+const LEASE_SLACK_S: u64 = 60;
+/// Lines of a pod's log that are read at a look.
 const LINES: u32 = 200_000;
 
 /// What the trials are made with.
@@ -56,34 +60,16 @@ pub struct Trials {
 pub async fn run(trials: &Trials, inventory: &Path, namespace: &str, json: bool) -> Result<Exit, Failure> {
     let ground = Ground::read(Some(&inventory.to_path_buf()))?;
     let cluster = Cluster::of(inventory).await?;
-    let climb = Climb { trials, ground, cluster, namespace, inventory };
+    let climb = Climb { trials, ground, cluster, namespace, inventory, there: Mutex::default() };
     let mut interrupts = signals::interrupts();
-    let mut ladder = Ladder::default();
-    for rung in Rung::ALL {
-        out::note(&format!("trying: {}", rung.word()));
-        let tried = match rung.job() {
-            None => tokio::select! {
-                _ = interrupts.changed() => None,
-                outcome = climb.hosts() => Some(outcome?),
-            },
-            Some(job) => climb.trial(rung, job, &mut interrupts).await?,
-        };
-        let Some(outcome) = tried else { return Ok(Exit::Interrupted) };
-        if !json {
-            out::print(&screen::rung(rung, &outcome));
+    let mut again = interrupts.clone();
+    tokio::select! {
+        () = twice(&mut again) => {
+            climb.left();
+            Ok(Exit::Interrupted)
         }
-        let failed = matches!(outcome, Outcome::Fails(_));
-        ladder.rungs.push((rung, outcome));
-        if failed {
-            break;
-        }
+        climbed = climb.all(&mut interrupts, json) => climbed,
     }
-    out::print(&if json { screen::json(&ladder) } else { screen::end(&ladder, &one_line(&inventory.display().to_string(), 120)) });
-    Ok(match (ladder.first_that_fails(), ladder.goes()) {
-        (Some(_), _) => Exit::Failed,
-        (None, true) => Exit::Done,
-        (None, false) => Exit::Incomplete,
-    })
 }
 
 struct Climb<'a> {
@@ -92,9 +78,64 @@ struct Climb<'a> {
     cluster: Cluster,
     namespace: &'a str,
     inventory: &'a Path,
+    /// The job of a trial that was not taken away yet.
+    there: Mutex<Option<String>>,
+}
+
+/// What the logs of a trial's pods have said so far, each read on from where it was left.
+#[derive(Default)]
+struct Heard {
+    tails: BTreeMap<String, Tail>,
+    decoder: Decoder,
 }
 
 impl Climb<'_> {
+    async fn all(&self, interrupts: &mut watch::Receiver<u32>, json: bool) -> Result<Exit, Failure> {
+        let mut ladder = Ladder::default();
+        for rung in Rung::ALL {
+            out::note(&format!("trying: {}", rung.word()));
+            let tried = match rung.job() {
+                None => tokio::select! {
+                    _ = interrupts.changed() => None,
+                    outcome = self.hosts() => Some(outcome?),
+                },
+                Some(job) => self.trial(rung, job, interrupts).await?,
+            };
+            let Some(outcome) = tried else { return Ok(Exit::Interrupted) };
+            if !json {
+                out::print(&screen::rung(rung, &outcome));
+            }
+            let failed = matches!(outcome, Outcome::Fails(_));
+            ladder.rungs.push((rung, outcome));
+            if failed {
+                break;
+            }
+        }
+        out::print(&if json { screen::json(&ladder) } else { screen::end(&ladder, &one_line(&self.inventory.display().to_string(), 120)) });
+        Ok(match (ladder.first_that_fails(), ladder.goes()) {
+            (Some(_), _) => Exit::Failed,
+            (None, true) => Exit::Done,
+            (None, false) => Exit::Incomplete,
+        })
+    }
+
+    /// Somebody asked twice, and nobody waits for the trial to be taken away.
+    fn left(&self) {
+        let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = there.as_ref() {
+            let place = format!("-i {} -n {}", self.inventory.display(), self.namespace);
+            let after = duration(self.lease_s());
+            out::note(&format!(
+                "left at once: the job {name} may still be there; its pods end {after} after it began, and railwright job delete {name} {place} takes it away"
+            ));
+        }
+    }
+
+    /// The operator ends a trial by itself after so many seconds, where nobody is left to do it (kubeflow/mpi-operator: `runPolicy.activeDeadlineSeconds`).
+    fn lease_s(&self) -> u64 {
+        self.trials.limit_s + LEASE_SLACK_S
+    }
+
     /// Real traffic between the hosts, as `verify` does it.
     async fn hosts(&self) -> Result<Outcome, Failure> {
         let prepared = pipeline::prepare_to_act(self.inventory)?;
@@ -126,7 +167,13 @@ impl Climb<'_> {
                 return Ok(Some(Outcome::NotKnown(format!("no job could be rendered: {why}"))));
             }
         };
-        let submission = job::read(&text, Some(self.namespace)).map_err(|why| super::submit::bad("the trial", &why))?;
+        let mut submission = job::read(&text, Some(self.namespace)).map_err(|why| super::submit::bad("the trial", &why))?;
+        for (object, value) in &mut submission.objects {
+            if object.kind == submission.kind.word() {
+                value["spec"]["runPolicy"]["activeDeadlineSeconds"] = self.lease_s().into();
+            }
+        }
+        *self.there.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.clone());
         // A request on its way is waited for, so that nothing is made after it was looked for.
         let writer = self.cluster.writer();
         let submitted = tokio::select! {
@@ -190,30 +237,21 @@ impl Climb<'_> {
 
     /// Until the job ends, hangs or takes too long; then its log is judged.
     async fn to_its_end(&self, rung: Rung, look: &Look<'_>, found: &Found) -> Result<Outcome, TransportError> {
-        let (began, mut progress, mut lines) = (Stopwatch::start(), Progress::new(self.trials.stuck_s), 0);
+        let (began, mut progress, mut heard) = (Stopwatch::start(), Progress::new(self.trials.stuck_s), Heard::default());
         loop {
             let Some(view) = look.view(found).await? else {
                 return Ok(Outcome::NotKnown("the job is gone: somebody deleted it".to_owned()));
             };
-            let log = log(look, &view).await?;
-            let all = log.lines().count();
-            let new = all.saturating_sub(lines);
-            lines = all;
+            let new = heard.listen(look, &view).await?;
             let seconds = began.elapsed().as_secs();
             let stall = progress.look(seconds, view.kind, view.phase, new);
-            let proof = || {
-                let mut decoder = Decoder::default();
-                decoder.feed(log.as_bytes());
-                let log = decoder.finish();
-                judge(rung, log.hosts().len(), &nccl::judge(&log, &Expected::of("the trial", "--log FILE")))
-            };
             if let Some(stall) = stall {
                 return Ok(Outcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
             }
             match view.phase {
-                Phase::Succeeded => return Ok(proof()),
+                Phase::Succeeded => return Ok(heard.proof(rung)),
                 Phase::Failed => {
-                    let said = if let Outcome::Fails(said) = proof() { said } else { view.why.unwrap_or_default() };
+                    let said = if let Outcome::Fails(said) = heard.proof(rung) { said } else { view.why.unwrap_or_default() };
                     return Ok(Outcome::Fails(format!("the job failed: {said}")));
                 }
                 _ if seconds >= self.trials.limit_s => return Ok(late(&view, seconds)),
@@ -230,6 +268,7 @@ impl Climb<'_> {
                 out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }
         }
+        *self.there.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -243,13 +282,26 @@ fn late(view: &View, seconds: u64) -> Outcome {
     }
 }
 
-/// The logs of all pods that have one.
-async fn log(look: &Look<'_>, view: &View) -> Result<String, TransportError> {
-    let mut all = String::new();
-    for pod in view.pods.iter().filter(|pod| pod.phase != "Pending") {
-        let Ok((text, _)) = look.log(pod, LINES, None).await? else { continue };
-        // The kubelet's time stands before each line.
-        all.extend(text.lines().map(|line| format!("{}\n", line.split_once(' ').map_or("", |(_, said)| said))));
+impl Heard {
+    /// The lines that the logs of all pods have more than at the look before, and how many they are.
+    async fn listen(&mut self, look: &Look<'_>, view: &View) -> Result<usize, TransportError> {
+        let mut new = 0;
+        for pod in view.pods.iter().filter(|pod| pod.phase != "Pending") {
+            let tail = self.tails.entry(pod.uid.clone()).or_default();
+            let since = tail.since();
+            let Ok((text, _)) = look.log(pod, LINES, since.as_deref()).await? else { continue };
+            for line in tail.take(&text) {
+                new += 1;
+                self.decoder.feed(line.as_bytes());
+                self.decoder.feed(b"\n");
+            }
+        }
+        Ok(new)
     }
-    Ok(all)
+
+    /// What they prove of a trial that is over.
+    fn proof(self, rung: Rung) -> Outcome {
+        let log = self.decoder.finish();
+        judge(rung, log.hosts().len(), &nccl::judge(&log, &Expected::of("the trial", "--log FILE")))
+    }
 }

@@ -153,10 +153,10 @@ fn twice(name: &str) -> Failure {
 }
 
 /// The hosts of a node-set.
-pub fn hosts(text: &str) -> Result<Vec<String>, Failure> {
+fn hosts(text: &str) -> Result<Vec<String>, Failure> {
     nodeset::expand(text).map_err(|error| {
         let shown = crate::base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
-        error.next("--on gpu[01-02]").into()
+        error.next("name hosts as the spec does, as a node-set: NAME, NAME[01-16]").into()
     })
 }

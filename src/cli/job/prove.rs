@@ -2,7 +2,7 @@
 
 use super::cluster::{self, Cluster};
 use super::said::{Piece, Said};
-use super::{nics, prove_ray};
+use super::{nics, prove_ray, prove_traffic};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
 ///
-/// Reads the log only. Of a RayCluster, which has no such log, it looks into every pod and sends RDMA traffic between two of them for some seconds. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
+/// Reads the log only, and with `--traffic` the counters of hosts. Of a RayCluster, which has no such log, it looks into every pod and sends RDMA traffic between two of them for some seconds. Run the job with NCCL_DEBUG=INFO, so that NCCL says what it uses. Ends with 0 where the log proves it, with 1 where
 /// it disproves it, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
 pub struct Prove {
@@ -38,6 +38,10 @@ pub struct Prove {
     /// Without GPUDirect RDMA nothing is proven
     #[arg(long)]
     require_gpudirect: bool,
+    /// While the job runs, look for so many seconds at the counters of the rails of the hosts that its pods are on: every one of them has to carry
+    /// data in both directions
+    #[arg(long, value_name = "SECONDS", conflicts_with = "log", value_parser = clap::value_parser!(u64).range(2..=3600))]
+    traffic: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -50,14 +54,18 @@ fn gbps(text: &str) -> Result<f64, String> {
 
 /// Proves.
 pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
+    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
+    let mut traffic = None;
     if let Some(named) = arguments.said.named() {
         let cluster = Cluster::of(&named.place.inventory).await?;
         let found = cluster::one(&cluster.reader(), &named).await?;
         if found.kind == JobKind::Ray {
             return prove_ray::run(&cluster, &found, &named.place, arguments.json).await;
         }
+        if let (Some(seconds), Some(inventory)) = (arguments.traffic, &inventory) {
+            traffic = Some(prove_traffic::seen(inventory, &cluster, &found, seconds).await?);
+        }
     }
-    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
     let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
     let mut decoder = Decoder::default();
     let of_logs = |piece: Piece<'_>| {
@@ -73,6 +81,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
         least_percent: arguments.least_percent,
         acs,
         needs_gpudirect: arguments.require_gpudirect,
+        traffic,
         log: name,
         words: words(&arguments.said, arguments.acs.as_deref()),
     };

@@ -2,23 +2,28 @@
 
 use super::deliver::{Ground, tell};
 use super::nics;
-use super::pods::{hosts, pair};
+use super::pods::{Told, pair};
+use super::run_end::{is_there, not_to_its_end, refused, unwritten};
 use super::watch::seconds;
 use crate::base::text::{clean_line, counted, duration, one_line};
 use crate::base::{Diagnostic, nodeset};
 use crate::cli::inventory::Inventory;
+use crate::cli::nccl::LEFT_AT_ONCE;
+use crate::cli::traffic_looks::{Looks, requests};
 use crate::cli::{Exit, Failure};
 use crate::report::{diagnostic, job, out};
-use crate::spec::Sources;
+use crate::spec::{Host, Sources};
 use crate::system::append_file::AppendFile;
+use crate::system::clock::Stopwatch;
 use crate::system::files;
-use crate::system::signals;
-use crate::transport::{HostAccess, connector};
-use crate::verify::host_job::{self, Ended, Refused};
-use crate::verify::nccl::{self, Decoder, Expected, Proven};
-use crate::workload::{Asked, HostJob, HostJobParts, HostKind, HostPart, NcclTest, missing, on_hosts};
+use crate::system::signals::{self, twice};
+use crate::transport::{Connector, HostAccess, connector};
+use crate::verify::flow::Flow;
+use crate::verify::host_job::{self, Ended};
+use crate::verify::nccl::{self, Decoder, Expected, Log, Proven, Traffic};
+use crate::workload::{Asked, HostJob, HostJobParts, HostKind, HostPart, NcclTest, on_hosts};
 use clap::Subcommand;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The port at which the ranks of a training meet.
 const PORT: u16 = 29_500;
@@ -43,7 +48,7 @@ enum Kind {
 
 /// What both have in common.
 #[derive(Debug, Clone, clap::Args)]
-struct Common {
+pub struct Common {
     /// The folder that holds the spec
     #[arg(short, long, value_name = "FOLDER")]
     inventory: PathBuf,
@@ -54,17 +59,20 @@ struct Common {
     #[arg(short, long, value_name = "NAME=VALUE")]
     env: Vec<String>,
     /// GPUs of a host; those of the spec when left out
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     gpus: Option<u32>,
     /// Over TCP: the job that another is compared with
     #[arg(long)]
     without_rdma: bool,
+    /// While it runs, look at the counters of the rails of all its hosts: every one of them has to carry data in both directions
+    #[arg(long)]
+    traffic: bool,
     /// End it after this long: `90s`, `30m`
     #[arg(long = "for", value_name = "DURATION", value_parser = seconds, default_value = "15m")]
     limit_s: u64,
     /// Keep its output in this file, which must not be there yet, for job prove and job compare
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print JSON at the end, and nothing before it
     #[arg(long)]
     json: bool,
@@ -124,12 +132,11 @@ pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
     };
     let ground = Ground::read(Some(&common.inventory))?;
     let Some(inventory) = ground.inventory() else { return Err(Diagnostic::error("RW1265", "no inventory is given").into()) };
-    let names = hosts(&common.on)?;
-    let accesses = accesses(inventory, &names)?;
-    let environment = common.env.iter().map(|text| pair(text, "--env")).collect::<Result<Vec<_>, _>>()?;
-    let options = environment.iter().map(|(name, value)| (format!("jobs.environment.{name}"), format!("--env {name}={value}")));
-    let told: Vec<(String, String)> = options.chain([("job.hosts".to_owned(), format!("--on={}", common.on))]).collect();
+    let told = told(&kind, common)?;
     let asked = Asked::of_options("railwright job run", told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    let names = hosts(&common.on, &asked, inventory)?;
+    let accesses = accesses(inventory, &names, &asked)?;
+    let environment = common.env.iter().map(|text| pair(text, "--env")).collect::<Result<Vec<_>, _>>()?;
     let job = HostJob {
         kind,
         hosts: names,
@@ -143,18 +150,56 @@ pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
     carry_out(common, inventory, accesses, parts).await
 }
 
+/// The options that something can be said of, each with what it is about.
+fn told(kind: &HostKind, common: &Common) -> Result<Told, Failure> {
+    let mut told: Told = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
+    for text in &common.env {
+        let (name, value) = pair(text, "--env")?;
+        told.push((format!("jobs.environment.{name}"), format!("--env {name}={value}")));
+    }
+    told.extend(common.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
+    if let HostKind::NcclTest(test) = kind {
+        let turns = test.turns.to_string();
+        let options = [("program", &test.program), ("from", &test.from), ("to", &test.to), ("turns", &turns)];
+        told.extend(options.map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}"))));
+    }
+    Ok(told)
+}
+
+/// The hosts of a node-set.
+fn hosts(text: &str, asked: &Asked, inventory: &Inventory) -> Result<Vec<String>, Failure> {
+    nodeset::expand(text).map_err(|error| {
+        let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60))).state("nothing was started");
+        pointed(error.next(some_hosts(inventory)), asked, "no node-set")
+    })
+}
+
 /// How the hosts are reached.
-fn accesses(inventory: &Inventory, names: &[String]) -> Result<Vec<HostAccess>, Failure> {
+fn accesses(inventory: &Inventory, names: &[String], asked: &Asked) -> Result<Vec<HostAccess>, Failure> {
     let of = |name: &String| {
         let host = inventory.loaded.host(name);
         host.and_then(|host| inventory.access(host)).ok_or_else(|| {
             let why = if host.is_some() { "has no SSH" } else { "is not in the spec" };
-            Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60)))
-                .state("nothing was started")
-                .next("name hosts of the spec that are reached over SSH: --on gpu[01-02]")
+            let error = Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60))).state("nothing was started");
+            pointed(error.next(some_hosts(inventory)), asked, "named here")
         })
     };
-    Ok(names.iter().map(of).collect::<Result<_, _>>()?)
+    names.iter().map(of).collect()
+}
+
+fn pointed(error: Diagnostic, asked: &Asked, text: &str) -> Failure {
+    let mut sources = Sources::default();
+    asked.source().into_iter().for_each(|line| sources.add(line.clone()));
+    Failure::from(vec![asked.label("job.hosts", text).into_iter().fold(error, Diagnostic::labelled)]).with_sources(&sources)
+}
+
+/// Hosts that can be named, as they are called.
+fn some_hosts(inventory: &Inventory) -> String {
+    let reached: Vec<&str> = inventory.loaded.reached().map(|host| host.name.as_str()).collect();
+    match reached.as_slice() {
+        [] => "no host of the spec is reached over SSH; railwright job render runs it in pods".to_owned(),
+        some => format!("name hosts of the spec that are reached over SSH: --on {}", one_line(&nodeset::fold(some), 80)),
+    }
 }
 
 async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAccess>, made: HostJobParts) -> Result<Exit, Failure> {
@@ -181,18 +226,52 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
         out::note(&format!("{} with {} each, for {} at most", shown, counted(made.gpus as usize, "rank"), duration(common.limit_s)));
     }
     let mut interrupts = signals::interrupts();
+    let mut again = interrupts.clone();
     let stop = async move { drop(interrupts.changed().await) };
     let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
-    let ended = host_job::run(&*connector(), &parts, limit_s, &mut lines, stop).await.map_err(refused)?;
+    let connector = connector();
+    let (mut flow, began) = (Flow::default(), Stopwatch::start());
+    let ended = tokio::select! {
+        () = twice(&mut again) => {
+            out::note(LEFT_AT_ONCE);
+            return Ok(Exit::Interrupted);
+        }
+        ended = host_job::run(&*connector, &parts, limit_s, &mut lines, stop) => ended.map_err(refused)?,
+        () = looking(common, inventory, &names, &*connector, &mut flow) => Ended::Stopped,
+    };
+    let seconds = began.elapsed().as_secs();
     kept.map_err(|error| unwritten(common, &error))?;
     if ended == Ended::Stopped {
         out::note("it was ended on all hosts, and nothing of it stays there");
         return Ok(Exit::Interrupted);
     }
+    // How it ended is told before what its output says: that is of a job that broke.
+    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| Failure::from(broke).show());
     let log = decoder.finish();
-    let words =
-        common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", one_line(&path.display().to_string(), 120)));
-    let mut expected = Expected::of(shown, words);
+    let traffic = common.traffic.then_some(Traffic::Seen { flow, seconds });
+    let expected = Expected { traffic, ..expected(common, inventory, shown, &names, &log) };
+    let proof = nccl::judge(&log, &expected);
+    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    Ok(broke.unwrap_or(match proof.proven {
+        Proven::Proven => Exit::Done,
+        Proven::Disproven => Exit::Failed,
+        Proven::NotKnown => Exit::Incomplete,
+    }))
+}
+
+/// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by itself.
+async fn looking(common: &Common, inventory: &Inventory, names: &[&str], connector: &dyn Connector, flow: &mut Flow) {
+    let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
+    if common.traffic {
+        Looks::new(connector, requests(inventory, &hosts, None)).on(flow).await;
+    }
+    std::future::pending().await
+}
+
+/// What its output is held against.
+fn expected(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &Log) -> Expected {
+    let file = common.output.as_ref().map_or("FILE".to_owned(), |path| one_line(&path.display().to_string(), 120));
+    let mut expected = Expected::of(shown, format!("--log {file}"));
     match nics::node_gbps(inventory, &names.iter().copied().collect()) {
         Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
         // Of a training no bandwidth is judged.
@@ -200,69 +279,5 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
         Err(_) => {}
     }
     expected.node_gbps = expected.node_gbps.filter(|_| !log.runs.is_empty());
-    let proof = nccl::judge(&log, &expected);
-    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
-    let broke = not_to_its_end(&ended, common.limit_s);
-    if let Some(broke) = broke {
-        return Err(broke.into());
-    }
-    Ok(match proof.proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
-    })
-}
-
-/// It did not come to a good end.
-fn not_to_its_end(ended: &Ended, limit_s: u64) -> Option<Diagnostic> {
-    let message = match ended {
-        Ended::Exited(all) => {
-            let bad: Vec<String> = all.iter().filter(|(_, code)| *code != 0).map(|(host, code)| format!("{code} on {host}")).collect();
-            if bad.is_empty() {
-                return None;
-            }
-            format!("the job ended with exit status {}", bad.join(", "))
-        }
-        Ended::Late => format!("the job had not ended after {}", duration(limit_s)),
-        Ended::Lost { host, why } => format!("the job on {host} is lost: {why}"),
-        Ended::Stopped => return None,
-    };
-    Some(
-        Diagnostic::error("RW1268", message)
-            .state("it was ended on all hosts that answer, and on others the lease ends it; nothing of it stays there")
-            .next("read its last lines above; railwright doctor --log FILE finds the first cause (-o FILE keeps the output)"),
-    )
-}
-
-fn refused(refused: Refused) -> Failure {
-    let nothing = "nothing was started";
-    match refused {
-        Refused::Unreached(error) => error.diagnostic().into(),
-        Refused::Unasked { host, why } => {
-            Diagnostic::error("RW1267", format!("{host} could not be asked what is there: {why}")).state(nothing).into()
-        }
-        Refused::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
-            .state("what was started on other hosts was ended")
-            .next(format!("railwright verify INVENTORY, and `systemctl --failed` on {host}"))
-            .into(),
-        Refused::Missing(all) => {
-            let told = all.iter().map(|(host, what)| {
-                let (what, brings) = missing(what);
-                Diagnostic::error("RW1266", format!("{what} is not on {host}")).state(nothing).next(brings)
-            });
-            Failure::from(told.collect::<Vec<_>>())
-        }
-    }
-}
-
-fn is_there(path: &Path) -> Diagnostic {
-    Diagnostic::error("RW1265", format!("{} is there already", one_line(&path.display().to_string(), 80)))
-        .effect("it may be the output of another day")
-        .state("it is as it was, and nothing was started")
-        .next("name another file: -o FILE")
-}
-
-fn unwritten(common: &Common, error: &std::io::Error) -> Diagnostic {
-    let path = common.output.as_ref().map(|path| one_line(&path.display().to_string(), 80)).unwrap_or_default();
-    Diagnostic::error("RW1265", format!("{path} cannot be written: {error}")).next("name another file: -o FILE")
+    expected
 }

@@ -31,6 +31,7 @@ fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof) -> String {
     }
     let proves = match proof {
         Proof::Rdma => "a gate of RDMA checks",
+        Proof::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
         Proof::ModuleChecks => "a gate of the modules' checks",
         Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
         Proof::NotSaid => "a gate",

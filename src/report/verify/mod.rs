@@ -5,10 +5,11 @@ mod matrix;
 mod subject;
 
 use crate::base::nodeset;
-use crate::base::text::counted;
+use crate::base::text::{counted, one_line};
 use crate::report::document::{self, VerifyDocument};
 use crate::report::wrap::{self, rule};
-use crate::verify::{Check, CheckResult, Verdict, VerifyReport};
+use crate::verify::nccl::judge::bytes;
+use crate::verify::{Check, CheckResult, NcclFigure, Verdict, VerifyReport};
 use indexmap::IndexMap;
 
 /// The whole screen.
@@ -25,9 +26,25 @@ pub fn screen(report: &VerifyReport) -> String {
     }
     out.push_str(&one_liners(report, Verdict::NotApplicable));
     out.push_str(&matrix::screen(report));
+    out.push_str(&nccl(report));
     out.push_str(&one_liners(report, Verdict::Passed));
     out.push_str(&conclusion(report));
     out
+}
+
+/// What NCCL's tests reached, a line for hosts that ran together.
+fn nccl(report: &VerifyReport) -> String {
+    let line = |figure: &NcclFigure| {
+        let reached = match (figure.busbw, figure.bytes) {
+            (Some(busbw), Some(size)) => format!("{busbw:.2} GB/s at {}", bytes(size)),
+            _ => "no bandwidth".to_owned(),
+        };
+        let ranks = counted(figure.ranks as usize, "rank");
+        let words = format!("{ranks}   {}   {reached}", figure.transport.word());
+        wrap::labelled(&format!("   {}   ", one_line(&nodeset::fold(&figure.hosts), 48)), &words, wrap::COLUMNS)
+    };
+    let lines: String = report.nccl.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("{}{lines}", rule("NCCL'S TESTS, bus bandwidth of the largest messages")) }
 }
 
 /// The same as JSON, with the verdict of the whole.
@@ -197,7 +214,7 @@ mod tests {
                 });
             }
         }
-        VerifyReport { format_version: FORMAT_VERSION, inventory: "inventories/lab".into(), hosts: names, results, matrix }
+        VerifyReport { format_version: FORMAT_VERSION, inventory: "inventories/lab".into(), hosts: names, results, matrix, nccl: vec![] }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::base::nodeset;
 use crate::base::text::counted;
-use crate::verify::CheckResult;
+use crate::verify::{Check, CheckResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns that a list of hosts may take.
@@ -10,6 +10,11 @@ const WIDTH: usize = 56;
 
 /// All hosts and rails of these results. Hosts that share the same rails are one group.
 pub fn of(results: &[&CheckResult]) -> String {
+    // Hosts that run NCCL's tests together are no pair, however many they are.
+    if results.iter().all(|result| matches!(result.check, Check::Nccl(_))) {
+        let runs: BTreeSet<String> = results.iter().map(|result| nodeset::fold(&result.hosts)).collect();
+        return cut(&runs.into_iter().collect::<Vec<_>>().join("; "));
+    }
     let mut rails_of: BTreeMap<&[String], BTreeSet<u32>> = BTreeMap::new();
     for result in results {
         rails_of.entry(&result.hosts).or_default().extend(result.rail);

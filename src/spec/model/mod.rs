@@ -22,7 +22,7 @@ pub use node::{
     Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup, PcieAcs,
     RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect, Tuning,
 };
-pub use operation::{Acceptance, Drain, DrainPods, Drift, Rollout, Rules, Verify, Waiver};
+pub use operation::{Acceptance, Drain, DrainPods, Drift, NcclTests, Rollout, RolloutGate, Rules, Verify, Waiver};
 pub use reach::{NoSsh, Reach, Ssh};
 pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
 pub use workload::{Workload, WorkloadKind};

@@ -53,6 +53,43 @@ pub struct Rollout {
     /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
+    /// What has to be proven before the next wave begins, besides what `verify` proves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<RolloutGate>,
+}
+
+/// What has to be proven before the next wave begins, besides what `verify` proves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutGate {
+    /// NCCL's tests between the hosts of the wave that have GPUs: their output has to prove that RDMA was used. `verify --nccl` runs the same between
+    /// all hosts with GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<NcclTests>,
+}
+
+/// NCCL's tests (NVIDIA/nccl-tests) on hosts over SSH, as `job run nccl-test` runs them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NcclTests {
+    /// The test, with its path where it is not on the hosts' PATH; `all_reduce_perf` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The smallest message, such as `8` or `256M`; `8` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The largest message; `8G` unless said otherwise. The bandwidth is judged by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Turns of each size; 20 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// The least share of what the NICs of a host carry together that proves the bandwidth, in percent; 80 unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_percent: Option<u32>,
+    /// A run that has not ended after this is ended and has failed, such as `15m`, which it is unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
 }
 
 /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed: cordoned, emptied of pods, and given back once a

@@ -231,6 +231,19 @@ fn operation() {
     ] {
         check(&format!("nodes: [{{ name: 'n[1-4]' }}]\nrollout: {{ {rollout} }}"), expected);
     }
+    let gpus = |count: u32| format!("nodes: [{{ name: 'n[1-2]', os: ubuntu-22.04, gpu: {{ model: H100-SXM5-80GB, count: {count} }} }}]");
+    for (nccl, expected) in [
+        ("{}", &[][..]),
+        ("{ program: /opt/nccl-tests/all_reduce_perf, from: 1M, to: 8G, turns: 5, least_percent: 85, within: 10m }", &[]),
+        ("{ program: ./all_reduce_perf }", &[("RW1300", "./all_reduce_perf")]),
+        ("{ from: 8T, to: 0M, turns: 0 }", &[("RW1300", "8T"), ("RW1300", "0M"), ("RW1300", "0")]),
+        ("{ from: 1G, to: 8M }", &[("RW1300", "1G")]),
+        ("{ least_percent: 101, within: 1s }", &[("RW1300", "101"), ("RW1300", "1s")]),
+        ("{ size: 8G }", &[("RW0105", "size")]),
+    ] {
+        check(&format!("{}\nrollout: {{ gate: {{ nccl: {nccl} }} }}", gpus(8)), expected);
+    }
+    check("nodes: [{ name: 'n[1-2]' }]\nrollout: { gate: { nccl: {} } }", &[("RW1305", "nccl")]);
     let (found, _) = problems("rollout: { max_unavailable: 200% }");
     assert_eq!((found[0].message.as_str(), found[0].labels[0].text.as_str()), ("200 % is more than all hosts", "at most 100%"));
     let racks = |labels: [&str; 2], label: &str| {

@@ -141,10 +141,17 @@ impl Run {
         // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what cannot be read was not checked.
         let wrong = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
         let checked: Vec<Option<f64>> = columns.wrong.iter().filter_map(cell).filter(|cell| *cell != "N/A").map(wrong).collect();
+        let operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
+        self.measured(size, &checked, operation);
+    }
+
+    /// A size with what was counted of wrong elements where somebody looked; nothing where that is no number.
+    pub(super) fn measured(&mut self, size: Size, checked: &[Option<f64>], operation: Option<String>) {
+        let bytes = size.bytes;
         let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
         self.wrong = self.wrong.saturating_add(counted);
         self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
-        self.operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
+        self.operation = operation;
         self.sizes += 1;
         // with several iterations of one size the last counts
         if self.largest.is_none_or(|largest| largest.bytes <= bytes) {
@@ -157,6 +164,14 @@ impl Run {
         }
     }
 
+    /// A rank of it, on this host.
+    pub(super) fn rank(&mut self, host: &str) {
+        self.ranks = self.ranks.saturating_add(1);
+        if self.hosts.len() < HOSTS_MAX && !host.is_empty() {
+            self.hosts.insert(super::kept(host));
+        }
+    }
+
     fn remark(&mut self, text: &str) {
         if let Some((_, rest)) = text.split_once("Out of bounds values : ") {
             self.is_right = rest.split_whitespace().nth(1).map(|word| word == "OK");
@@ -165,11 +180,7 @@ impl Run {
         } else if let Some((_, rest)) = text.split_once("Rank ")
             && let Some((_, rest)) = rest.split_once(" on ")
         {
-            self.ranks = self.ranks.saturating_add(1);
-            let host = rest.split_whitespace().next().unwrap_or_default();
-            if self.hosts.len() < HOSTS_MAX {
-                self.hosts.insert(super::kept(host));
-            }
+            self.rank(rest.split_whitespace().next().unwrap_or_default());
         }
     }
 }

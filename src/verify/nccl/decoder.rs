@@ -4,6 +4,7 @@
 use super::collective::Runs;
 use super::failure::{self, Failure, Trouble};
 use super::interface::Reader;
+use super::json;
 use super::lines::{Line, Lines};
 use super::log::{Log, Processes};
 use super::message;
@@ -31,6 +32,7 @@ enum Word {
 #[derive(Debug)]
 pub struct Decoder {
     lines: Lines,
+    json: json::Taker,
     reading: Reading,
 }
 
@@ -54,6 +56,7 @@ impl Default for Decoder {
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(words.iter().map(|(word, _)| word));
         Decoder {
             lines: Lines::default(),
+            json: json::Taker::default(),
             reading: Reading {
                 speakers: Speakers::default(),
                 words: automaton.expect("a dozen short words make an automaton"),
@@ -72,6 +75,7 @@ impl Decoder {
     /// Takes the next bytes.
     pub fn feed(&mut self, chunk: &[u8]) {
         let reading = &mut self.reading;
+        self.json.feed(chunk);
         self.lines.feed(chunk, &mut |line| reading.line(line));
     }
 
@@ -82,6 +86,7 @@ impl Decoder {
         let Reading { mut log, runs, hpn, .. } = self.reading;
         (log.lines, log.bytes, log.cut) = (lines, self.lines.bytes, self.lines.cut);
         (log.runs, log.hpn) = (runs.runs, hpn.seen);
+        self.json.finish(&mut log);
         log
     }
 }

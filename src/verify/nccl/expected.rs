@@ -1,5 +1,7 @@
 //! What a log is held against.
 
+use crate::verify::flow::Flow;
+
 /// The type of RDMA NIC of Alibaba Container Compute Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcsNic {
@@ -9,6 +11,20 @@ pub enum AcsNic {
     Type2,
     /// Nobody said; by the log.
     Unsaid,
+}
+
+/// What was seen of the rails of a job's hosts while it ran.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Traffic {
+    /// What passed, in so many seconds.
+    Seen {
+        /// By rail and host.
+        flow: Flow,
+        /// How long it was looked at.
+        seconds: u64,
+    },
+    /// Nothing: why.
+    Unseen(String),
 }
 
 /// What a log is held against.
@@ -24,6 +40,8 @@ pub struct Expected {
     pub acs: Option<AcsNic>,
     /// Without GPUDirect nothing is proven.
     pub needs_gpudirect: bool,
+    /// What passed over the rails of the job's hosts while it ran; nothing where nobody looked.
+    pub traffic: Option<Traffic>,
     /// What the log is called; `-` for the standard input.
     pub log: String,
     /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n ml`.
@@ -39,6 +57,7 @@ impl Expected {
             least_percent: 80,
             acs: None,
             needs_gpudirect: false,
+            traffic: None,
             log: log.into(),
             words: words.into(),
         }

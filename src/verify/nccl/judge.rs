@@ -29,6 +29,8 @@ pub enum Aspect {
     Gpudirect,
     /// The NIC of a pod of Alibaba Container Compute Service.
     Hpn0,
+    /// What passed over the rails of the job's hosts while it ran, by their counters.
+    Traffic,
     /// Whether data arrived as it was sent.
     Data,
     /// What the largest messages reached.
@@ -45,6 +47,7 @@ impl Aspect {
             Aspect::Devices => "devices",
             Aspect::Gpudirect => "gpudirect",
             Aspect::Hpn0 => "hpn0",
+            Aspect::Traffic => "traffic",
             Aspect::Data => "data",
             Aspect::Bandwidth => "bandwidth",
             Aspect::Progress => "progress",
@@ -95,6 +98,7 @@ pub fn judge(log: &Log, expected: &Expected) -> Proof {
         aspects.push((Aspect::Devices, super::devices::judge(log, transport)));
         aspects.push((Aspect::Gpudirect, super::direct::judge(log, transport, expected)));
     }
+    aspects.extend(expected.traffic.as_ref().map(|seen| (Aspect::Traffic, super::traffic::judge(seen))));
     aspects.push((Aspect::Data, data(log)));
     aspects.push((Aspect::Bandwidth, bandwidth));
     aspects.push((Aspect::Progress, progress(log, expected)));
@@ -315,7 +319,8 @@ fn bandwidth(log: &Log, expected: &Expected, is_needed: bool) -> Judgement {
         .next(format!("railwright doctor {}; railwright verify INVENTORY measures each rail by itself", expected.words))
 }
 
-pub(super) fn bytes(bytes: u64) -> String {
+/// A size in words: `8 GiB`.
+pub fn bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| bytes >= 1 << shift);
     unit.map_or(format!("{bytes} B"), |(shift, word)| match bytes % (1 << shift) {

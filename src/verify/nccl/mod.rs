@@ -1,7 +1,7 @@
 //! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was used.
 //!
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
-//! `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together,
+//! `json` (the same as an object), `traffic` (counters of the rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together,
 //! and `compare` sets two logs side by side.
 //! Nothing here reads a file: bytes in, values out.
 
@@ -13,6 +13,7 @@ pub mod direct;
 mod expected;
 pub mod failure;
 pub mod interface;
+mod json;
 pub mod judge;
 pub mod lines;
 pub mod log;
@@ -23,12 +24,13 @@ mod speaker;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+mod traffic;
 pub mod training;
 pub mod transport;
 
 use crate::base::nodeset;
 pub use decoder::Decoder;
-pub use expected::{AcsNic, Expected};
+pub use expected::{AcsNic, Expected, Traffic};
 pub use judge::{Aspect, Proof, Proven, judge};
 pub use log::Log;
 

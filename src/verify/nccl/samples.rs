@@ -22,6 +22,26 @@ pub const ALL_REDUCE: &str = "\
 #
 ";
 
+/// The two largest sizes of it as `-J` writes them.
+pub const JSON: &str = concat!(
+    r#"{"version":2,"start_time":"2026-01-01 00:00:00","args":["\/opt\/nccl-tests\/all_reduce_perf","-b","256M","-e","8G","-J","#,
+    r#""out.json"],"env":["HOME=\/root","TOKEN=made-up","NCCL_DEBUG=INFO","NCCL_IB_HCA==mlx5_0,mlx5_1"],"nccl_version":22105,"c"#,
+    r#"onfig":{"nthreads":1,"ngpus":1,"minimum_bytes":268435456,"maximum_bytes":8589934592,"step_factor":2,"warmup_iters":1,"it"#,
+    r#"erations":20,"aggregated_iterations":1,"validation":1,"graph":0,"blocking_collectives":"false","per_iter_timing":"false""#,
+    r#","parallel_init":"false","devices":[{"rank":0,"group":0,"pid":1201,"hostname":"gpu-01","device":0,"device_hex":"0000:1b:"#,
+    r#"00","device_info":"NVIDIA A100-SXM4-80GB"},{"rank":1,"group":0,"pid":1202,"hostname":"gpu-01","device":1,"device_hex":"0"#,
+    r#"000:1b:00","device_info":"NVIDIA A100-SXM4-80GB"},{"rank":2,"group":0,"pid":1203,"hostname":"gpu-02","device":0,"device_"#,
+    r#"hex":"0000:1b:00","device_info":"NVIDIA A100-SXM4-80GB"},{"rank":3,"group":0,"pid":1204,"hostname":"gpu-02","device":1,""#,
+    r#"device_hex":"0000:1b:00","device_info":"NVIDIA A100-SXM4-80GB"}]},"results":[{"size":268435456,"count":67108864,"type":""#,
+    r#"float","redop":"sum","root":"    -1","out_of_place":{"time":16320.100000,"alg_bw":16.450000,"bus_bw":24.670000,"nwrong":"#,
+    r#"0.000000},"in_place":{"time":16320.100000,"alg_bw":16.450000,"bus_bw":24.670000,"nwrong":0.000000},"actual_iterations":2"#,
+    r#"0,"experiment_name":"all_reduce_perf"},{"size":8589934592,"count":2147483648,"type":"float","redop":"sum","root":"    -1"#,
+    r#"","out_of_place":{"time":485120.000000,"alg_bw":17.710000,"bus_bw":26.560000,"nwrong":0.000000},"in_place":{"time":48490"#,
+    r#"0.000000,"alg_bw":17.710000,"bus_bw":26.560000,"nwrong":0.000000},"actual_iterations":20,"experiment_name":"all_reduce_p"#,
+    r#"erf"}],"out_of_bounds":{"count":0,"okay":"true"},"average_bus_bandwidth":{"bandwidth":24.675000,"okay":"unchecked"},"err"#,
+    r#"ors":[],"end_time":"2026-01-01 00:00:30"}"#,
+);
+
 /// What NCCL says of one rank: over RDMA.
 pub fn rank(host: &str, pid: u32, rank: u32) -> String {
     let device = rank % 2;

@@ -1,0 +1,66 @@
+//! How `job run` tells that a job did not begin, or did not come to a good end.
+
+use super::run::Common;
+use crate::base::Diagnostic;
+use crate::base::text::{duration, one_line};
+use crate::cli::Failure;
+use crate::verify::host_job::{Ended, Refused};
+use crate::workload::missing;
+use std::path::Path;
+
+/// It did not come to a good end.
+pub fn not_to_its_end(ended: &Ended, limit_s: u64) -> Option<Diagnostic> {
+    let message = match ended {
+        Ended::Exited(all) => {
+            let bad: Vec<String> = all.iter().filter(|(_, code)| *code != 0).map(|(host, code)| format!("{code} on {host}")).collect();
+            if bad.is_empty() {
+                return None;
+            }
+            format!("the job ended with exit status {}", bad.join(", "))
+        }
+        Ended::Late => format!("the job had not ended after {}", duration(limit_s)),
+        Ended::Lost { host, why } => format!("the job on {host} is lost: {why}"),
+        Ended::Stopped => return None,
+    };
+    Some(
+        Diagnostic::error("RW1268", message)
+            .state("it was ended on all hosts that answer, and on others the lease ends it; nothing of it stays there")
+            .next("read its last lines; railwright doctor --log FILE finds the first cause (-o FILE keeps the output)"),
+    )
+}
+
+/// Nothing was started, or not on all hosts.
+pub fn refused(refused: Refused) -> Failure {
+    let nothing = "nothing was started";
+    match refused {
+        Refused::Unreached(error) => error.diagnostic().into(),
+        Refused::Unasked { host, why } => {
+            Diagnostic::error("RW1267", format!("{host} could not be asked what is there: {why}")).state(nothing).into()
+        }
+        Refused::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
+            .state("what was started on other hosts was ended")
+            .next(format!("railwright verify INVENTORY, and `systemctl --failed` on {host}"))
+            .into(),
+        Refused::Missing(all) => {
+            let told = all.iter().map(|(host, what)| {
+                let (what, brings) = missing(what);
+                Diagnostic::error("RW1266", format!("{what} is not on {host}")).state(nothing).next(brings)
+            });
+            Failure::from(told.collect::<Vec<_>>())
+        }
+    }
+}
+
+/// What is there may be the output of another day.
+pub fn is_there(path: &Path) -> Diagnostic {
+    Diagnostic::error("RW1265", format!("{} is there already", one_line(&path.display().to_string(), 80)))
+        .effect("it may be the output of another day")
+        .state("it is as it was, and nothing was started")
+        .next("name another file: -o FILE")
+}
+
+/// The output could not be kept.
+pub fn unwritten(common: &Common, error: &std::io::Error) -> Diagnostic {
+    let path = common.output.as_ref().map(|path| one_line(&path.display().to_string(), 80)).unwrap_or_default();
+    Diagnostic::error("RW1265", format!("{path} cannot be written: {error}")).next("name another file: -o FILE")
+}

@@ -1,0 +1,140 @@
+//! Looks at the counters of rails, one after the other, and what passed between them.
+
+use super::inventory::Inventory;
+use crate::base::Target;
+use crate::observe::{self, HostRequest};
+use crate::resource::traffic::Sample;
+use crate::resource::{Fact, Read, TargetObservation};
+use crate::spec::{Host, Rail};
+use crate::system::clock;
+use crate::transport::{Connector, HostAccess};
+use crate::verify::flow::{Flow, Look};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Between two looks, where nobody says it.
+const EVERY_S: u64 = 2;
+
+/// Looks at the rails of hosts.
+pub struct Looks<'a> {
+    connector: &'a dyn Connector,
+    requests: Vec<HostRequest>,
+    last: BTreeMap<String, Sample>,
+}
+
+/// One request a host with rails; of these rails alone, where they are named.
+pub fn requests(inventory: &Inventory, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Vec<HostRequest> {
+    let is_asked = |rail: &&Rail| rails.is_none_or(|rails| rails.contains(&rail.rail));
+    let of = |access: HostAccess| {
+        let host = hosts.iter().find(|host| !access.switch && access.cluster.is_none() && *host.name == *access.name)?;
+        let netdevs: Vec<String> = host.netdevs.iter().filter(is_asked).map(|rail| rail.netdev.clone()).collect();
+        (!netdevs.is_empty()).then(|| HostRequest { access, reads: vec![Read::RailTraffic { netdevs }] })
+    };
+    inventory.accesses().filter_map(of).collect()
+}
+
+/// A look that is not the first of all its hosts.
+pub fn says_something(look: &Look) -> bool {
+    look.values().any(|hosts| !hosts.is_empty())
+}
+
+impl<'a> Looks<'a> {
+    /// At what is asked for.
+    pub fn new(connector: &'a dyn Connector, requests: Vec<HostRequest>) -> Self {
+        Looks { connector, requests, last: BTreeMap::new() }
+    }
+
+    /// Rails that are looked at.
+    pub fn rails(&self) -> usize {
+        self.requests.iter().map(|request| netdevs(request).len()).sum()
+    }
+
+    /// Hosts that are asked.
+    pub fn hosts(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// What passed since the look before, which this one takes the place of.
+    pub async fn next(&mut self) -> Look {
+        let observed = observe::observe(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}).await;
+        self.take(&observed.targets)
+    }
+
+    /// Looks on and on, for as long as it is waited for.
+    pub async fn on(&mut self, flow: &mut Flow) {
+        loop {
+            let look = self.next().await;
+            if says_something(&look) {
+                flow.take(&look);
+            }
+            clock::pause(Duration::from_secs(EVERY_S)).await;
+        }
+    }
+
+    /// Looks for so many seconds, and once more at their end.
+    pub async fn during(&mut self, seconds: u64, flow: &mut Flow) {
+        let mut left = seconds;
+        loop {
+            let look = self.next().await;
+            if says_something(&look) {
+                flow.take(&look);
+            }
+            if left == 0 {
+                return;
+            }
+            let pause = left.min(EVERY_S);
+            clock::pause(Duration::from_secs(pause)).await;
+            left -= pause;
+        }
+    }
+
+    fn take(&mut self, targets: &BTreeMap<Target, TargetObservation>) -> Look {
+        let last = &mut self.last;
+        let mut look = Look::new();
+        for request in &self.requests {
+            let host = request.access.name.to_string();
+            let sample = sample(targets.get(&request.access.target()), &request.reads);
+            let rates = match (&sample, last.get(&host)) {
+                (Err(why), _) => Err(why.clone()),
+                // Of the first look nothing is known yet, and that is no finding.
+                (Ok(_), None) => Ok(None),
+                (Ok(now), Some(earlier)) => now.since(earlier).map(Some),
+            };
+            for netdev in netdevs(request) {
+                let fact = match &rates {
+                    Ok(None) => continue,
+                    Ok(Some(rails)) => rails.get(netdev).cloned().unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
+                    Err(why) => Fact::Unknown(why.clone()),
+                };
+                look.entry(netdev.clone()).or_default().insert(host.clone(), fact);
+            }
+            match sample {
+                Ok(now) => drop(last.insert(host, now)),
+                Err(_) => drop(last.remove(&host)),
+            }
+        }
+        look
+    }
+}
+
+fn netdevs(request: &HostRequest) -> &[String] {
+    request
+        .reads
+        .iter()
+        .find_map(|read| if let Read::RailTraffic { netdevs } = read { Some(netdevs.as_slice()) } else { None })
+        .unwrap_or_default()
+}
+
+/// What a host counted; why it did not.
+fn sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<Sample, String> {
+    let found = found.ok_or("it was not asked")?;
+    if let Some(trouble) = &found.problem {
+        return Err(format!("{} ({})", trouble.alike, trouble.code));
+    }
+    match reads.first().map(|read| found.answers.output(read)) {
+        Some(Ok((0, text))) => Ok(Sample::parse(text)),
+        Some(Ok((code, _))) => Err(format!("the read ended with status {code}")),
+        Some(Err(why)) => Err(why),
+        None => Err("it was not asked".to_owned()),
+    }
+}

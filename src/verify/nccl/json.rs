@@ -1,0 +1,205 @@
+//! What the programs of nccl-tests write with `-J FILE`: the table of a run as one JSON object, on one line.
+//!
+//! Sources: NVIDIA/nccl-tests, `src/util.cu` (`jsonOutputInit`, `writeDeviceReport`, `writeBenchmarkLineBody`, `writeResultFooter`), versions 1 to 3 of the
+//! file, which have in common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is `"nan"`.
+
+use super::collective::{Rates, Run, Size};
+use super::log::Log;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How such an object begins: its version comes first.
+const BEGINS: &[u8] = b"\n{\"version\":";
+/// More of it is not held. An object of a run of thirty sizes on a thousand ranks has half a MiB.
+const HELD_MAX: usize = 16 << 20;
+/// Variables whose names begin so are kept of its environment, and nothing else, as there are secrets in it.
+const KEPT: &str = "NCCL_";
+
+/// Takes such an object out of a stream, wherever a line of it begins so.
+#[derive(Debug)]
+pub(super) struct Taker {
+    /// The last bytes, in which its beginning may have begun.
+    carry: Vec<u8>,
+    held: Option<Vec<u8>>,
+}
+
+impl Default for Taker {
+    fn default() -> Self {
+        Taker { carry: vec![b'\n'], held: None }
+    }
+}
+
+impl Taker {
+    /// Takes the next bytes.
+    pub(super) fn feed(&mut self, chunk: &[u8]) {
+        if let Some(held) = &mut self.held {
+            let room = HELD_MAX.saturating_sub(held.len());
+            held.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            return;
+        }
+        // Its beginning may be cut in two: what is carried is less than it, so that it is found once.
+        self.carry.extend_from_slice(&chunk[..chunk.len().min(BEGINS.len())]);
+        let begins = match (memchr::memmem::find(&self.carry, BEGINS), memchr::memmem::find(chunk, BEGINS)) {
+            (Some(at), _) => Some((std::mem::take(&mut self.carry)[at + 1..].to_vec(), &chunk[chunk.len().min(BEGINS.len())..])),
+            (None, Some(at)) => Some((Vec::new(), &chunk[at + 1..])),
+            (None, None) => None,
+        };
+        if let Some((mut held, rest)) = begins {
+            held.extend_from_slice(&rest[..rest.len().min(HELD_MAX)]);
+            self.held = Some(held);
+            return;
+        }
+        let from = chunk.len().saturating_sub(BEGINS.len() - 1);
+        if chunk.len() >= BEGINS.len() {
+            self.carry.clear();
+            self.carry.extend_from_slice(&chunk[from..]);
+        } else {
+            let over = self.carry.len().saturating_sub(BEGINS.len() - 1);
+            self.carry.drain(..over);
+        }
+    }
+
+    /// Adds what it says to a log. A table that the log has itself says the same of the run.
+    pub(super) fn finish(self, log: &mut Log) {
+        let Some(held) = self.held else { return };
+        let mut values = serde_json::Deserializer::from_slice(&held).into_iter::<Value>();
+        let Some(Ok(Value::Object(object))) = values.next() else { return };
+        if !object.contains_key("config") && !object.contains_key("results") {
+            return;
+        }
+        let object = Value::Object(object);
+        if log.runs.is_empty() {
+            let run = run(&object);
+            log.world = log.world.max(Some(run.ranks).filter(|ranks| *ranks > 0));
+            log.runs.push(run);
+        }
+        if let Some(version) = object["nccl_version"].as_u64().filter(|_| log.versions.is_empty()) {
+            log.versions.insert(version_of(version));
+        }
+        if log.environment.is_empty() {
+            log.environment = environment(&object["env"]);
+        }
+    }
+}
+
+/// `22304` is 2.23.4, and before 2.9 `2804` 2.8.4 (NVIDIA/nccl: src/nccl.h.in, `NCCL_VERSION`).
+fn version_of(code: u64) -> String {
+    let (major, minor, patch) =
+        if code < 10_000 { (code / 1000, code % 1000 / 100, code % 100) } else { (code / 10_000, code % 10_000 / 100, code % 100) };
+    format!("{major}.{minor}.{patch}")
+}
+
+fn environment(list: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    const MOST: usize = 256;
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let ours = texts.filter(|text| text.starts_with(KEPT)).filter_map(|text| text.split_once('='));
+    ours.take(MOST).map(|(name, value)| (super::kept(name), BTreeSet::from([super::kept(value)]))).collect()
+}
+
+fn run(object: &Value) -> Run {
+    let mut run = Run::default();
+    for row in object["results"].as_array().into_iter().flatten() {
+        let Some(bytes) = row["size"].as_u64() else { continue };
+        let size = Size { bytes, out_of_place: rates(&row["out_of_place"]), in_place: rates(&row["in_place"]) };
+        let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
+        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(|wrong| number(wrong)).collect();
+        let operation = row["redop"].as_str().map(str::trim).filter(|word| !word.is_empty());
+        run.measured(size, &checked, operation.map(super::kept));
+    }
+    let program = object["args"][0].as_str().and_then(|path| path.rsplit('/').next());
+    run.program = program.filter(|name| !name.is_empty()).map(super::kept);
+    run.bytes_max = object["config"]["maximum_bytes"].as_u64();
+    for device in object["config"]["devices"].as_array().into_iter().flatten() {
+        run.rank(device["hostname"].as_str().unwrap_or_default());
+    }
+    run.is_right = match &object["out_of_bounds"]["okay"] {
+        Value::String(text) => Some(text == "true"),
+        Value::Bool(is_right) => Some(*is_right),
+        _ => None,
+    };
+    run.average = number(&object["average_bus_bandwidth"]["bandwidth"]);
+    run
+}
+
+fn rates(placement: &Value) -> Option<Rates> {
+    Some(Rates { time_us: number(&placement["time"]), algbw: number(&placement["alg_bw"])?, busbw: number(&placement["bus_bw"])? })
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::nccl::{Decoder, Expected, Proven, judge, samples};
+    use crate::verify::result::Verdict;
+    use proptest::prelude::*;
+
+    fn of(chunks: &[&[u8]]) -> Log {
+        let mut decoder = Decoder::default();
+        chunks.iter().for_each(|chunk| decoder.feed(chunk));
+        decoder.finish()
+    }
+
+    #[test]
+    fn the_object_says_what_the_table_says() {
+        let log = of(&[samples::JSON.as_bytes()]);
+        let run = &log.runs[0];
+        assert_eq!((log.runs.len(), run.sizes, run.wrong, run.unchecked, run.is_right), (1, 2, 0, 0, Some(true)));
+        assert_eq!((run.program.as_deref(), run.operation.as_deref(), run.average), (Some("all_reduce_perf"), Some("sum"), Some(24.675)));
+        assert_eq!((run.ranks, run.hosts.iter().map(String::as_str).collect::<Vec<_>>()), (4, vec!["gpu-01", "gpu-02"]));
+        let largest = run.largest.unwrap();
+        assert_eq!(
+            (largest.bytes, largest.busbw(), largest.seconds(), run.bytes_max),
+            (8 << 30, Some(26.56), Some(0.48512), Some(8 << 30))
+        );
+        assert_eq!((log.versions.iter().next().map(String::as_str), log.world), (Some("2.21.5"), Some(4)));
+        assert_eq!(log.environment.keys().collect::<Vec<_>>(), ["NCCL_DEBUG", "NCCL_IB_HCA"], "nothing else of its environment is kept");
+        // It is silent of the network, so it proves nothing by itself; what NCCL says beside it does.
+        let expected = Expected { node_gbps: Some(240.0), ..Expected::of("x", "--log x") };
+        let verdict = |log: &Log| {
+            let proof = judge(log, &expected);
+            let bandwidth = proof.aspects.iter().find(|(aspect, _)| aspect.word() == "bandwidth").map(|(_, judged)| judged.verdict);
+            (proof.proven, bandwidth)
+        };
+        assert_eq!(verdict(&log), (Proven::NotKnown, Some(Verdict::Passed)));
+        let said = samples::rank("gpu-01", 1201, 0) + &samples::rank("gpu-02", 1301, 2);
+        assert_eq!(verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])), (Proven::Proven, Some(Verdict::Passed)));
+        let both = of(&[samples::job().as_bytes(), samples::JSON.as_bytes()]);
+        assert_eq!(both.runs.len(), 1, "the same run is one run");
+    }
+
+    #[test]
+    fn what_is_wrong_or_was_not_looked_at_is_told() {
+        let with = |from: &str, to: &str| of(&[samples::JSON.replace(from, to).as_bytes()]).runs.remove(0);
+        assert_eq!(with("\"nwrong\":0.000000}", "\"nwrong\":7.000000}").wrong, 28);
+        let unchecked = with("\"nwrong\":0.000000}", "\"nwrong\":null}");
+        assert_eq!((unchecked.wrong, unchecked.unchecked), (0, 2));
+        assert_eq!(with("\"okay\":\"true\"", "\"okay\":\"false\"").is_right, Some(false));
+        assert_eq!(with("24.675000", "\"nan\"").average, None);
+        let cut = of(&[&samples::JSON.as_bytes()[..samples::JSON.len() - 40]]);
+        assert!(cut.runs.is_empty(), "a file that was cut off says nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_found_however_the_stream_is_split(places in prop::collection::vec(0usize..3000, 0..5), before in "[a-z{\n]{0,40}") {
+            let text = format!("{before}\n{}", samples::JSON);
+            let mut places: Vec<usize> = places.into_iter().map(|place| place.min(text.len())).collect();
+            places.sort_unstable();
+            let (mut chunks, mut from) = (Vec::new(), 0);
+            for place in places {
+                chunks.push(&text.as_bytes()[from..place]);
+                from = place;
+            }
+            chunks.push(&text.as_bytes()[from..]);
+            prop_assert_eq!(of(&chunks).runs.len(), 1);
+        }
+
+        #[test]
+        fn no_object_panics(text in "(\\{\"version\":2|,\"results\":\\[|\\{|\\}|\\]|\"size\":9|\"config\":\\{\\}|\"in_place\":|null|,|\n){0,30}") {
+            let _ = of(&[text.as_bytes()]);
+        }
+    }
+}
