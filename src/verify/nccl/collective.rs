@@ -56,11 +56,16 @@ pub struct Run {
     pub program: Option<String>,
     /// `sum`, `none`: what is done with the data.
     pub operation: Option<String>,
+    /// `float`, `bfloat16`: what an element is.
+    pub data_type: Option<String>,
+    /// The rank that gives or takes all, -1 where there is none; nothing where the release does not say it.
+    pub root: Option<i64>,
     /// Sizes that were measured.
     pub sizes: u64,
     /// The largest of them.
     pub largest: Option<Size>,
-    /// The sizes by themselves, in their order; with several iterations of one size the last.
+    /// The sizes by themselves, in their order; with several iterations of one size the last. Of a run over several types or operations
+    /// (`-d all`, `-o all`) those of the last one, which `data_type` and `operation` name.
     pub each: Vec<Size>,
     /// The size that it was to end with.
     pub bytes_max: Option<u64>,
@@ -84,6 +89,8 @@ pub struct Run {
 struct Columns {
     count: usize,
     operation: Option<usize>,
+    data_type: Option<usize>,
+    root: Option<usize>,
     time: Vec<usize>,
     algbw: Vec<usize>,
     busbw: Vec<usize>,
@@ -94,9 +101,12 @@ impl Columns {
     fn of(header: &str) -> Self {
         let names: Vec<&str> = header.split_whitespace().filter(|word| *word != "#").map(|word| word.trim_start_matches('#')).collect();
         let places = |name: &str| names.iter().enumerate().filter(|(_, known)| **known == name).map(|(at, _)| names.len() - at).collect();
+        let place = |name: &str| names.iter().position(|known| *known == name);
         Columns {
             count: names.len(),
-            operation: names.iter().position(|name| *name == "redop"),
+            operation: place("redop"),
+            data_type: place("type"),
+            root: place("root"),
             time: places("time"),
             algbw: places("algbw"),
             busbw: places("busbw"),
@@ -144,7 +154,14 @@ impl Run {
         let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
         self.wrong = self.wrong.saturating_add(counted);
         self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
-        self.operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
+        let is_whole = cells.len() == columns.count;
+        let of_whole = |place: Option<usize>| place.filter(|_| is_whole).and_then(|at| cells.get(at).copied());
+        let (operation, data_type) = (of_whole(columns.operation), columns.data_type.and_then(|at| cells.get(at).copied()));
+        if (operation, data_type) != (self.operation.as_deref(), self.data_type.as_deref()) {
+            self.each.clear();
+        }
+        self.root = of_whole(columns.root).and_then(|cell| cell.parse().ok());
+        (self.operation, self.data_type) = (operation.map(super::kept), data_type.map(super::kept));
         self.sizes += 1;
         // with several iterations of one size the last counts
         if self.largest.is_none_or(|largest| largest.bytes <= bytes) {

@@ -2,9 +2,10 @@
 //!
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
 //! `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together,
-//! and `compare` sets two logs side by side.
+//! and `compare` sets two logs side by side (`alike`: whether they are of the same job; `operation`: what a table measured).
 //! Nothing here reads a file: bytes in, values out.
 
+mod alike;
 pub mod collective;
 pub mod compare;
 pub mod decoder;
@@ -17,6 +18,7 @@ pub mod judge;
 pub mod lines;
 pub mod log;
 pub mod message;
+pub mod operation;
 #[cfg(test)]
 pub mod samples;
 mod speaker;
