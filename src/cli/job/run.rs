@@ -5,7 +5,7 @@ use super::nics;
 use super::pods::{hosts, pair};
 use super::watch::seconds;
 use crate::base::text::{clean_line, counted, duration, one_line};
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, nodeset, quote};
 use crate::cli::inventory::Inventory;
 use crate::cli::{Exit, Failure};
 use crate::report::{diagnostic, job, out};
@@ -190,8 +190,7 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
         return Ok(Exit::Interrupted);
     }
     let log = decoder.finish();
-    let words =
-        common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", one_line(&path.display().to_string(), 120)));
+    let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::path(path)));
     let mut expected = Expected::of(shown, words);
     match nics::node_gbps(inventory, &names.iter().copied().collect()) {
         Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
