@@ -1,5 +1,8 @@
 //! The one quoting function. Every value that reaches a shell passes here, and nowhere else.
 
+use super::text::clean_line;
+use std::path::Path;
+
 /// A value as one word of POSIX sh, always in single quotes, so that no character of it is ever read by a shell.
 /// NUL cannot be written in a shell word at all: it is dropped, because no path or value of ours may hold one.
 pub fn sh(value: &str) -> String {
@@ -14,4 +17,34 @@ pub fn sh(value: &str) -> String {
 /// Words joined to one command line.
 pub fn sh_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(sh).collect::<Vec<_>>().join(" ")
+}
+
+/// A word of a command that people are told to type: in quotes only where a shell would read it otherwise.
+pub fn shown(word: &str) -> String {
+    let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./,:+@%^".contains(c));
+    if is_plain { word.to_owned() } else { sh(word) }
+}
+
+/// The path of a file or folder in such a command.
+pub fn path(path: &Path) -> String {
+    shown(&clean_line(&path.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_command() {
+        for (given, wanted) in [
+            ("inv/a.log", "inv/a.log"),
+            ("my job.log", "'my job.log'"),
+            ("it's.log", r"'it'\''s.log'"),
+            ("$(id).log", "'$(id).log'"),
+            ("a\nb", "'a\u{fffd}b'"),
+            ("", "''"),
+        ] {
+            assert_eq!(path(Path::new(given)), wanted);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::pipeline::Prepared;
 use crate::base::{Diagnostic, nodeset};
 use crate::catalog::{self, CATALOG_FOLDER, Catalog};
 use crate::report;
-use crate::rules::{self, Finding, Judgement, RULES_FOLDER, RuleSet};
+use crate::rules::{self, Beyond, Finding, Judgement, RULES_FOLDER, RuleSet};
 use crate::solve::{self, Answers};
 use crate::spec::{Loaded, Problems, Sources};
 use crate::workload::Workloads;
@@ -68,7 +68,8 @@ impl Knowledge {
             let excluding = excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts });
             excluding.chain(workloads.found()).collect()
         };
-        let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, &[solve::CODE], beyond);
+        let beyond = Beyond { codes: &[solve::CODE], is_partial: workloads.is_partial, found: beyond };
+        let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, beyond);
         told_once(&mut judgement);
         judgement.notes.extend(workloads.notes());
         let models = catalog::unknown_models(loaded, &self.catalog).into_iter();

@@ -13,7 +13,6 @@ use crate::rules::untrue;
 use crate::solve;
 use crate::spec::Sources;
 use crate::system::clock;
-use crate::workload::Workloads;
 use std::path::PathBuf;
 
 /// Check an inventory: one line, or every error of its files
@@ -35,9 +34,9 @@ pub fn run(arguments: &Validate) -> Exit {
     };
     let now = clock::now();
     let today = now.get(..10).unwrap_or_default();
-    let workloads = read.workloads(today);
-    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, workloads.as_ref().unwrap_or(&Workloads::default()), today);
-    let warnings = match workloads.and_then(|workloads| wishes::check(&read, &workloads, &answers)) {
+    let (workloads, unrendered) = read.workloads(today);
+    let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, &workloads, today);
+    let warnings = match unrendered.map_or_else(|| wishes::check(&read, &workloads, &answers), Err) {
         Ok(warnings) => warnings,
         Err(failure) => {
             let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));

@@ -14,16 +14,22 @@ impl Inventory {
         Templates::load(&folder, own).map_err(|(problems, sources)| Failure::of_input(problems, &sources))
     }
 
-    /// The workloads of the spec; `today` is the day by which waivers are judged.
-    pub(super) fn workloads(&self, today: &str) -> Result<Workloads, Failure> {
+    /// The workloads of the spec, as far as they can be rendered, and what is wrong with the others; `today` is the day by which waivers are
+    /// judged.
+    pub(super) fn workloads(&self, today: &str) -> (Workloads, Option<Failure>) {
         if self.loaded.spec.workloads.is_empty() {
-            return Ok(Workloads::default());
+            return (Workloads::default(), None);
         }
-        let templates = self.job_templates()?;
+        let templates = match self.job_templates() {
+            Ok(templates) => templates,
+            Err(failure) => return (Workloads::unrendered(), Some(failure)),
+        };
         let (catalog, rules) = (&self.knowledge.catalog, &self.knowledge.rules);
         let inputs = Inputs { loaded: &self.loaded, catalog, rules, templates: &templates, today, derives: true };
         let mut sources: Sources = self.loaded.sources.clone();
         sources.join(&templates.sources);
-        Workloads::of(inputs).map_err(|problems| Failure::of_input(problems, &sources))
+        let (workloads, problems) = Workloads::of(inputs);
+        let failure = (!problems.is_empty()).then(|| Failure::of_input(problems, &sources));
+        (workloads, failure)
     }
 }

@@ -1,9 +1,10 @@
 //! What holds of the symptoms, in the order of the layers.
 
 use super::layer::Layer;
-use super::load::Symptom;
+use super::load::{OnAcs, Symptom};
 use super::marks::{Marks, Seen};
 use crate::verify::nccl::{Decoder, Expected, Log, Proof, judge};
+use crate::verify::result::{Judgement, Verdict};
 use std::collections::BTreeMap;
 
 /// Reads a log and says what is wrong.
@@ -55,17 +56,29 @@ impl Doctor {
         self.marks.feed(chunk);
     }
 
-    /// What is wrong.
-    pub fn finish(self, expected: &Expected) -> Diagnosis {
+    /// What is wrong; what the log is held against may follow from the hosts that it names.
+    pub fn finish(self, expected: impl FnOnce(&Log) -> Expected) -> Diagnosis {
         let log = self.decoder.finish();
-        let proof = judge(&log, expected);
+        let expected = expected(&log);
+        let proof = judge(&log, &expected);
         let seen = self.marks.finish();
         let holding = self.symptoms.into_iter().filter_map(|symptom| {
             let lines = holds(&symptom, &seen, &log, &proof)?;
-            Some(Found { symptom, lines })
+            Some(Found { symptom: if expected.acs.is_some() { of_acs(symptom) } else { symptom }, lines })
         });
-        let found = holding.collect();
+        let (last, mut found): (Vec<Found>, Vec<Found>) = holding.partition(|found| found.symptom.last);
+        if found.is_empty() {
+            found = last;
+        }
         Diagnosis { log, proof, found }
+    }
+}
+
+/// As it is told of a pod of Alibaba Container Compute Service.
+fn of_acs(symptom: Symptom) -> Symptom {
+    match symptom.on_acs.clone() {
+        Some(OnAcs { cause, next }) => Symptom { cause, next, ..symptom },
+        None => symptom,
     }
 }
 
@@ -73,15 +86,18 @@ impl Doctor {
 fn holds(symptom: &Symptom, seen: &BTreeMap<String, Seen>, log: &Log, proof: &Proof) -> Option<Vec<Seen>> {
     let has = |pattern: &String| seen.contains_key(pattern);
     let group = symptom.seen.iter().find(|group| group.iter().all(has));
-    let judged =
-        || proof.aspects.iter().any(|(_, judgement)| judgement.code.is_some_and(|code| symptom.judged.iter().any(|known| known == code)));
+    let judged = |codes: &[String], is_so: fn(Verdict) -> bool| {
+        let is_one = |judgement: &Judgement| judgement.code.is_some_and(|code| codes.iter().any(|known| known == code));
+        codes.is_empty() || proof.aspects.iter().any(|(_, judgement)| is_so(judgement.verdict) && is_one(judgement))
+    };
     let set = |name: &String| log.environment.get(name).is_some_and(|values| values.iter().any(|value| !value.is_empty()));
     let obeyed = |(name, wanted): (&String, &String)| match wanted.as_str() {
         "?*" => set(name),
         wanted => log.environment.get(name).is_some_and(|values| values.contains(wanted)),
     };
     let is_so = (symptom.seen.is_empty() || group.is_some())
-        && (symptom.judged.is_empty() || judged())
+        && judged(&symptom.judged, |_| true)
+        && judged(&symptom.failed, |verdict| verdict == Verdict::Failed)
         && !symptom.unless.iter().any(has)
         && symptom.environment.iter().all(obeyed)
         && !symptom.unless_environment.iter().any(set);

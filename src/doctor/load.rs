@@ -36,6 +36,12 @@ pub struct Symptom {
     /// Codes of `job prove`, of which one must be its judgement.
     #[serde(default)]
     pub judged: Vec<String>,
+    /// Codes of `job prove`, of which one must have disproved the job.
+    #[serde(default)]
+    pub failed: Vec<String>,
+    /// It is told only where no other symptom holds.
+    #[serde(default)]
+    pub last: bool,
     /// Variables that NCCL obeyed, with their values; `?*` is any that is not empty.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -48,10 +54,36 @@ pub struct Symptom {
     pub means: String,
     /// What to run or to edit, in order.
     pub next: Vec<String>,
+    /// What is told instead of a pod of Alibaba Container Compute Service.
+    #[serde(default)]
+    pub on_acs: Option<OnAcs>,
     /// Where that is said.
     pub source: String,
     /// A log with this symptom as its first cause.
     pub case: String,
+    /// What that log is held against.
+    #[serde(default)]
+    pub against: Against,
+}
+
+/// Where there is no host and no device plugin to look at.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnAcs {
+    /// Why it is so.
+    pub cause: String,
+    /// What to run or to edit, in order.
+    pub next: Vec<String>,
+}
+
+/// What a log of a case is held against, where it shows its symptom by that alone.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Against {
+    /// What the NICs of one node carry, in Gb/s.
+    pub gbps: Option<f64>,
+    /// It is of a pod of Alibaba Container Compute Service.
+    pub acs: bool,
 }
 
 fn first() -> Layer {
@@ -119,7 +151,8 @@ impl Reading {
 
     fn fault(&mut self, symptom: &Symptom) -> Option<String> {
         let texts = [&symptom.title, &symptom.cause, &symptom.means, &symptom.source, &symptom.case];
-        if texts.iter().any(|text| text.trim().is_empty()) || symptom.next.is_empty() {
+        let on_acs = symptom.on_acs.as_ref().is_some_and(|told| told.cause.trim().is_empty() || told.next.is_empty());
+        if texts.iter().any(|text| text.trim().is_empty()) || symptom.next.is_empty() || on_acs {
             return Some("a text of it is empty".to_owned());
         }
         let patterns = symptom.seen.iter().flatten().chain(&symptom.unless);
@@ -127,7 +160,7 @@ impl Reading {
         if let Some(pattern) = patterns.into_iter().find(|pattern| short(pattern)) {
             return Some(format!("`{pattern}` begins with fewer than four characters, which every log has"));
         }
-        let says_nothing = symptom.seen.is_empty() && symptom.judged.is_empty();
+        let says_nothing = symptom.seen.is_empty() && symptom.judged.is_empty() && symptom.failed.is_empty();
         if says_nothing || symptom.seen.iter().any(Vec::is_empty) {
             return Some("neither words of a log nor a judgement".to_owned());
         }

@@ -14,4 +14,4 @@ mod tests;
 
 pub use diagnose::{Diagnosis, Doctor, Found};
 pub use layer::Layer;
-pub use load::{SYMPTOMS_FOLDER, Symptom, load};
+pub use load::{Against, OnAcs, SYMPTOMS_FOLDER, Symptom, load};

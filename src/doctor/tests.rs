@@ -1,21 +1,23 @@
 //! Each symptom held to its own case; logs with several symptoms; hostile logs; files that are not sound.
 
 use super::*;
-use crate::verify::nccl::Expected;
+use crate::verify::Verdict;
+use crate::verify::nccl::{AcsNic, Expected, Log, Proven, samples};
 use proptest::prelude::*;
 
 fn symptoms() -> Vec<Symptom> {
     load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
-fn expected() -> Expected {
-    Expected::of("job.log", "--log job.log")
+fn held(text: &str, against: &Against) -> Diagnosis {
+    let mut doctor = Doctor::new(symptoms());
+    doctor.feed(text.as_bytes());
+    let acs = against.acs.then_some(AcsNic::Unsaid);
+    doctor.finish(|_| Expected { node_gbps: against.gbps, acs, ..Expected::of("job.log", "--log job.log") })
 }
 
 fn of(text: &str) -> Diagnosis {
-    let mut doctor = Doctor::new(symptoms());
-    doctor.feed(text.as_bytes());
-    doctor.finish(&expected())
+    held(text, &Against::default())
 }
 
 fn ids(text: &str) -> Vec<String> {
@@ -28,7 +30,7 @@ fn each_symptom_is_the_first_cause_of_its_own_case() {
     let wrong: Vec<String> = all
         .iter()
         .filter_map(|symptom| {
-            let found = ids(&symptom.case);
+            let found: Vec<String> = held(&symptom.case, &symptom.against).found.into_iter().map(|found| found.symptom.id).collect();
             (found.first() != Some(&symptom.id)).then(|| format!("{}: {found:?}", symptom.id))
         })
         .collect();
@@ -44,9 +46,9 @@ fn every_layer_has_symptoms_and_codes_are_of_one_block() {
     }
     assert!(all.is_sorted_by_key(|symptom| symptom.layer));
     for symptom in &all {
-        assert!(symptom.code.starts_with("RW13") || symptom.code.starts_with("RW14"), "{}", symptom.code);
+        assert!(["RW129", "RW13", "RW14"].iter().any(|block| symptom.code.starts_with(block)), "{}", symptom.code);
     }
-    let judged: Vec<&String> = all.iter().flat_map(|symptom| &symptom.judged).collect();
+    let judged: Vec<&String> = all.iter().flat_map(|symptom| symptom.judged.iter().chain(&symptom.failed)).collect();
     assert!(judged.iter().all(|code| code.starts_with("RW12")), "{judged:?}");
 }
 
@@ -109,6 +111,55 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
     }
 }
 
+/// Whatever disproves a job has a cause here, so that `doctor` has an answer where `job prove` sends for it.
+#[test]
+fn what_disproves_a_job_is_a_symptom() {
+    let (tcp, acs) = (Against::default(), Against { acs: true, gbps: None });
+    let slow = Against { gbps: Some(400.0), acs: false };
+    let socket = "a:7:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\na:7:9 [0] NCCL INFO Using network Socket\n";
+    let mixed = format!(
+        "{socket}b:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\nb:7:9 [0] NCCL INFO Using network IB\n"
+    );
+    let off = "a:7:9 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n";
+    let hpn = format!("{off}hpn0: flags=4163<UP,BROADCAST,MULTICAST>  mtu 1500\n        inet6 fe80::1  prefixlen 64  scopeid 0x20<link>\n");
+    let broken = |line: &str| format!("{}{line}\n", samples::job());
+    let wrong = samples::job().replace("26.57      0", "26.57      7");
+    for (log, against, code, first) in [
+        (socket.to_owned(), &tcp, "RW1201", "over-tcp"),
+        (mixed, &tcp, "RW1202", "mixed-devices"),
+        (wrong, &slow, "RW1207", "wrong-data"),
+        (samples::job(), &slow, "RW1209", "slow"),
+        (hpn, &acs, "RW1213", "hpn0-not-ready"),
+        (broken("Test NCCL failure all_reduce.cu:44 'unhandled system error'"), &tcp, "RW1211", "job-broke"),
+        (broken("gpu-02: Test CUDA failure common.cu:1005 'invalid argument'"), &tcp, "RW1211", "job-broke"),
+        (broken("a: Test failure common.cu:1005"), &tcp, "RW1211", "job-broke"),
+        (broken("RuntimeError: NCCL error: ncclSystemError: System call failed"), &tcp, "RW1211", "job-broke"),
+        (broken("gpu-01:1:2 [0] NCCL WARN Call to ibv_poll_cq failed"), &tcp, "RW1211", "job-broke"),
+        (broken("gpu-01:1:2 [0] NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP (0x7f)"), &tcp, "RW1211", "device-fatal"),
+    ] {
+        let diagnosis = held(&log, against);
+        let failed = diagnosis.proof.aspects.iter().any(|(_, told)| told.verdict == Verdict::Failed && told.code == Some(code));
+        assert!(failed && diagnosis.proof.proven == Proven::Disproven, "{code}: {:?}", diagnosis.proof);
+        assert_eq!(diagnosis.found.first().map(|found| found.symptom.id.as_str()), Some(first), "{code}");
+    }
+    // What is not known disproves nothing.
+    assert!(held(off, &acs).found.is_empty());
+}
+
+/// Nobody of Container Compute Service has a device plugin to ask.
+#[test]
+fn on_acs_its_own_way_to_rdma_is_told() {
+    let log = "a:7:9 [0] NCCL INFO NET/IB : No device found.\na:7:9 [0] NCCL INFO Using network Socket\n";
+    let said = |acs| {
+        let first = held(log, &Against { acs, gbps: None }).found.remove(0).symptom;
+        assert_eq!(first.id, "no-rdma-device-in-the-pod");
+        format!("{} {}", first.cause, first.next.join(" "))
+    };
+    let (on_acs, elsewhere) = (said(true), said(false));
+    assert!(on_acs.contains("alibabacloud.com/hpn-type") && !on_acs.contains("aliyun/erdma"), "{on_acs}");
+    assert!(elsewhere.contains("aliyun/erdma") && !elsewhere.contains("hpn-type"), "{elsewhere}");
+}
+
 #[test]
 fn the_line_and_how_often_are_told() {
     let lost = "b:7:9 [1] NCCL WARN NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129\n";
@@ -151,6 +202,7 @@ proptest! {
         let mut split = Doctor::new(symptoms());
         split.feed(one);
         split.feed(other);
-        prop_assert_eq!(whole.finish(&expected()), split.finish(&expected()));
+        let expected = |_: &Log| Expected::of("job.log", "--log job.log");
+        prop_assert_eq!(whole.finish(expected), split.finish(expected));
     }
 }

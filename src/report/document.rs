@@ -20,7 +20,7 @@ use crate::report::pair::PairDocument;
 use crate::report::rbac::Role;
 use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
 use crate::report::traffic::TrafficDocument;
-use crate::report::workload::JobDocument;
+use crate::report::workload::{JobDocument, RefusedJobDocument};
 use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
@@ -350,7 +350,7 @@ pub fn text(document: &impl Serialize) -> String {
 type Make = fn() -> schemars::Schema;
 
 /// The documents by the name that `railwright schema NAME` knows.
-const DOCUMENTS: [(&str, Make); 27] = [
+const DOCUMENTS: [(&str, Make); 28] = [
     ("plan", || schemars::schema_for!(Plan)),
     ("observation", || schemars::schema_for!(Observation)),
     ("drift", || schemars::schema_for!(DriftDocument<'_>)),
@@ -377,6 +377,7 @@ const DOCUMENTS: [(&str, Make); 27] = [
     ("rbac", || schemars::schema_for!(RbacDocument<'_>)),
     ("translation", || schemars::schema_for!(TranslationDocument<'_>)),
     ("job", || schemars::schema_for!(JobDocument<'_>)),
+    ("refused-job", || schemars::schema_for!(RefusedJobDocument)),
     ("image", || schemars::schema_for!(ImageDocument<'_>)),
 ];
 

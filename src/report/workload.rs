@@ -3,8 +3,8 @@
 use super::diagnostic::{self, Finding};
 use super::wrap::{COLUMNS, labelled, rule as heading};
 use super::yaml;
-use crate::base::quote;
 use crate::base::text::{clean, counted};
+use crate::base::{Diagnostic, quote};
 use crate::rules::Waived;
 use crate::spec::Sources;
 use crate::workload::{Argument, Kind, Origin, Rendered, Variable};
@@ -51,6 +51,23 @@ impl<'a> JobDocument<'a> {
             findings: diagnostic::findings(&rendered.told(), sources),
             waived: &rendered.judgement.waived,
         }
+    }
+}
+
+/// `job render --json` of a job that could not be rendered.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RefusedJobDocument {
+    format_version: &'static str,
+    /// False, as of a rendered job that rules refuse.
+    lawful: bool,
+    /// Why it was not rendered.
+    findings: Vec<Finding>,
+}
+
+impl RefusedJobDocument {
+    /// Of what is wrong with it.
+    pub fn of(diagnostics: &[Diagnostic], sources: &Sources) -> Self {
+        RefusedJobDocument { format_version: "1.0", lawful: false, findings: diagnostic::findings(diagnostics, sources) }
     }
 }
 
@@ -123,6 +140,5 @@ fn argument(argument: &Argument, passes: bool) -> String {
 
 /// Words as people type them: in quotes only where a shell would read them otherwise.
 pub(super) fn shown(words: &[String]) -> String {
-    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./,:+@%^".contains(c));
-    words.iter().map(|word| if plain(word) { word.clone() } else { quote::sh(word) }).collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| quote::shown(word)).collect::<Vec<_>>().join(" ")
 }

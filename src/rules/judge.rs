@@ -53,30 +53,42 @@ impl Judgement {
 
 /// Asks every rule; `today` is a day as `2026-12-31`, in UTC.
 pub fn judge(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str) -> Judgement {
-    judge_with(loaded, catalog, rules, today, &[], |_| Vec::new())
+    judge_with(loaded, catalog, rules, today, Beyond { codes: &[], is_partial: false, found: |_: &Judgement| Vec::new() })
 }
 
-/// The same with what is found beyond the rules, given what they found: it has `codes` of its own, and is waived like them.
-pub fn judge_with(
+/// What is found beyond the rules of a spec, and waived like what they find.
+#[derive(Debug)]
+pub struct Beyond<'c, F> {
+    /// Codes of its own.
+    pub codes: &'c [&'c str],
+    /// Not all jobs of the spec could be asked: a waiver of what rules say of jobs may yet be needed.
+    pub is_partial: bool,
+    /// What is found, given what the rules found.
+    pub found: F,
+}
+
+/// The same with what is found beyond the rules.
+pub fn judge_with<F: FnOnce(&Judgement) -> Vec<Finding>>(
     loaded: &Loaded,
     catalog: &Catalog,
     rules: &RuleSet,
     today: &str,
-    codes: &[&str],
-    beyond: impl FnOnce(&Judgement) -> Vec<Finding>,
+    beyond: Beyond<'_, F>,
 ) -> Judgement {
     let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
     waivers.part(asked(loaded, catalog, rules.rules.values(), None), &mut judgement);
-    let more = beyond(&judgement);
+    let more = (beyond.found)(&judgement);
     waivers.part(more, &mut judgement);
-    judgement.notes = waivers.notes(&rules.rules.keys().map(String::as_str).chain(codes.iter().copied()).collect());
+    let of_jobs = rules.rules.iter().filter(|(_, rule)| beyond.is_partial && rule.is_of_jobs());
+    let open = of_jobs.map(|(code, _)| code.as_str()).collect();
+    judgement.notes = waivers.notes(&rules.rules.keys().map(String::as_str).chain(beyond.codes.iter().copied()).collect(), &open);
     judgement
 }
 
 /// Asks what concerns a job that is about to be run: rules about the job itself, and those that look at what the spec says of jobs
 /// where `environment` holds. `loaded` is the spec with the job's own environment in the place of the spec's. Nothing is waived yet.
 pub fn asked_of_job(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, subject: &Subject, environment: bool) -> Vec<Finding> {
-    let concerned = rules.rules.values().filter(|rule| rule.scope == Scope::Job || environment && rule.looks_at("jobs"));
+    let concerned = rules.rules.values().filter(|rule| rule.is_of_jobs() && (environment || rule.scope == Scope::Job));
     asked(loaded, catalog, concerned, Some(subject))
 }
 

@@ -16,7 +16,7 @@ mod waiver;
 
 pub use cases::untrue;
 pub use job_subject::{Subject, SubjectFacts};
-pub use judge::{Finding, Judgement, asked_of_job, judge, judge_job, judge_with};
+pub use judge::{Beyond, Finding, Judgement, asked_of_job, judge, judge_job, judge_with};
 pub use load::{RULES_FOLDER, load};
 pub use rule::{Rule, RuleProblems, RuleSet, Scope};
 pub use waiver::{Waived, accepted};

@@ -73,6 +73,11 @@ impl Rule {
         uses.filter_map(|one| one.path.first()).any(|first| first == name)
     }
 
+    /// It is about a job itself, or about what the spec says of jobs.
+    pub fn is_of_jobs(&self) -> bool {
+        self.scope == Scope::Job || self.looks_at("jobs")
+    }
+
     /// The mend with what it takes from the spec in angle brackets: `<host.gpu.model>`.
     pub fn mend_in_words(&self) -> String {
         let mut out = String::with_capacity(self.mending.len());

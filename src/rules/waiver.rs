@@ -78,10 +78,13 @@ impl<'a> Waivers<'a> {
         }
     }
 
-    /// What is to be said of the waivers themselves, once all is found.
-    pub(super) fn notes(&self, codes: &BTreeSet<&str>) -> Vec<Diagnostic> {
-        let note =
-            |(index, waiver, _): &(usize, &Waiver, _)| note(self.loaded, codes, *index, waiver, self.used.contains(index), self.today);
+    /// What is to be said of the waivers themselves, once all is found; of codes that may still be found nothing is said to be unused.
+    pub(super) fn notes(&self, codes: &BTreeSet<&str>, open: &BTreeSet<&str>) -> Vec<Diagnostic> {
+        let note = |(index, waiver, _): &(usize, &Waiver, _)| {
+            let is_used = self.used.contains(index);
+            let is_open = !is_used && open.contains(waiver.code.to_uppercase().as_str());
+            if is_open { None } else { note(self.loaded, codes, *index, waiver, is_used, self.today) }
+        };
         self.all.iter().filter_map(note).collect()
     }
 }

@@ -11,6 +11,7 @@ use super::tree::{Location, Tree};
 use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// A spec that passed every check.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
     /// Which NIC is plugged in where, once the file that the spec names was read (`spec::cabling::read`).
     pub cabling: Option<Cabling>,
-    tree: Tree,
+    tree: Arc<Tree>,
     by_name: HashMap<String, usize>,
 }
 
@@ -99,6 +100,11 @@ impl Loaded {
     /// A caret at a path, for a diagnostic.
     pub fn label(&self, path: &str, text: &str) -> Option<Label> {
         self.tree.find(path).map(|location| self.tree.label(location, text))
+    }
+
+    /// A caret at the key of a path.
+    pub fn key_label(&self, path: &str, text: &str) -> Option<Label> {
+        self.tree.find(path).map(|location| self.tree.key_label(location, text))
     }
 
     /// A caret at a path, or at the nearest value around it that the files hold.
@@ -172,7 +178,7 @@ fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems>
     }
     let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
     let switches = switches_of(&spec);
-    Ok(Loaded { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree, by_name })
+    Ok(Loaded { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree: Arc::new(tree), by_name })
 }
 
 /// The names without their folder, because the same inventory may be named by several paths.

@@ -1,6 +1,7 @@
 //! A folder of this machine that is somebody's root: an unpacked image, a mounted disk. It is read as a program in it would see it:
 //! links are followed below it and never out of it, what is no ordinary file is not opened, and nothing is read without an end.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,10 +11,20 @@ const LINKS_MAX: usize = 40;
 /// Parts of a path, links put in their places.
 const PARTS_MAX: usize = 512;
 
+/// What all questions to a root may cost together: names, parts of paths that the kernel walks, and files that are opened. An image
+/// with 100,000 names in its folder of libraries, which has two ways to it, costs half of it.
+const WORK_MAX: u64 = 500_000;
+/// Names that an opened file costs as much as.
+const OPENED: u64 = 20;
+/// Bytes that are read of it, all together.
+const BYTES_MAX: u64 = 64 << 20;
+
 /// Such a folder.
 #[derive(Debug, Clone)]
 pub struct Rooted {
     root: PathBuf,
+    work: Cell<u64>,
+    bytes: Cell<u64>,
 }
 
 impl Rooted {
@@ -21,14 +32,15 @@ impl Rooted {
     pub fn open(root: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(root)?;
         fs::read_dir(&root)?;
-        Ok(Rooted { root })
+        Ok(Rooted { root, work: Cell::new(0), bytes: Cell::new(0) })
     }
 
     /// The first bytes of an ordinary file, at most `limit`; nothing where there is none.
     pub fn beginning(&self, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = self.file(path)? else { return Ok(None) };
         let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes)?;
+        file.take(limit.min(BYTES_MAX)).read_to_end(&mut bytes)?;
+        spend(&self.bytes, bytes.len() as u64, BYTES_MAX, "bytes of its files were read")?;
         Ok(Some(bytes))
     }
 
@@ -40,6 +52,7 @@ impl Rooted {
             if names.len() >= limit {
                 return Err(io::Error::other(format!("{path} holds more than {limit} names")));
             }
+            self.work(1)?;
             names.extend(entry?.file_name().into_string().ok());
         }
         names.sort();
@@ -56,6 +69,7 @@ impl Rooted {
         if !fs::symlink_metadata(&found).is_ok_and(|found| found.is_file()) {
             return Ok(None);
         }
+        self.work(OPENED)?;
         File::open(found).map(Some)
     }
 
@@ -73,10 +87,13 @@ impl Rooted {
             if here.len() + ahead.len() > PARTS_MAX {
                 return Err(io::Error::other(format!("{path} leads through too many folders")));
             }
+            // The kernel walks all of it.
+            self.work(here.len() as u64)?;
             let place = self.place(&here);
             let metadata = match fs::symlink_metadata(&place) {
                 Ok(metadata) => metadata,
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+                // A program would be told the same of a path that is too long as of what is not there.
+                Err(error) if is_nothing(&error) => return Ok(None),
                 Err(error) => return Err(error),
             };
             if !metadata.is_symlink() {
@@ -97,9 +114,26 @@ impl Rooted {
         Ok(Some(self.place(&here)))
     }
 
+    fn work(&self, more: u64) -> io::Result<()> {
+        spend(&self.work, more, WORK_MAX, "names, parts of paths and files were looked at")
+    }
+
     fn place(&self, parts: &[String]) -> PathBuf {
         self.root.join(parts.join("/"))
     }
+}
+
+/// Adds to what was spent, up to a limit.
+fn spend(spent: &Cell<u64>, more: u64, limit: u64, what: &str) -> io::Result<()> {
+    spent.set(spent.get().saturating_add(more));
+    match spent.get() > limit {
+        true => Err(io::Error::other(format!("more than {limit} {what}, as many as no image needs"))),
+        false => Ok(()),
+    }
+}
+
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename)
 }
 
 fn is_folder(path: PathBuf) -> io::Result<Option<PathBuf>> {
@@ -171,6 +205,21 @@ mod tests {
         }
         symlink("usr", root.join("d0")).unwrap();
         assert_eq!(text(&rooted, "/d59/x"), None);
+        symlink("a".repeat(300), root.join("long")).unwrap();
+        assert_eq!(text(&rooted, "/long"), None);
         assert!(Rooted::open(&root.join("usr/lib/a.so.1.2")).is_err());
+    }
+
+    #[test]
+    fn all_questions_together_have_an_end() {
+        let (world, rooted) = world();
+        let deep = "d/".repeat(400);
+        fs::create_dir_all(world.path().join("root").join(&deep)).unwrap();
+        let asked = (0..1000).find_map(|n| rooted.beginning(&format!("/{deep}{n}"), 1).err());
+        assert!(asked.is_some_and(|error| error.to_string().contains("more than 500000 names, parts of paths and files")));
+        let (world, rooted) = self::world();
+        File::create(world.path().join("root/large")).and_then(|file| file.set_len(BYTES_MAX)).unwrap();
+        assert!(rooted.beginning("/large", 1 << 40).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes.len() as u64 == BYTES_MAX)));
+        assert!(rooted.beginning("/usr/lib/a.so.1.2", 1).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Workloads of the spec that stay: each rendered as `job render` would, with carets in the spec.
 
 use super::asked::Asked;
+use super::fields;
 use super::render::{Inputs, Rendered, render};
 use super::request::{Acs, Devices, Pods, Ray, Request};
 use crate::base::text::one_line;
@@ -14,35 +15,47 @@ const CONTAINER: &str = "main";
 /// The workloads of a spec, rendered, in its order.
 #[derive(Debug, Clone, Default)]
 pub struct Workloads {
-    /// Each, with the digest of the template that made it.
-    pub(super) all: Vec<(Rendered, Digest)>,
+    /// Each that could be rendered, with its place in the spec and the digest of the template that made it.
+    pub(super) all: Vec<(usize, Rendered, Digest)>,
+    /// Some could not be rendered: what rules say of these is not known.
+    pub is_partial: bool,
 }
 
 impl Workloads {
-    /// Renders all; what is wrong with any of them comes back in one go.
-    pub fn of(inputs: Inputs<'_>) -> Result<Workloads, Vec<Diagnostic>> {
+    /// Where none could be rendered.
+    pub fn unrendered() -> Workloads {
+        Workloads { all: Vec::new(), is_partial: true }
+    }
+
+    /// Renders all that can be, and says all that is wrong with any of them.
+    pub fn of(inputs: Inputs<'_>) -> (Workloads, Vec<Diagnostic>) {
+        // What is judged of one has nothing to do with the others, which may be thousands.
+        let mut alone = inputs.loaded.clone();
+        let workloads = std::mem::take(&mut alone.spec.workloads);
         let (mut all, mut problems) = (Vec::new(), Vec::new());
-        for (index, workload) in inputs.loaded.spec.workloads.iter().enumerate() {
+        for (index, workload) in workloads.iter().enumerate() {
+            problems.extend(fields::check(inputs.loaded, index, workload));
             let asked = Asked::of_spec(inputs.loaded, index);
-            match request(workload, &asked).and_then(|request| render(inputs, &request, &asked)) {
+            let inputs = Inputs { loaded: &alone, ..inputs };
+            match request(&fields::own(workload), &asked).and_then(|request| render(inputs, &request, &asked)) {
                 Ok(rendered) => {
                     let digest = inputs.templates.digest(rendered.kind);
-                    all.push((rendered, digest));
+                    all.push((index, rendered, digest));
                 }
                 Err(more) => problems.extend(more),
             }
         }
-        if problems.is_empty() { Ok(Workloads { all }) } else { Err(problems) }
+        (Workloads { all, is_partial: !problems.is_empty() }, problems)
     }
 
     /// What rules find of them, before anything is waived.
     pub fn found(&self) -> Vec<Finding> {
-        self.all.iter().flat_map(|(rendered, _)| rendered.found.clone()).collect()
+        self.all.iter().flat_map(|(_, rendered, _)| rendered.found.clone()).collect()
     }
 
     /// What else looks wrong of them.
     pub fn notes(&self) -> Vec<Diagnostic> {
-        self.all.iter().flat_map(|(rendered, _)| rendered.judgement.notes.clone()).collect()
+        self.all.iter().flat_map(|(_, rendered, _)| rendered.judgement.notes.clone()).collect()
     }
 }
 

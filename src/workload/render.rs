@@ -133,26 +133,6 @@ impl<'a> Rendering<'a> {
         vec![self.asked.at(error, "job.kind", "asked for here")]
     }
 
-    /// GPUs of a pod: as said, or all that every host of the job has.
-    fn gpus(&self) -> Result<u32, Vec<Diagnostic>> {
-        if let Some(gpus) = self.pods().gpus {
-            return Ok(gpus);
-        }
-        let counts: BTreeSet<u32> =
-            self.hosts.iter().map(|host| self.inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count)).collect();
-        match counts.iter().next() {
-            Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
-            _ => {
-                let message = "how many GPUs a pod has does not follow from the spec".to_owned();
-                let next = self.asked.words(
-                    "say it with --gpus N, or name hosts that are alike with --on HOSTS",
-                    "say it with `gpus: N`, or name hosts that are alike with `hosts: HOSTS`",
-                );
-                Err(self.wrong("RW1229", message, next))
-            }
-        }
-    }
-
     /// The RDMA devices of a pod.
     pub(super) fn devices(&self) -> Vec<(String, String)> {
         match &self.pods().devices {

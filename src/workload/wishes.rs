@@ -34,11 +34,12 @@ impl Workloads {
         let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else { return Ok(()) };
         let before = last(&desired.wishes, &cluster);
         let mut problems = Vec::new();
-        for (index, (rendered, digest)) in self.all.iter().enumerate() {
-            let wishing = Wishing { loaded, index, rendered, cluster: &cluster };
+        let mut whose: BTreeMap<Address, String> = desired.wishes.iter().map(|wish| (wish.address.clone(), wish.whose())).collect();
+        for (index, rendered, digest) in &self.all {
+            let wishing = Wishing { loaded, index: *index, rendered, cluster: &cluster };
             let mut after = before.clone();
             for object in &rendered.objects {
-                match wishing.wish(object, after.clone(), desired) {
+                match wishing.wish(object, after.clone(), desired, &mut whose) {
                     Ok(address) => after = vec![address],
                     Err(more) => problems.extend(more),
                 }
@@ -66,7 +67,14 @@ struct Wishing<'a> {
 }
 
 impl Wishing<'_> {
-    fn wish(&self, object: &Map<String, Value>, after: Vec<Address>, desired: &mut Desired) -> Result<Address, Vec<Diagnostic>> {
+    /// Adds the wish for an object; `whose` is who wishes for each address so far.
+    fn wish(
+        &self,
+        object: &Map<String, Value>,
+        after: Vec<Address>,
+        desired: &mut Desired,
+        whose: &mut BTreeMap<Address, String>,
+    ) -> Result<Address, Vec<Diagnostic>> {
         let body = self.body(object);
         let kind = &KubernetesObject;
         let mut problems: Vec<Diagnostic> = kind
@@ -85,8 +93,8 @@ impl Wishing<'_> {
         }
         let Some(path) = kind.address_path(&body).filter(|_| problems.is_empty()) else { return Err(problems) };
         let address = Address { target: self.cluster.clone(), path: path.into(), attribute: None };
-        if let Some(other) = desired.wishes.iter().find(|wish| wish.address == address) {
-            let error = Diagnostic::error("RW0232", format!("{address} is wished for twice: by this workload, and by {}", other.whose()));
+        if let Some(other) = whose.get(&address) {
+            let error = Diagnostic::error("RW0232", format!("{address} is wished for twice: by this workload, and by {other}"));
             let error = self.at(error, "makes it").effect("each would take away what the other sets");
             return Err(vec![error.next("give the workload another name or namespace, or take one of both out")]);
         }
@@ -99,11 +107,9 @@ impl Wishing<'_> {
         };
         let places = self.loaded.place(&format!("workloads[{}]", self.index)).into_iter().collect();
         desired.why.insert(address.clone(), vec![why]);
-        desired.wishes.push(Wish {
-            address: address.clone(),
-            after,
-            want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }),
-        });
+        let wish = Wish { address: address.clone(), after, want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }) };
+        whose.insert(address.clone(), wish.whose());
+        desired.wishes.push(wish);
         Ok(address)
     }
 

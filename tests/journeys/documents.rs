@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const DOCUMENTS: [&str; 25] = [
+const DOCUMENTS: [&str; 26] = [
+    "refused-job",
     "spec",
     "plan",
     "observation",
@@ -82,7 +83,7 @@ fn the_schemas_in_the_repository_are_those_printed() {
       next:   railwright schema NAME, where NAME is one of: spec, plan, observation, drift, verify,
               cabling, ladder, traffic, fabric, jobs, job-pair, ray-proof, job-comparison, watched-job,
               job-proof, diagnosis, run, rollout, state, validation, catalog, rules, version,
-              explanation, rbac, translation, job, image
+              explanation, rbac, translation, job, refused-job, image
     --- exit 1 ---
     ");
 }

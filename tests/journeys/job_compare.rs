@@ -53,7 +53,7 @@ fn table(over_rdma: bool, slower: f64) -> String {
         format!("  {bytes}  {}  float  sum  -1  {us:.2} {busbw:.2} {busbw:.2} 0  {us:.2} {busbw:.2} {busbw:.2} 0\n", bytes / 4)
     };
     format!(
-        "{}# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n\
+        "{}# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n\
          #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n{}{}\
          # Out of bounds values : 0 OK\n# Avg bus bandwidth    : 7.1575\n",
         nccl(over_rdma),
@@ -303,12 +303,29 @@ fn what_is_no_pair_compares_nothing() {
     place.write("rdma.log", training(true, 210)).write("tcp.log", training(false, 840)).write("silent.log", "nothing\n");
     place.write("quiet.log", nccl(false)).write("ranks.log", other_ranks).write("table.log", table(true, 1.0));
     place.write("host.log", one_host).write("broken.log", broken).write("wrong.log", table(false, 8.0).replace(" 0\n", " 7\n"));
+    let (tcp, unnamed) = (table(false, 8.0), "# Collective test starting: all_reduce_perf\n");
+    place.write("half.log", tcp.replace(" float ", " half ")).write("max.log", tcp.replace(" sum ", " max "));
+    place.write("scatter.log", tcp.replace("all_reduce", "reduce_scatter")).write("unnamed.log", tcp.replace(unnamed, ""));
+    place.write("sizes.log", tcp.replace("  8  2  ", "  16  4  ").replace("  8589934592  2147483648  ", "  4294967296  1073741824  "));
+    place.write("cpu.log", tcp.replace(" time ", " cputime ")).write("untyped.log", tcp.replace("  type ", "  sort "));
+    let silent: Vec<String> = training(false, 840).lines().filter(|line| !line.contains("Init COMPLETE")).map(str::to_owned).collect();
+    place.write("silent-ranks.log", silent.join("\n"));
     for (one, other, code, exit, why) in [
+        ("table.log", "half.log", "RW1255", 1, "float with RDMA, half over TCP"),
+        ("table.log", "max.log", "RW1255", 1, "redop sum with RDMA, max over TCP"),
+        ("table.log", "scatter.log", "RW1255", 1, "all_reduce with RDMA, reduce_scatter over TCP"),
+        ("table.log", "tcp.log", "RW1255", 1, "nccl-tests with RDMA, a training over TCP"),
+        ("table.log", "unnamed.log", "RW1290", 3, "which operation was measured is not told by the table of unnamed.log"),
+        ("table.log", "unnamed.log", "RW1254", 3, "the two are not known to be of one test"),
+        ("table.log", "untyped.log", "RW1290", 3, "what type the data has is not told by the table of untyped.log"),
+        ("rdma.log", "silent-ranks.log", "RW1290", 3, "how many ranks there were is not said by silent-ranks.log"),
+        ("table.log", "sizes.log", "RW1254", 3, "sizes.log has 2 sizes from 16 B to 4 GiB"),
+        ("table.log", "cpu.log", "RW1254", 3, "the table of cpu.log has no column of time"),
         ("rdma.log", "rdma.log", "RW1252", 1, "both used RDMA"),
         ("tcp.log", "tcp.log", "RW1252", 1, "railwright doctor --log tcp.log"),
         ("host.log", "tcp.log", "RW1252", 1, "all ranks of host.log are on one host"),
         ("silent.log", "tcp.log", "RW1253", 3, "railwright job prove --log silent.log"),
-        ("rdma.log", "quiet.log", "RW1254", 3, "quiet.log has neither steps of a training nor tables"),
+        ("rdma.log", "quiet.log", "RW1254", 3, "quiet.log has neither steps of a training nor a table"),
         ("table.log", "ranks.log", "RW1255", 1, "2 ranks with RDMA, 16 ranks over TCP"),
         ("rdma.log", "broken.log", "RW1211", 3, "transport retry counter exceeded"),
         ("table.log", "wrong.log", "RW1207", 1, "elements arrived wrong"),

@@ -583,3 +583,52 @@ fn every_variable_of_a_job_is_in_the_catalogue() {
     assert!(seen.contains("PET_NPROC_PER_NODE") && seen.contains("NCCL_IB_TC"));
     insta::assert_snapshot!(place.run(&["catalog", "variable", "NCCL_IB_TIMEOUT"]));
 }
+
+/// What comes by a pipe is read like an argument, and who asks for JSON gets it of a refusal as well.
+#[test]
+fn a_line_of_arena_comes_by_a_pipe_and_a_refusal_is_json_too() {
+    let place = place(ROCE);
+    let piped = |text: &[u8], words: &[&str]| {
+        place.write("line", text);
+        let input = std::fs::File::open(place.path().join("line")).unwrap();
+        place.command(words).stdin(std::process::Stdio::from(input)).output().unwrap()
+    };
+    let line = "arena submit pytorch --name=a --image=b/c:1 --workers=2 --device=aliyun/erdma=1 \\\n  --gpus=1 'torchrun x'\n";
+    let output = piped(line.as_bytes(), &["job", "from-arena", "-"]);
+    let argument = place.command(&["job", "from-arena", line]).output().unwrap();
+    assert!(output.status.success() && !output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout, argument.stdout);
+    for unread in [&b"\xff"[..], &[b'a'; (256 << 10) + 1]] {
+        let output = piped(unread, &["job", "from-arena", "-"]);
+        assert!(String::from_utf8_lossy(&output.stderr).contains("RW1222: the standard input cannot be read as a line"));
+    }
+
+    let refused = |words: &[&str]| {
+        let output = place.command(words).output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        holds("refused-job", &said);
+        assert_eq!((&said["lawful"], output.status.code(), output.stderr.len()), (&json!(false), Some(1), 0), "{said}");
+        let codes = said["findings"].as_array().unwrap().iter();
+        codes.map(|one| one["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&["job", "from-arena", "--json", "arena submit mpijob --name=a"]), ["RW1223"]);
+    let ray = |options: &'static str| with(&["job", "render", "ray", "--json", "-i", "inv", "--image", "rayproject/ray:2.40.0"], options);
+    assert_eq!(refused(&ray("--cpu x --memory 8GB")), ["RW1221", "RW1221"]);
+    assert_eq!(refused(&ray("--gpus 9")), ["RW1221"]);
+    assert_eq!(refused(&ray("--env A")), ["RW1221"]);
+    assert_eq!(refused(&with(&["job", "render", "ray", "--json", "-i", "none", "--image", "a"], "")).len(), 1);
+    let pair = with(&["job", "render", "compare"], "nccl-test --json -i inv --image a/b:1 --without-rdma");
+    assert_eq!(refused(&pair), ["RW1251"]);
+}
+
+/// Of a host with eight GPUs no pod gets nine.
+#[test]
+fn no_pod_asks_for_more_gpus_than_a_host_has() {
+    let place = place(ROCE);
+    let said = place.run(&with(&["job", "render", "ray"], "-i inv --image rayproject/ray:2.40.0 --host-network --gpus 9"));
+    assert!(said.contains("a pod asks for 9 GPUs, and no host that it may run on has more than 8"), "{said}");
+    assert!(said.contains("RW1221") && said.contains("--gpus=9") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    // Parts of a GPU have a resource of their own.
+    let parts = "-i inv --image rayproject/ray:2.40.0 --host-network --gpus 9 --gpu-resource nvidia.com/mig-1g.10gb";
+    assert!(place.run(&with(&["job", "render", "ray"], parts)).ends_with("--- exit 0 ---\n"));
+}

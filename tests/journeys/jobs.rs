@@ -74,7 +74,7 @@ fn a_job_over_sockets_is_disproven_with_what_it_means() {
            wanted  RDMA between hosts
            means   every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and
                    many times the latency
-           next    railwright doctor --log job.log
+           next    railwright doctor --log job.log --expect-gbps 200
      - devices      no RDMA device is used
      - gpudirect    no RDMA, no GPUDirect
        data         #wrong is 0 in 2 sizes
@@ -82,8 +82,8 @@ fn a_job_over_sockets_is_disproven_with_what_it_means() {
            found   14.31 GB/s busbw at 8 GiB, 57 % of what the NICs carry
            wanted  at least 20.0 GB/s: 80 % of 25.0 GB/s (200 Gb/s, --expect-gbps)
            means   jobs wait for the network for longer than its NICs make necessary
-           next    railwright doctor --log job.log; railwright verify INVENTORY measures each rail by
-                   itself
+           next    railwright doctor --log job.log --expect-gbps 200; railwright verify INVENTORY
+                   measures each rail by itself
        progress     1 run of nccl-tests to the end
 
     THE JOB -----------------------------------------------------------------------------------------
@@ -327,4 +327,42 @@ fn a_symptom_is_explained_by_its_code() {
     "#);
     assert!(place.run(&["explain", "RW1402", "--json"]).contains("RW1032"));
     assert!(place.run(&["explain", "RW1492"]).contains("did you mean"));
+}
+
+/// What is suggested can be typed, whatever the file is called.
+#[test]
+fn a_command_that_is_suggested_quotes_the_names_of_files() {
+    let place = Place::new();
+    place.write("my job's.log", "nothing\n");
+    for words in [&["job", "prove"][..], &["doctor"]] {
+        let said = place.run(&[words, &["--log", "my job's.log"]].concat());
+        assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(r"--log 'my job'\''s.log'"), "{said}");
+    }
+    let both = place.run(&["job", "compare", "--log", "my job's.log", "--log", "my job's.log"]);
+    let both = both.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(both.contains(r"railwright job prove --log 'my job'\''s.log'"), "{both}");
+}
+
+/// What `job prove` disproves and sends to `doctor`, `doctor` finds a cause of.
+#[test]
+fn the_doctor_has_a_cause_where_the_proof_has_a_failure() {
+    let place = Place::new();
+    let hpn = "a:7:7 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\nhpn0: flags=4099<UP,BROADCAST>  mtu 1500\n";
+    place.write("slow.log", job()).write("hpn.log", hpn).write("broken.log", job() + "a: Test NCCL failure all_reduce.cu:44\n");
+    for (log, options, code, layer) in [
+        ("slow.log", &["--expect-gbps", "400"][..], "RW1291", "fabric"),
+        ("hpn.log", &["--acs=P16EN"], "RW1292", "pod"),
+        ("broken.log", &[], "RW1293", "fabric"),
+    ] {
+        let proven = place.run(&[&["job", "prove", "--log", log], options].concat());
+        assert!(proven.contains("DISPROVEN") && proven.ends_with("--- exit 1 ---\n"), "{proven}");
+        let words = [&["doctor", "--log", log], options].concat();
+        // What the proof says to run next is what was judged here.
+        let flat = proven.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(layer == "pod" || flat.contains(&format!("railwright {}", words.join(" "))), "{proven}");
+        let said = place.run(&words);
+        assert!(said.contains(&format!(" ! {layer:<12} {code}")) && said.ends_with("--- exit 1 ---\n"), "{said}");
+    }
+    let unheld = place.run(&["doctor", "--log", "slow.log"]);
+    assert!(unheld.contains("NOTHING WRONG"), "nobody said what its NICs carry: {unheld}");
 }

@@ -341,3 +341,13 @@ fn a_whole_page_is_told_from_its_commands() {
     place.write("prose.txt", "Nothing but words\n");
     assert!(place.run(&["translate", "--file", "prose.txt"]).contains("RW1033"));
 }
+
+/// A job is no line of a spec, and there is a command for it.
+#[test]
+fn a_line_of_arena_names_the_command_that_reads_it() {
+    let place = Place::new();
+    let said = place.run(&["translate", "arena submit pytorch --name=a --image=own/a:1 --gpus=1 'torchrun main.py'"]);
+    assert!(said.contains("railwright job from-arena") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    let said = place.run(&["translate", "arena submit mpijob --name=a --image=own/a:1 mpirun"]);
+    assert!(said.contains("only trainings of PyTorch are translated") && said.ends_with("--- exit 3 ---\n"), "{said}");
+}

@@ -49,7 +49,6 @@ fn what_is_wrong_with_a_workload_is_told_in_the_spec() {
         ACS,
         "  - { name: Nginx, kind: acs, image: own/a:1, model: GU8TF, gpus: 8, memory: 512GB, command: [run] }
   - { name: two, kind: acs, image: own/a:1, model: GU8TF, gpus: 8, replica: 2, command: [run] }
-  - { name: three, kind: ray, image: own/a:1, model: GU8TF }
 ",
     );
     insta::assert_snapshot!(place.run(&["validate", "inv"]));
@@ -57,7 +56,7 @@ fn what_is_wrong_with_a_workload_is_told_in_the_spec() {
     let place = self::place(
         ACS,
         "  - { name: Nginx, kind: acs, image: own/a:1, model: GU8TF, gpus: 8, memory: 512GB, command: [run] }
-  - { name: three, kind: acs, image: own/a:1, command: [run] }
+  - { name: three, kind: acs, image: own/a:1, ray_version: 2.40.0, command: [run] }
   - { name: four, kind: ray, image: own/a:1 }
 ",
     );
@@ -85,6 +84,15 @@ fn what_rules_refuse_of_a_job_is_refused_of_a_workload() {
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, devices: { rdma/hca: 1 } }", "RW3008", "devices"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0 }", "RW3007", "ray"),
         (ROCE, "{ name: a, kind: ray, image: own/ray, host_network: true }", "RW1229", "ray"),
+        (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, gpus: 16 }", "RW1221", "16"),
+        (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, model: GU8TF }", "RW0181", "model"),
+        (
+            ROCE,
+            "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, without_rdma: true, devices: { rdma/rdma_a: 1 } }",
+            "RW0181",
+            "{",
+        ),
+        (ACS, "{ name: a, kind: acs, image: own/a:1, model: GU8TF, gpus: 8 }", "RW0181", "{"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, hosts: \"gpu[1-9]\" }", "RW1221", "\"gpu[1-9]\""),
     ];
     for (spec, workload, code, caret) in cases {
@@ -97,6 +105,34 @@ fn what_rules_refuse_of_a_job_is_refused_of_a_workload() {
     assert_eq!(found(&place), []);
     let said = place.run(&["validate", "inv"]);
     assert!(said.contains("RW3007") && said.contains("WAIVED"), "{said}");
+}
+
+/// Nothing waits for the correction of something else.
+#[test]
+fn all_that_is_wrong_with_workloads_is_told_at_once() {
+    let told = |spec: &str, workloads: &str| found(&place(spec, workloads)).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    let acs = "  - { name: a, kind: acs, image: own/a:1, model: GU8TF, gpus: 4, hosts: gpu9, network: n, command: [run] }\n";
+    assert_eq!(told(ACS, acs), ["RW2802", "RW0181", "RW0181"]);
+    assert_eq!(told(ACS, &acs.replace("gpus: 4", "gpus: 8, memory: 8GB")), ["RW0181", "RW0181", "RW1221"]);
+    // One that cannot be rendered hides nothing of another one.
+    let other = "  - { name: b, kind: acs, image: own/a:1, model: GU8TF, gpus: 8, cpu: x, command: [run] }\n";
+    assert_eq!(told(ACS, &format!("{acs}{other}")), ["RW2802", "RW0181", "RW0181", "RW1221"]);
+}
+
+/// What nobody could ask may still need its waiver.
+#[test]
+fn a_waiver_of_a_workload_that_cannot_be_rendered_is_not_called_unused() {
+    let ray = "  - { name: a, kind: ray, image: rayproject/ray:2.40.0, cpu: 8 }\n";
+    let waived = |code: &str| format!("rules: {{ waive: [{{ code: {code}, reason: r, owner: me, until: 2099-12-31 }}] }}\n");
+    let told = |workload: &str, code: &str| {
+        found(&place(ROCE, &format!("{workload}{}", waived(code)))).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+    };
+    let broken = ray.replace("cpu: 8", "cpu: x");
+    assert_eq!(told(ray, "RW3007"), Vec::<String>::new());
+    assert_eq!(told(&broken, "RW3007"), ["RW1221"]);
+    // A rule of hosts has nothing to do with it, and one of jobs is unused where all of them were asked.
+    assert_eq!(told(&broken, "RW2601"), ["RW0131", "RW1221"]);
+    assert_eq!(told(ray, "RW3002"), ["RW3007", "RW0131"]);
 }
 
 /// A spec that rules refuse is not planned, whoever would answer.

@@ -42,7 +42,14 @@ fn codes_of_symptoms_are_their_own() {
         .map(|symptom| format!("{}: {} has a page already", symptom.id, symptom.code))
         .collect();
     for symptom in &all {
-        findings.extend(symptom.judged.iter().filter(|code| !page(code)).map(|code| format!("{}: no page of {code}", symptom.id)));
+        findings.extend(
+            symptom
+                .judged
+                .iter()
+                .chain(&symptom.failed)
+                .filter(|code| !page(code))
+                .map(|code| format!("{}: no page of {code}", symptom.id)),
+        );
     }
     none(&findings);
 }

@@ -1,5 +1,6 @@
 //! The fabric that an image is for: said, or read from an inventory with the NICs on it and the catalogue's rows of its own.
 
+use crate::base::quote;
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Failure, inventory};
@@ -72,7 +73,7 @@ impl Fabric {
 
     /// The words by which another command finds the same.
     pub fn words(&self) -> String {
-        let inventory = self.inventory.iter().map(|path| format!("-i {}", path.display()));
+        let inventory = self.inventory.iter().map(|path| format!("-i {}", quote::path(path)));
         inventory.chain(self.fabric.map(|kind| format!("--fabric {}", kind.word()))).collect::<Vec<_>>().join(" ")
     }
 }

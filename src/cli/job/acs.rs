@@ -35,6 +35,13 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
+impl Arguments {
+    /// What its pods have.
+    pub fn pods(&self) -> &PodOptions {
+        &self.pods
+    }
+}
+
 /// Renders it.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;

@@ -1,7 +1,7 @@
 //! The cluster of an inventory, for commands about the jobs in it.
 
-use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, quote};
 use crate::cli::{Failure, inventory};
 use crate::job::{Found, JobKind, Look as Looks, Looked};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
@@ -109,7 +109,7 @@ pub fn none(asked: &Named, looked: &Looked) -> Diagnostic {
         looked.unread.iter().map(|(kind, why)| format!("{} could not be read: {}", kind.word(), one_line(why, 200))).collect();
     let told = Diagnostic::error("RW1240", format!("no job {job} is in namespace {namespace}"));
     let told = unread.into_iter().fold(told, Diagnostic::effect);
-    told.state("nothing was changed").next(format!("railwright job list -i {} -n {namespace}", asked.place.inventory.display()))
+    told.state("nothing was changed").next(format!("railwright job list -i {} -n {namespace}", quote::path(&asked.place.inventory)))
 }
 
 fn several<'f>(asked: &Named, found: impl Iterator<Item = &'f Found>) -> Diagnostic {

@@ -3,8 +3,8 @@
 use super::cluster::{Named, Place, kind, name};
 use super::prove::unreadable;
 use super::said::{self, Piece};
-use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, quote};
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Exit, Failure};
@@ -100,12 +100,12 @@ fn of_file(path: &Path) -> Result<Read, Failure> {
     let mut decoder = Decoder::default();
     files::stream(path, |chunk| decoder.feed(chunk)).map_err(|error| unreadable(path, &error))?;
     let name = one_line(&path.display().to_string(), 120);
-    Ok(proven(decoder, name.clone(), format!("--log {name}")))
+    Ok(proven(decoder, name, format!("--log {}", quote::path(path))))
 }
 
 async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<Read, Failure> {
     let inventory = arguments.inventory.clone().unwrap_or_default();
-    let shown = one_line(&inventory.display().to_string(), 120);
+    let shown = quote::path(&inventory);
     let place = Place { inventory, namespace: arguments.namespace.clone() };
     let named = Named { job: half.of(job), kind: arguments.kind, place };
     let words = format!("{} -i {shown} -n {}", named.job, arguments.namespace);

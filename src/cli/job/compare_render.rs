@@ -1,6 +1,7 @@
 //! `railwright job render compare`: a job twice, with RDMA and over TCP.
 
 use super::deliver::Wanted;
+use super::pods::PodOptions;
 use super::{nccl_test, pytorch};
 use crate::cli::{Exit, Failure};
 use crate::workload::Half;
@@ -41,12 +42,22 @@ fn parameters(text: &str) -> Result<u64, String> {
     value.filter(|value| (1.0..1e15).contains(value)).map(|value| value as u64).ok_or_else(|| "a number such as 7B or 350M".to_owned())
 }
 
+impl Arguments {
+    /// What its pods have.
+    pub fn pods(&self) -> &PodOptions {
+        match &self.kind {
+            Kind::NcclTest(kind) => kind.pods(),
+            Kind::Pytorch(kind) => kind.pods(),
+        }
+    }
+}
+
 /// Renders both.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (pods, (request, mut told)) = match &arguments.kind {
-        Kind::NcclTest(kind) => (kind.pods(), kind.request()?),
-        Kind::Pytorch(kind) => (kind.pods(), kind.request()?),
+    let (request, mut told) = match &arguments.kind {
+        Kind::NcclTest(kind) => kind.request()?,
+        Kind::Pytorch(kind) => kind.request()?,
     };
     told.extend(arguments.parameters.map(|parameters| ("job.parameters".to_owned(), format!("--parameters={parameters}"))));
-    pods.deliver_pair(&request, &told, Wanted { only: arguments.only, parameters: arguments.parameters })
+    arguments.pods().deliver_pair(&request, &told, Wanted { only: arguments.only, parameters: arguments.parameters })
 }

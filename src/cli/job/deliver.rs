@@ -23,6 +23,19 @@ pub struct Delivery {
     json: bool,
 }
 
+impl Delivery {
+    /// Who asks for JSON gets it of a job that was refused as well, whatever refused it.
+    pub fn answered(&self, made: Result<Exit, Failure>) -> Result<Exit, Failure> {
+        match made {
+            Err(failure) if self.json => {
+                out::print(&document::text(&screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources)));
+                Ok(failure.exit)
+            }
+            made => made,
+        }
+    }
+}
+
 /// What is wanted of a pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {

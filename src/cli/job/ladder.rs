@@ -2,6 +2,7 @@
 
 use super::cluster::Cluster;
 use super::deliver::Ground;
+use crate::base::quote;
 use crate::base::text::{duration, one_line};
 use crate::cli::pipeline;
 use crate::cli::{Exit, Failure, verification};
@@ -111,7 +112,7 @@ impl Climb<'_> {
                 break;
             }
         }
-        out::print(&if json { screen::json(&ladder) } else { screen::end(&ladder, &one_line(&self.inventory.display().to_string(), 120)) });
+        out::print(&if json { screen::json(&ladder) } else { screen::end(&ladder, &quote::path(self.inventory)) });
         Ok(match (ladder.first_that_fails(), ladder.goes()) {
             (Some(_), _) => Exit::Failed,
             (None, true) => Exit::Done,
@@ -264,7 +265,7 @@ impl Climb<'_> {
     async fn clean(&self, submission: &Submission) {
         for (object, _) in submission.objects.iter().rev() {
             if !matches!(job::delete(&self.cluster.writer(), object).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
-                let (name, place) = (&submission.name, format!("-i {} -n {}", self.inventory.display(), self.namespace));
+                let (name, place) = (&submission.name, format!("-i {} -n {}", quote::path(self.inventory), self.namespace));
                 out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }
         }

@@ -1,6 +1,7 @@
 //! `railwright job`: jobs that use the fabric; one file a command.
 
 mod acs;
+mod against;
 mod cluster;
 mod compare;
 mod compare_render;
@@ -25,8 +26,8 @@ mod said;
 mod submit;
 mod watch;
 
+pub use against::Against;
 pub use cluster::{Cluster, name};
-pub use prove::{acs_of, words};
 pub use said::{Piece, Said};
 
 use super::{Exit, Failure};

@@ -23,6 +23,13 @@ pub struct Arguments {
     pods: PodOptions,
 }
 
+impl Arguments {
+    /// What its pods have.
+    pub fn pods(&self) -> &PodOptions {
+        &self.pods
+    }
+}
+
 /// Renders them.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (pods, told) = arguments.pods.pods(&arguments.name, &arguments.image)?;

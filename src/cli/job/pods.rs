@@ -1,7 +1,7 @@
 //! What pods of every kind of job have, on the command line.
 
 use super::deliver::{Delivery, Ground, Wanted};
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, nodeset, quote};
 use crate::cli::{Exit, Failure};
 use crate::workload::{Asked, Devices, Pods, Request};
 use std::path::PathBuf;
@@ -117,6 +117,11 @@ impl PodOptions {
         Ok((pods, told))
     }
 
+    /// What is printed.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
     /// Renders a job of these pods and prints it.
     pub fn deliver(&self, request: &Request, told: &Told) -> Result<Exit, Failure> {
         let asked = asked("railwright job render", request, told);
@@ -126,7 +131,7 @@ impl PodOptions {
     /// Renders it with RDMA and without, and prints both or one of them.
     pub fn deliver_pair(&self, request: &Request, told: &Told, wanted: Wanted) -> Result<Exit, Failure> {
         let asked = asked("railwright job render compare", request, told);
-        let place = format!("-i {} -n {}", self.inventory.display(), self.namespace);
+        let place = format!("-i {} -n {}", quote::path(&self.inventory), self.namespace);
         Ground::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
     }
 }

@@ -1,20 +1,16 @@
 //! `railwright job prove`: whether the log of a job proves that RDMA was used.
 
+use super::against::Against;
 use super::cluster::{self, Cluster};
 use super::said::{Piece, Said};
-use super::{nics, prove_ray, prove_traffic};
+use super::{prove_ray, prove_traffic};
 use crate::base::Diagnostic;
-use crate::base::suggest::nearest;
 use crate::base::text::one_line;
-use crate::catalog::{self, Catalog};
-use crate::cli::inventory::{self, Inventory};
-use crate::cli::{Exit, Failure};
+use crate::cli::{Exit, Failure, inventory};
 use crate::job::JobKind;
 use crate::report::{diagnostic, job, out};
 use crate::spec::Sources;
-use crate::spec::model::FabricKind;
-use crate::verify::nccl::{self, AcsNic, Decoder, Expected, Proven};
-use std::collections::BTreeSet;
+use crate::verify::nccl::{self, Decoder, Expected, Proven};
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
@@ -25,16 +21,8 @@ use std::path::Path;
 pub struct Prove {
     #[command(flatten)]
     said: Said,
-    /// What the NICs of one node carry together, in Gb/s; the largest messages are held against it. What the inventory says unless given
-    #[arg(long, value_name = "GBPS", value_parser = gbps)]
-    expect_gbps: Option<f64>,
-    /// The least share of it that proves the bandwidth, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=100))]
-    least_percent: u32,
-    /// The log is of pods of Alibaba Container Compute Service, with GPUs of this model: `hpn0` counts there, and with a NIC of type 2
-    /// (P16EN) no line of NET/IB is demanded. Without a model, by what the log says. What the inventory says unless given
-    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    acs: Option<String>,
+    #[command(flatten)]
+    against: Against,
     /// Without GPUDirect RDMA nothing is proven
     #[arg(long)]
     require_gpudirect: bool,
@@ -45,11 +33,6 @@ pub struct Prove {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn gbps(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|gbps: &f64| gbps.is_finite() && *gbps > 0.0 && *gbps <= 1e6);
-    number.ok_or_else(|| "a number of Gb/s above 0, such as 400 for two NICs of 200".to_owned())
 }
 
 /// Proves.
@@ -66,7 +49,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
             traffic = Some(prove_traffic::seen(inventory, &cluster, &found, seconds).await?);
         }
     }
-    let acs = acs_of(arguments.acs.as_deref(), inventory.as_ref())?;
+    let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
     let mut decoder = Decoder::default();
     let of_logs = |piece: Piece<'_>| {
         if let Piece::Log(chunk) = piece {
@@ -75,23 +58,8 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
     };
     let name = arguments.said.read(of_logs).await?;
     let log = decoder.finish();
-    let mut expected = Expected {
-        node_gbps: arguments.expect_gbps,
-        source: "--expect-gbps".to_owned(),
-        least_percent: arguments.least_percent,
-        acs,
-        needs_gpudirect: arguments.require_gpudirect,
-        traffic,
-        log: name,
-        words: words(&arguments.said, arguments.acs.as_deref()),
-    };
-    // Pods of Container Compute Service have no host whose NICs could be added up.
-    if let Some(inventory) = inventory.as_ref().filter(|_| arguments.expect_gbps.is_none() && acs.is_none()) {
-        match nics::node_gbps(inventory, &log.hosts()) {
-            Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
-            Err(unknown) => out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr())),
-        }
-    }
+    let note = |unknown| out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr()));
+    let expected = Expected { needs_gpudirect: arguments.require_gpudirect, traffic, ..held.expected(&name, &log, note) };
     let proof = nccl::judge(&log, &expected);
     out::print(&if arguments.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
     Ok(match proof.proven {
@@ -101,47 +69,10 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
     })
 }
 
-/// The words by which a command that goes on judges the same in the same way.
-pub fn words(said: &Said, acs: Option<&str>) -> String {
-    let acs = acs.map(|model| if model.is_empty() { " --acs".to_owned() } else { format!(" --acs={}", one_line(model, 40)) });
-    said.words() + &acs.unwrap_or_default()
-}
-
 /// A log that cannot be read.
 pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     let name = if path == Path::new("-") { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
     Diagnostic::error("RW1214", format!("the log {name} cannot be read: {error}"))
         .state("nothing was judged")
         .next("name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log -")
-}
-
-/// The type of NIC that a log is judged with: by the model that was said, else by what the inventory says.
-pub fn acs_of(said: Option<&str>, inventory: Option<&Inventory>) -> Result<Option<AcsNic>, Failure> {
-    let spec = inventory.map(|inventory| &inventory.loaded.spec).filter(|spec| spec.fabric.kind == FabricKind::Acs);
-    let of_spec = spec.map(|spec| {
-        let of_jobs = spec.jobs.acs.iter().map(|pod| pod.model.as_str());
-        let models: BTreeSet<&str> = of_jobs.chain(spec.workloads.iter().filter_map(|workload| workload.model.as_deref())).collect();
-        // Of several models nobody knows which one the log is of.
-        models.first().copied().filter(|_| models.len() == 1).unwrap_or_default()
-    });
-    said.or(of_spec).map(nic_of).transpose()
-}
-
-/// The type of NIC of a GPU model of Alibaba Container Compute Service.
-fn nic_of(model: &str) -> Result<AcsNic, Failure> {
-    if model.is_empty() {
-        return Ok(AcsNic::Unsaid);
-    }
-    let catalog: Catalog = catalog::load("", []).map_err(|problems| Failure::from(problems.diagnostics).with_sources(&problems.sources))?;
-    let rows = || catalog.acs.entries().map(|entry| &entry.row);
-    match rows().find(|row| row.name.eq_ignore_ascii_case(model)).map(|row| row.nic_type) {
-        Some(2) => Ok(AcsNic::Type2),
-        Some(_) => Ok(AcsNic::Type1),
-        None => {
-            let near = nearest(model, rows().map(|row| row.name.as_str()));
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let unknown = Diagnostic::error("RW1215", format!("the catalogue has no GPU model `{}` of ACS{hint}", one_line(model, 40)));
-            Err(unknown.state("nothing was judged").next("railwright catalog acs lists them; --acs without a model goes by the log").into())
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! `railwright job prove` of a RayCluster: what its pods have, and RDMA traffic between two of them.
 
 use super::cluster::{Cluster, Place};
+use crate::base::quote;
 use crate::base::text::one_line;
 use crate::cli::{Exit, Failure, inventory};
 use crate::job::Found;
@@ -35,7 +36,7 @@ pub async fn run(cluster: &Cluster, found: &Found, place: &Place, as_json: bool)
     };
     let of_pods = asked.found().await.map_err(|error| error.diagnostic())?;
     let (name, namespace) = (one_line(&found.job.name, 63), &place.namespace);
-    let words = format!("-i {} -n {namespace}", one_line(&place.inventory.display().to_string(), 120));
+    let words = format!("-i {} -n {namespace}", quote::path(&place.inventory));
     let proof = judge(&of_pods, &name, &words);
     out::print(&match as_json {
         true => json(namespace, &name, &of_pods, &proof),

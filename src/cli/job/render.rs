@@ -26,12 +26,13 @@ enum Kind {
 
 /// Renders it.
 pub fn run(arguments: &Render) -> Result<Exit, Failure> {
-    match &arguments.kind {
-        Kind::NcclTest(arguments) => nccl_test::run(arguments),
-        Kind::Pytorch(arguments) => pytorch::run(arguments),
-        Kind::Ray(arguments) => ray::run(arguments),
-        Kind::Acs(arguments) => acs::run(arguments),
-        Kind::PerftestPods(arguments) => perftest_pods::run(arguments),
-        Kind::Compare(arguments) => compare_render::run(arguments),
-    }
+    let (pods, made) = match &arguments.kind {
+        Kind::NcclTest(arguments) => (arguments.pods(), nccl_test::run(arguments)),
+        Kind::Pytorch(arguments) => (arguments.pods(), pytorch::run(arguments)),
+        Kind::Ray(arguments) => (arguments.pods(), ray::run(arguments)),
+        Kind::Acs(arguments) => (arguments.pods(), acs::run(arguments)),
+        Kind::PerftestPods(arguments) => (arguments.pods(), perftest_pods::run(arguments)),
+        Kind::Compare(arguments) => (arguments.pods(), compare_render::run(arguments)),
+    };
+    pods.delivery().answered(made)
 }

@@ -6,7 +6,7 @@ use super::pods::{Told, pair};
 use super::run_end::{is_there, not_to_its_end, refused, unwritten};
 use super::watch::seconds;
 use crate::base::text::{clean_line, counted, duration, one_line};
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, nodeset, quote};
 use crate::cli::inventory::Inventory;
 use crate::cli::nccl::LEFT_AT_ONCE;
 use crate::cli::traffic_looks::{Looks, requests};
@@ -270,8 +270,8 @@ async fn looking(common: &Common, inventory: &Inventory, names: &[&str], connect
 
 /// What its output is held against.
 fn expected(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &Log) -> Expected {
-    let file = common.output.as_ref().map_or("FILE".to_owned(), |path| one_line(&path.display().to_string(), 120));
-    let mut expected = Expected::of(shown, format!("--log {file}"));
+    let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::path(path)));
+    let mut expected = Expected::of(shown, words);
     match nics::node_gbps(inventory, &names.iter().copied().collect()) {
         Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
         // Of a training no bandwidth is judged.

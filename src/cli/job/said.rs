@@ -2,8 +2,8 @@
 
 use super::cluster::{Cluster, Named, Place, kind, name, one};
 use super::prove::unreadable;
-use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, quote};
 use crate::cli::Failure;
 use crate::job::{JobKind, Look};
 use crate::report::out;
@@ -54,12 +54,12 @@ impl Said {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
                 let kind = self.kind.map(|kind| format!(" --kind {}", kind.word())).unwrap_or_default();
-                format!("{job} -i {} -n {}{kind}", one_line(&inventory.display().to_string(), 120), self.namespace)
+                format!("{job} -i {} -n {}{kind}", quote::path(inventory), self.namespace)
             }
             (_, inventory, log) => {
                 let log = log.as_ref().filter(|log| log.as_os_str() != "-");
-                let log = log.map_or("FILE".to_owned(), |log| one_line(&log.display().to_string(), 120));
-                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", one_line(&folder.display().to_string(), 120)));
+                let log = log.map_or("FILE".to_owned(), |log| quote::path(log));
+                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", quote::path(folder)));
                 format!("--log {log}{}", inventory.unwrap_or_default())
             }
         }

@@ -2,8 +2,8 @@
 
 use super::cluster::{Cluster, Place};
 use super::watch::{self, Patience};
-use crate::base::Diagnostic;
 use crate::base::text::counted;
+use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
 use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
 use crate::report::out;
@@ -39,7 +39,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, Failure> {
     let submission = read(&text, Some(&arguments.place.namespace)).map_err(|why| bad(&shown, &why))?;
     let cluster = Cluster::of(&arguments.place.inventory).await?;
     let submitted = submit(&cluster.writer(), &submission).await.map_err(|error| error.diagnostic())?;
-    let inventory = arguments.place.inventory.display();
+    let inventory = quote::path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
     match submitted {
         Submitted::Made(warnings) => {

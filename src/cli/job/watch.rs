@@ -1,8 +1,8 @@
 //! `railwright job watch`.
 
 use super::cluster::{Cluster, Named, one};
-use crate::base::Diagnostic;
 use crate::base::text::{self, clean_line, duration, one_line};
+use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
 use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
 use crate::report::running_jobs::WatchedJobDocument;
@@ -59,7 +59,7 @@ pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
     let place = &arguments.named.place;
     let reader = Cluster::of(&place.inventory).await?.reader();
     let found = one(&reader, &arguments.named).await?;
-    follow(&reader, &found, &arguments.patience, &format!("-i {} -n {}", place.inventory.display(), place.namespace)).await
+    follow(&reader, &found, &arguments.patience, &format!("-i {} -n {}", quote::path(&place.inventory), place.namespace)).await
 }
 
 /// Until it ends, the time is over, or somebody asks to stop.

@@ -474,17 +474,13 @@ fn workloads() {
     check(&format!("workloads: [{acs}]"), &[("RW0180", "workloads")]);
     check(&format!("{cluster}workloads: [{acs}, {acs}]"), &[("RW0182", "a")]);
     check(&format!("{cluster}workloads: [{acs}, {}]", acs.replace("kind", "namespace: b, kind")), &[]);
-    for (more, expected) in [
-        ("ray_version: 2.40.0", ("RW0181", "ray_version")),
-        ("hosts: gpu1", ("RW0181", "hosts")),
-        ("devices: { a/b: 1 }", ("RW0181", "devices")),
-        ("replica: 2", ("RW0105", "replica")),
-        ("gpus: -1", ("RW0106", "-1")),
-    ] {
+    // A Deployment knows its pods by their label.
+    let (b, of_a) = (acs.replace("name: a", "name: b"), acs.replace("name: a", "name: c").replace("kind", "app: a, kind"));
+    check(&format!("{cluster}workloads: [{acs}, {b}]"), &[]);
+    check(&format!("{cluster}workloads: [{acs}, {b}, {of_a}]"), &[("RW0182", "a")]);
+    check(&format!("{cluster}workloads: [{acs}, {}]", of_a.replace("kind", "namespace: b, kind")), &[]);
+    for (more, expected) in [("replica: 2", ("RW0105", "replica")), ("gpus: -1", ("RW0106", "-1"))] {
         check(&format!("{cluster}workloads: [{}]", acs.replace(" }", &format!(", {more} }}"))), &[expected]);
     }
-    check(&format!("{cluster}workloads: [{}]", ray.replace("cpu", "model: GU8TF, cpu")), &[("RW0181", "model")]);
-    check(&format!("{cluster}workloads: [{}]", ray.replace("cpu", "without_rdma: true, cpu")), &[("RW0181", "devices")]);
-    check(&format!("{cluster}workloads: [{{ name: a, kind: acs, image: x }}]"), &[("RW0181", "{")]);
     check(&format!("{cluster}workloads: [{{ name: a, kind: job, image: x }}]"), &[("RW0108", "job")]);
 }

@@ -1,14 +1,11 @@
-//! Workloads that stay: each in a cluster that the spec names, with the fields of its kind alone, and no two of one name. What their
-//! values may be is asked where they become objects.
+//! Workloads that stay: each in a cluster that the spec names, no two of one name, and no two whose pods are alike to their Deployments. What
+//! their fields and values may be is asked where they become objects.
 
 use super::{Checker, error, shown};
-use crate::spec::model::{Spec, Workload, WorkloadKind};
+use crate::spec::model::{Spec, WorkloadKind};
 use std::collections::BTreeMap;
 
-const OF_RAY: [&str; 5] = ["devices", "hosts", "host_network", "network", "ray_version"];
-const OF_ACS: [&str; 5] = ["model", "compute_class", "command", "app", "container"];
-
-/// Each by itself, and against each other.
+/// All of them, against each other.
 pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     if let (false, None, true) = (spec.workloads.is_empty(), &spec.kubernetes, checker.complete) {
         let finding = error(
@@ -21,7 +18,6 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     }
     let mut seen: BTreeMap<(WorkloadKind, &str, &str), usize> = BTreeMap::new();
     for (index, workload) in spec.workloads.iter().enumerate() {
-        fields(checker, index, workload);
         let first = *seen.entry((workload.kind, &workload.namespace, &workload.name)).or_insert(index);
         if first != index {
             let finding = error(
@@ -38,49 +34,33 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
             checker.find_with(&name(index), "again here", (&name(first), "first here"), finding);
         }
     }
+    labels(checker, spec);
+}
+
+/// A Deployment takes every pod of its namespace with its label `app` for one of its own (Kubernetes documentation, Deployments: selector).
+fn labels(checker: &mut Checker<'_>, spec: &Spec) {
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (index, workload) in spec.workloads.iter().enumerate().filter(|(_, workload)| workload.kind == WorkloadKind::Acs) {
+        let app = workload.app.as_deref().unwrap_or(&workload.name);
+        let first = *seen.entry((&workload.namespace, app)).or_insert(index);
+        // Of one name it is told already.
+        if spec.workloads[first].name == workload.name {
+            continue;
+        }
+        let finding = error(
+            "RW0182",
+            format!("two workloads have pods with the same label: app={} in namespace {}", shown(app), shown(&workload.namespace)),
+            "each takes the pods of the other for its own, and they make and delete pods against each other",
+            "give one of them another `app` or namespace",
+        );
+        let place = |index: usize| match spec.workloads[index].app {
+            Some(_) => format!("workloads[{index}].app"),
+            None => name(index),
+        };
+        checker.find_with(&place(index), "again here", (&place(first), "first here"), finding);
+    }
 }
 
 fn name(index: usize) -> String {
     format!("workloads[{index}].name")
-}
-
-/// What the kind does not have, and what it needs.
-fn fields(checker: &mut Checker<'_>, index: usize, workload: &Workload) {
-    let (others, other) = match workload.kind {
-        WorkloadKind::Acs => (OF_RAY, WorkloadKind::Ray.word()),
-        WorkloadKind::Ray => (OF_ACS, WorkloadKind::Acs.word()),
-    };
-    let kind = workload.kind.word();
-    for field in others {
-        let path = format!("workloads[{index}].{field}");
-        if let Some(location) = checker.tree.find(&path) {
-            let finding = error(
-                "RW0181",
-                format!("a workload of the kind `{kind}` has no `{field}`"),
-                "it would be left out without a word",
-                format!("take it out; it is of the kind `{other}`"),
-            );
-            let label = checker.tree.key_label(location, "not of this kind");
-            checker.findings.push(finding.labelled(label));
-        }
-    }
-    if workload.kind == WorkloadKind::Acs && workload.command.is_empty() {
-        let finding = error(
-            "RW0181",
-            "a workload of the kind `acs` needs a `command`",
-            "the container would run what its image runs by itself, which nobody here knows",
-            "say what the container runs: `command: [sleep, 1000h]`",
-        );
-        checker.find(&format!("workloads[{index}].command"), "without `command`", finding);
-    }
-    if workload.without_rdma && !workload.devices.is_empty() {
-        let finding = error(
-            "RW0181",
-            "a workload without RDMA asks for RDMA devices",
-            "one of both is not meant",
-            "leave out `without_rdma`, or `devices`",
-        );
-        let path = |field: &str| format!("workloads[{index}].{field}");
-        checker.find_with(&path("devices"), "asked for", (&path("without_rdma"), "and not wanted"), finding);
-    }
 }

@@ -1,7 +1,8 @@
 //! What it comes to: one judgement for each thing that programs load, and for each that a pod has to be given.
 
 use super::Wanted;
-use super::seen::{DRIVERS, Loads, NAME, PodSeen, Seen, VERBS, is_library};
+use super::machine::Machine;
+use super::seen::{DRIVERS, Loads, NAME, PodSeen, Seen, VERBS};
 use crate::verify::result::{Judgement, Verdict};
 use serde::Serialize;
 
@@ -89,7 +90,8 @@ fn library(seen: &Seen, name: &str, render: &str) -> Judgement {
         Judgement::failed("RW1276", measured).expected(format!("{name}, where a loader finds it")).effect(OVER_TCP).next(next)
     };
     match seen.loads(name) {
-        Loads::This(path) => Judgement::passed(path),
+        Loads::This(path) => of_known_machine(seen, "RW1276", path),
+        Loads::OfAnother(path, machine) => failed(of_another(seen, &path, machine), render),
         Loads::NotCached(path) => failed(
             format!("{path} is there, and the loader's cache does not hold it"),
             "run ldconfig as the last step of what puts it there: RUN ldconfig",
@@ -97,6 +99,20 @@ fn library(seen: &Seen, name: &str, render: &str) -> Judgement {
         Loads::NoLibrary(path) => failed(format!("{path} is no library of 64 bits"), render),
         Loads::Nothing => failed("in no folder that a loader looks into".to_owned(), render),
     }
+}
+
+/// What is there counts where it is known to be for the image's machine.
+fn of_known_machine(seen: &Seen, code: &'static str, path: String) -> Judgement {
+    match seen.machine() {
+        Some(_) => Judgement::passed(path),
+        None => Judgement::not_run(code, format!("{path} is there, and for which machine the image is cannot be told: no shell, no libc"))
+            .next("look into the whole root of the image, not into a part of it"),
+    }
+}
+
+fn of_another(seen: &Seen, path: &str, machine: Machine) -> String {
+    let ours = seen.machine().map_or_else(|| "another machine".to_owned(), Machine::word);
+    format!("{path} is for {}, and the image for {ours}", machine.word())
 }
 
 /// By the way of libibverbs itself: the file that it names, else one of that name where a loader looks (linux-rdma/rdma-core:
@@ -109,34 +125,47 @@ fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
             .next(render)
     };
     let prefix = format!("/lib{name}-rdmav");
-    let there: Vec<&str> =
-        seen.files.iter().filter(|(path, first)| path.contains(&prefix) && is_library(first)).map(|(path, _)| path.as_str()).collect();
+    let files = || seen.files.iter().filter(|(path, _)| path.contains(&prefix));
+    let there: Vec<&str> = files().filter(|(_, first)| seen.is_ours(first)).map(|(path, _)| path.as_str()).collect();
+    let of_others = files().find_map(|(path, first)| Machine::of(first).filter(|_| !seen.is_ours(first)).map(|machine| (path, machine)));
+    let nothing = || match of_others {
+        Some((path, machine)) => failed(of_another(seen, path, machine)),
+        None => failed("in no folder of providers".to_owned()),
+    };
     let verbs = match seen.loads(VERBS) {
         Loads::This(path) => path,
-        _ if there.is_empty() => return failed("in no folder of providers".to_owned()),
+        _ if there.is_empty() => return nothing(),
         _ => return Judgement::not_run("RW1277", format!("{} is there, and no libibverbs that would load it", there[0])).next(render),
     };
     let Some(pattern) = seen.patterns.get(&verbs) else {
         // One that is built otherwise does not say how its providers are called.
-        return there.first().map_or_else(|| failed("in no folder of providers".to_owned()), |path| Judgement::passed(*path));
+        return there.first().map_or_else(nothing, |path| of_known_machine(seen, "RW1277", (*path).to_owned()));
     };
     let wanted = pattern.replacen(NAME, name, 1);
     if there.contains(&wanted.as_str()) {
-        return Judgement::passed(wanted);
+        return of_known_machine(seen, "RW1277", wanted);
     }
     let file = wanted.rsplit('/').next().unwrap_or_default();
     match (seen.loads(file), there.first()) {
-        (Loads::This(path), _) => Judgement::passed(path),
+        (Loads::This(path), _) => of_known_machine(seen, "RW1277", path),
+        (Loads::OfAnother(path, machine), _) => failed(of_another(seen, &path, machine)),
         (_, Some(other)) => failed(format!("{other} is there, and {verbs} loads {file}")),
+        (_, None) if of_others.is_some() => nothing(),
         (_, None) => failed(format!("{wanted} is not there")),
     }
 }
 
+/// In the folder that the libibverbs of the image says, else in the one that it has by itself.
 fn driver(seen: &Seen, name: &str, render: &str) -> Judgement {
-    match seen.drivers.iter().any(|driver| driver == name || driver.ends_with(&format!("/lib{name}"))) {
+    let folder = match seen.loads(VERBS) {
+        Loads::This(path) => seen.driver_folders.get(&path).map_or(DRIVERS, String::as_str),
+        _ => DRIVERS,
+    };
+    let is_this = |driver: &String| driver == name || driver.ends_with(&format!("/lib{name}"));
+    match seen.drivers.get(folder).into_iter().flatten().any(is_this) {
         true => Judgement::passed(format!("`driver {name}`")),
-        false => Judgement::failed("RW1278", format!("no file of {DRIVERS} says `driver {name}`"))
-            .expected(format!("a file of {DRIVERS} with the line `driver {name}`"))
+        false => Judgement::failed("RW1278", format!("no file of {folder} says `driver {name}`"))
+            .expected(format!("a file of {folder} with the line `driver {name}`"))
             .effect(OVER_TCP)
             .next(render),
     }

@@ -1,9 +1,10 @@
 //! Whether an image, or a pod of it, has what programs load to use RDMA: by what the loader and libibverbs would find, without running either.
 //!
 //! `seen` is what was found in a root, and where a loader looks; `root` reads it from a folder, `program` is the same as one program of sh for
-//! a pod, with the reader of what that says. `judge` says what it comes to.
+//! a pod, with the reader of what that says. `machine` is which machine and distribution an image is for. `judge` says what it comes to.
 
 pub mod judge;
+mod machine;
 pub mod program;
 pub mod root;
 pub mod seen;

@@ -4,7 +4,8 @@
 //! or an end that is missing makes it no answer at all.
 
 use super::Wanted;
-use super::seen::{DRIVERS, NAME, PodSeen, STANDARD, Seen, VERBS, folder_of};
+use super::machine::{self, FIRST};
+use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, PodSeen, Seen, VERBS, folder_of};
 use crate::base::quote::{sh, sh_words};
 use std::collections::BTreeSet;
 
@@ -16,9 +17,9 @@ pub const ROOT: &str = "R=''\n";
 
 /// The program.
 pub fn program(wanted: &Wanted) -> String {
-    let libraries = sh_words(wanted.libraries.iter().map(String::as_str));
-    let providers = sh_words(wanted.providers.iter().map(String::as_str));
-    let standard = sh_words(STANDARD);
+    let words = |all: &[String]| sh_words(all.iter().map(String::as_str));
+    let (libraries, providers, standard) = (words(&wanted.libraries), words(&wanted.providers), words(&machine::all()));
+    let (programs, libc) = (sh_words(PROGRAMS), sh(LIBC));
     let cached: Vec<String> =
         wanted.libraries.iter().map(|name| format!("-e {}", sh(&format!("/[!-~]*/{}", name.replace('.', "\\."))))).collect();
     let (cached, verbs, drivers) = (cached.join(" "), sh(VERBS), sh(DRIVERS));
@@ -26,14 +27,14 @@ pub fn program(wanted: &Wanted) -> String {
         r#"{ROOT}LC_ALL=C; export LC_ALL
 texts() {{ head -c 16777216 "$1" | tr '\000' '\n'; }}
 say() {{ printf '%s %s\n' "$1" "$2"; }}
-file() {{ [ -f "$R$1" ] && [ -r "$R$1" ] && say file "$(head -c 8 "$R$1" | od -An -v -tx1 | tr -d ' \n') $1"; }}
+file() {{ [ -f "$R$1" ] && [ -r "$R$1" ] && say file "$(head -c {FIRST} "$R$1" | od -An -v -tx1 | tr -d ' \n') $1"; }}
 look() {{
     for l in {libraries}; do
         file "$1/$l" || continue
         [ "$l" = {verbs} ] || continue
         p=$(texts "$R$1/$l" | grep -ao '/[!-~]*/lib%s-rdmav[0-9]*\.so' | head -n 1)
         [ -n "$p" ] && say pattern "$p $1/$l" && for d in {providers}; do file "${{p%%%s*}}$d${{p#*%s}}"; done
-        texts "$R$1/$l" | grep -ao '/[!-~]*/libibverbs\.d' | head -n 1 | while read -r c; do names "$c"; done
+        texts "$R$1/$l" | grep -ao '/[!-~]*/libibverbs\.d' | head -n 1 | while read -r c; do say names "$c $1/$l"; names "$c"; done
     done
     for d in {providers}; do
         for f in "$R$1/libibverbs/lib$d"-rdmav*.so "$R$1/lib$d"-rdmav*.so; do file "${{f#"$R"}}"; done
@@ -41,10 +42,16 @@ look() {{
 }}
 names() {{
     for f in "$R$1"/*; do
-        [ -f "$f" ] && [ -r "$f" ] && head -c 4096 "$f" | while read -r w n o || [ -n "$w" ]; do [ "$w" = driver ] && say driver "$n"; done
+        [ -f "$f" ] && [ -r "$f" ] && head -c 4096 "$f" | while read -r w n o || [ -n "$w" ]; do [ "$w" = driver ] && say driver "$n $1"; done
     done
 }}
 say begin 1
+for f in /etc/os-release /usr/lib/os-release; do
+    [ -f "$R$f" ] && [ -r "$R$f" ] || continue
+    head -c 65536 "$R$f" | while IFS= read -r l || [ -n "$l" ]; do case $l in ID=*|ID_LIKE=*) say distribution "$l";; esac; done
+    break
+done
+for f in {programs}; do file "$f"; done
 e=$LD_LIBRARY_PATH:
 while [ -n "$e" ]; do
     d=${{e%%:*}}; e=${{e#*:}}
@@ -55,7 +62,7 @@ for f in "$R"/etc/ld.so.conf "$R"/etc/ld.so.conf.d/*.conf; do
         case $d in /*) d=${{d%%#*}}; d=${{d%/}}; say configuration "$d"; look "$d";; esac
     done
 done
-for d in {standard}; do look "$d"; done
+for d in {standard}; do look "$d"; file "$d"/{libc}; done
 names {drivers}
 [ -f "$R/etc/ld.so.cache" ] && say cache '' && texts "$R/etc/ld.so.cache" | grep -ao {cached} | while read -r p; do say cached "$p"; done
 for f in "$R"/dev/infiniband/*; do
@@ -92,7 +99,19 @@ pub fn parse(out: &str) -> Result<Seen, String> {
                 let (pattern, path) = rest.split_once(' ').filter(|(pattern, _)| pattern.contains(NAME)).ok_or_else(nonsense)?;
                 seen.patterns.insert(path.to_owned(), pattern.to_owned());
             }
-            "driver" => drop(seen.drivers.insert(rest.split_whitespace().next().unwrap_or_default().to_owned())),
+            "names" => {
+                let (folder, path) = rest.split_once(' ').ok_or_else(nonsense)?;
+                seen.driver_folders.insert(path.to_owned(), folder.to_owned());
+            }
+            "driver" => {
+                let (driver, folder) = rest.split_once(' ').ok_or_else(nonsense)?;
+                // A line without a name names none.
+                if driver.is_empty() {
+                    continue;
+                }
+                seen.drivers.entry(folder.to_owned()).or_default().insert(driver.to_owned());
+            }
+            "distribution" => seen.distribution.extend(machine::distribution(rest)),
             "cache" => drop(seen.cache.get_or_insert_with(BTreeSet::new)),
             "cached" => drop(seen.cache.get_or_insert_with(BTreeSet::new).insert(rest.to_owned())),
             "device" => {

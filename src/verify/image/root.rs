@@ -1,13 +1,12 @@
 //! The same questions to a folder of this machine: an image that somebody unpacked.
 
 use super::Wanted;
-use super::seen::{DRIVERS, NAME, Seen, VERBS, below, folder_of};
+use super::machine::{self, FIRST};
+use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, Seen, VERBS, below, folder_of};
 use crate::system::rooted::Rooted;
 use std::collections::BTreeSet;
 use std::io;
 
-/// First bytes of a file that say what it is.
-const FIRST: u64 = 8;
 /// What is read of a file of settings.
 const SETTINGS: u64 = 64 << 10;
 /// What is read of a libibverbs, which has some hundred KiB, and of a cache, which has some hundred KiB with CUDA.
@@ -19,19 +18,28 @@ const LIBRARIES: usize = 100_000;
 /// Folders that configurations name.
 const FOLDERS: usize = 256;
 
-/// What is there of it.
+/// What is there of it. A tree that leads farther than an image does is an error that says where it ends, and nothing is judged of it.
 pub fn read(root: &Rooted, wanted: &Wanted) -> io::Result<Seen> {
-    let mut seen = Seen { of_configuration: configured(root)?, ..Seen::default() };
-    let folders: BTreeSet<String> = seen.folders().map(|(folder, _)| folder.to_owned()).collect();
+    let mut seen = Seen { of_configuration: configured(root)?, distribution: distribution(root)?, ..Seen::default() };
+    let folders: BTreeSet<String> = seen.every_folder().into_iter().collect();
     let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
+    for path in PROGRAMS {
+        look(root, &mut seen, path)?;
+    }
+    for folder in machine::all() {
+        look(root, &mut seen, &below(&folder, LIBC))?;
+    }
     for folder in &folders {
         for library in &wanted.libraries {
             look(root, &mut seen, &below(folder, library))?;
         }
         let verbs = below(folder, VERBS);
         if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
-            let bytes = root.beginning(&verbs, LIBRARY)?.unwrap_or_default();
-            settings.extend(printable(&bytes).find_map(|text| ending(text, |text| text.ends_with("/libibverbs.d"))).map(str::to_owned));
+            let bytes = whole(root, &verbs, LIBRARY)?.unwrap_or_default();
+            if let Some(names) = printable(&bytes).find_map(|text| ending(text, |text| text.ends_with("/libibverbs.d"))) {
+                settings.insert(names.to_owned());
+                seen.driver_folders.insert(verbs.clone(), names.to_owned());
+            }
             if let Some(pattern) = printable(&bytes).find_map(|text| ending(text, is_pattern)) {
                 seen.patterns.insert(verbs, pattern.to_owned());
                 for provider in &wanted.providers {
@@ -49,10 +57,12 @@ pub fn read(root: &Rooted, wanted: &Wanted) -> io::Result<Seen> {
     for folder in settings {
         for name in root.names(&folder, NAMES)? {
             let text = root.beginning(&below(&folder, &name), 4096)?.unwrap_or_default();
-            seen.drivers.extend(String::from_utf8_lossy(&text).lines().filter_map(driver_of).map(str::to_owned));
+            for driver in String::from_utf8_lossy(&text).lines().filter_map(driver_of) {
+                seen.drivers.entry(folder.clone()).or_default().insert(driver.to_owned());
+            }
         }
     }
-    if let Some(cache) = root.beginning("/etc/ld.so.cache", LIBRARY)? {
+    if let Some(cache) = whole(root, "/etc/ld.so.cache", LIBRARY)? {
         let of_library = |text: &&str| text.starts_with('/') && wanted.libraries.iter().any(|name| text.ends_with(&format!("/{name}")));
         seen.cache = Some(printable(&cache).filter(of_library).map(str::to_owned).collect());
     }
@@ -66,19 +76,40 @@ fn look(root: &Rooted, seen: &mut Seen, path: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// A file that has to be read to its end to say anything.
+fn whole(root: &Rooted, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let bytes = root.beginning(path, limit + 1)?;
+    match bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
+        true => Err(io::Error::other(format!("{path} has more than {} KiB", limit >> 10))),
+        false => Ok(bytes),
+    }
+}
+
+/// Words of ID and ID_LIKE (os-release(5): the first of two files that is there).
+fn distribution(root: &Rooted) -> io::Result<Vec<String>> {
+    for path in ["/etc/os-release", "/usr/lib/os-release"] {
+        if let Some(text) = whole(root, path, SETTINGS)? {
+            return Ok(String::from_utf8_lossy(&text).lines().flat_map(machine::distribution).collect());
+        }
+    }
+    Ok(Vec::new())
+}
+
 /// The folders that /etc/ld.so.conf names, and the files that it includes on every distribution.
 fn configured(root: &Rooted) -> io::Result<Vec<String>> {
     let more = root.names("/etc/ld.so.conf.d", NAMES)?.into_iter().filter(|name| name.ends_with(".conf"));
     let files = std::iter::once("/etc/ld.so.conf".to_owned()).chain(more.map(|name| below("/etc/ld.so.conf.d", &name)));
     let mut folders = Vec::new();
     for file in files {
-        let text = root.beginning(&file, SETTINGS)?.unwrap_or_default();
+        let text = whole(root, &file, SETTINGS)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let named = text.lines().filter_map(folder_of).map(|folder| folder.split_whitespace().next().unwrap_or_default());
         folders.extend(named.map(|folder| folder.trim_end_matches('/').to_owned()));
     }
-    folders.truncate(FOLDERS);
-    Ok(folders)
+    match folders.len() > FOLDERS {
+        true => Err(io::Error::other(format!("/etc/ld.so.conf and what it includes name more than {FOLDERS} folders"))),
+        false => Ok(folders),
+    }
 }
 
 /// Runs of bytes that can be seen, as `strings` shows them.

@@ -1,24 +1,19 @@
 //! What was found in a root, and where a loader looks.
 
+use super::machine::{self, Machine};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Folders that a loader looks into without being told: glibc's on Debian and on Red Hat's family (ld.so(8)), musl's among them.
-pub const STANDARD: [&str; 8] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-];
 
 /// The library that knows providers.
 pub const VERBS: &str = "libibverbs.so.1";
 
 /// Where it looks for their names, unless it says otherwise itself.
 pub const DRIVERS: &str = "/etc/libibverbs.d";
+
+/// Programs that every image with a shell has: they are of the machine that the image is for. Without one of them its libc says it.
+pub const PROGRAMS: [&str; 3] = ["/bin/sh", "/usr/bin/env", "/bin/busybox"];
+
+/// The C library, by the name that the loader knows it by.
+pub const LIBC: &str = "libc.so.6";
 
 /// What stands for a provider's name where libibverbs says how its file is called.
 pub const NAME: &str = "%s";
@@ -36,8 +31,12 @@ pub struct Seen {
     pub cache: Option<BTreeSet<String>>,
     /// How a libibverbs says that files of providers are called: `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`, by its own path.
     pub patterns: BTreeMap<String, String>,
-    /// Names of drivers, as files of libibverbs' folder have them.
-    pub drivers: BTreeSet<String>,
+    /// The folder in which a libibverbs says that it looks for names of drivers, by its own path.
+    pub driver_folders: BTreeMap<String, String>,
+    /// Names of drivers, as files of such a folder have them, by folder.
+    pub drivers: BTreeMap<String, BTreeSet<String>>,
+    /// Words of ID and ID_LIKE in os-release.
+    pub distribution: Vec<String>,
     /// What only a pod has.
     pub pod: Option<PodSeen>,
 }
@@ -71,32 +70,59 @@ pub enum Loads {
     This(String),
     /// It would find this one if ldconfig had been run.
     NotCached(String),
-    /// A file of that name is there, and it is no library of this sort of machine.
+    /// A file of that name is there, and it is no library of 64 bits.
     NoLibrary(String),
+    /// A library of that name is there, for another machine than the image.
+    OfAnother(String, Machine),
     /// It finds none.
     Nothing,
 }
 
 impl Seen {
-    /// Every folder that a loader looks into, the first one first.
-    pub fn folders(&self) -> impl Iterator<Item = (&str, Way)> {
-        let of = |folders, way| std::iter::repeat(way).zip(folders).map(|(way, folder): (Way, &String)| (folder.as_str(), way));
-        let told = of(&self.of_environment, Way::Environment).chain(of(&self.of_configuration, Way::Configuration));
-        told.chain(STANDARD.map(|folder| (folder, Way::Standard)))
+    /// Every folder that some loader looks into, the first one first: where files are looked for before it is known which loader it is.
+    pub fn every_folder(&self) -> Vec<String> {
+        [self.of_environment.clone(), self.of_configuration.clone(), machine::all()].concat()
     }
 
-    /// What a loader finds for a name. What is no library is passed over, as ld.so does with other classes.
+    /// The machine that the image is for; nothing where neither a program nor a libc says it.
+    pub fn machine(&self) -> Option<Machine> {
+        let of = |path: &str| self.files.get(path).and_then(|first| Machine::of(first));
+        let of_libc = || {
+            let mut all = machine::all().into_iter().filter_map(|folder| of(&below(&folder, LIBC)));
+            let first = all.next()?;
+            all.all(|other| other == first).then_some(first)
+        };
+        PROGRAMS.into_iter().find_map(of).or_else(of_libc)
+    }
+
+    /// A library for the image's machine, or for any where that is not known.
+    pub fn is_ours(&self, first: &[u8]) -> bool {
+        Machine::of(first).is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
+    }
+
+    /// Every folder that the image's loader looks into, the first one first.
+    fn folders(&self) -> (Vec<(String, Way)>, Vec<String>) {
+        let standard = machine::standard(&self.distribution, self.machine());
+        let of = |folders: &[String], way| folders.iter().map(move |folder| (folder.clone(), way)).collect::<Vec<_>>();
+        let told =
+            [of(&self.of_environment, Way::Environment), of(&self.of_configuration, Way::Configuration), of(&standard, Way::Standard)];
+        (told.concat(), standard)
+    }
+
+    /// What a loader finds for a name. What is no library for its machine is passed over, as ld.so does.
     pub fn loads(&self, name: &str) -> Loads {
         let mut best = Loads::Nothing;
-        for (folder, way) in self.folders() {
-            let path = below(folder, name);
+        let (folders, standard) = self.folders();
+        for (folder, way) in folders {
+            let path = below(&folder, name);
             let Some(first) = self.files.get(&path) else { continue };
-            let is_known = way != Way::Configuration || self.is_cached(&path) || STANDARD.contains(&folder);
-            match (is_library(first), is_known) {
-                (true, true) => return Loads::This(path),
-                (true, false) => best = Loads::NotCached(path),
-                (false, _) if best == Loads::Nothing => best = Loads::NoLibrary(path),
-                (false, _) => {}
+            let is_known = way != Way::Configuration || self.is_cached(&path) || standard.contains(&folder);
+            match (Machine::of(first), is_known) {
+                (Some(_), true) if self.is_ours(first) => return Loads::This(path),
+                (Some(_), false) if self.is_ours(first) => best = Loads::NotCached(path),
+                (Some(machine), _) if matches!(best, Loads::Nothing | Loads::NoLibrary(_)) => best = Loads::OfAnother(path, machine),
+                (None, _) if best == Loads::Nothing => best = Loads::NoLibrary(path),
+                _ => {}
             }
         }
         best
@@ -112,11 +138,6 @@ impl Seen {
 /// A file of a folder.
 pub fn below(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
-}
-
-/// A library of a machine of 64 bits (elf(5): magic and class).
-pub fn is_library(first: &[u8]) -> bool {
-    first.starts_with(b"\x7fELF\x02")
 }
 
 /// The folder that a line of /etc/ld.so.conf names; `include` and comments name none.

@@ -11,7 +11,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-const ELF: &[u8] = b"\x7fELF\x02\x01\x01\x00and more";
+const ELF: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0and more";
+/// The same for AArch64.
+const ARM: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xb7\0and more";
 const LIB: &str = "usr/lib/x86_64-linux-gnu";
 const ESCAPE: char = '\u{1b}';
 const RENDER: &str = "railwright image render";
@@ -47,6 +49,11 @@ fn debian() -> tempfile::TempDir {
     );
     write(at, "etc/ld.so.cache", b"glibc-ld.so.cache1.1\0\0libibverbs.so.1\0/usr/lib/x86_64-linux-gnu/libibverbs.so.1\0librdmacm.so.1\0/usr/lib/x86_64-linux-gnu/librdmacm.so.1\0");
     symlink("usr/lib", at.join("lib")).unwrap();
+    write(at, "bin/dash", ELF);
+    symlink("dash", at.join("bin/sh")).unwrap();
+    write(at, "usr/lib/os-release", b"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n");
+    fs::create_dir_all(at.join("etc")).unwrap();
+    symlink("../usr/lib/os-release", at.join("etc/os-release")).unwrap();
     root
 }
 
@@ -84,7 +91,7 @@ fn what_debian_packs_is_complete_and_another_provider_is_missing() {
 #[test]
 fn each_thing_that_breaks_it_is_found_by_folder_and_by_program() {
     type Break = fn(&Path);
-    let breaks: [(&str, Break, &[&str]); 11] = [
+    let breaks: [(&str, Break, &[&str]); 17] = [
         ("nothing", |_| (), &[]),
         ("no library", |at| fs::remove_file(at.join(LIB).join("libibverbs.so.1")).unwrap(), &["RW1276", "RW1277"]),
         ("a link to nowhere", |at| fs::remove_file(at.join(LIB).join("libibverbs.so.1.14.44.0")).unwrap(), &["RW1276", "RW1277"]),
@@ -102,6 +109,28 @@ fn each_thing_that_breaks_it_is_found_by_folder_and_by_program() {
             |at| fs::rename(at.join(LIB).join("libibverbs/libmlx5-rdmav34.so"), at.join(LIB).join("../libmlx5-rdmav34.so")).unwrap(),
             &["RW1277"],
         ),
+        ("a library of another machine", |at| write(at, &format!("{LIB}/librdmacm.so.1"), ARM), &["RW1276"]),
+        ("a provider of another machine", |at| write(at, &format!("{LIB}/libmlx5.so.1.24.44.0"), ARM), &["RW1277"]),
+        ("an image of another machine", |at| write(at, "bin/dash", ARM), &["RW1276", "RW1276", "RW1277"]),
+        (
+            "in the folder of another distribution",
+            |at| {
+                fs::create_dir_all(at.join("usr/lib64")).unwrap();
+                fs::rename(at.join(LIB).join("librdmacm.so.1"), at.join("usr/lib64/librdmacm.so.1")).unwrap();
+            },
+            &["RW1276"],
+        ),
+        (
+            "a libibverbs that looks elsewhere for names",
+            |at| {
+                let verbs = at.join(LIB).join("libibverbs.so.1.14.44.0");
+                let bytes = fs::read(&verbs).unwrap();
+                let moved = String::from_utf8_lossy(&bytes).replace("/etc/libibverbs.d", "/opt/etc/libibverbs.d");
+                fs::write(verbs, moved).unwrap();
+            },
+            &["RW1278"],
+        ),
+        ("without a shell", |at| fs::remove_file(at.join("bin/sh")).unwrap(), &["RW1276", "RW1276", "RW1277"]),
         ("no folder of drivers", |at| fs::remove_dir_all(at.join("etc/libibverbs.d")).unwrap(), &["RW1278"]),
         ("another driver", |at| write(at, "etc/libibverbs.d/mlx5.driver", b"driver mlx4\n#driver mlx5\n"), &["RW1278"]),
         ("no end of line", |at| write(at, "etc/libibverbs.d/mlx5.driver", b"driver mlx5"), &[]),
@@ -148,6 +177,7 @@ fn a_libibverbs_of_ones_own_says_where_it_looks() {
     let root = tempfile::tempdir().unwrap();
     let at = root.path();
     let verbs = [ELF, b"\0/opt/rdma/etc/libibverbs.d\0/opt/rdma/lib/libibverbs/lib%s-rdmav57.so\0"].concat();
+    write(at, "bin/sh", ELF);
     write(at, "usr/lib64/libibverbs.so.1", &verbs);
     write(at, "usr/lib64/librdmacm.so.1", ELF);
     write(at, "opt/rdma/lib/libibverbs/libmlx5-rdmav57.so", ELF);
@@ -155,6 +185,55 @@ fn a_libibverbs_of_ones_own_says_where_it_looks() {
     let seen = of_folder(at, "mlx5");
     assert_eq!(codes(&seen, "mlx5"), Vec::<&str>::new(), "{seen:?}");
     assert_eq!(Seen { pod: None, ..of_program(&["sh"], at, "mlx5") }, seen);
+}
+
+/// Without a shell nothing says which machine it has to be, unless a libc does.
+#[test]
+fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
+    let root = debian();
+    let at = root.path();
+    fs::remove_file(at.join("bin/sh")).unwrap();
+    let all = |at: &Path| judge(&of_folder(at, "mlx5"), &wanted("mlx5"), RENDER);
+    let findings = all(at);
+    assert_eq!((verdict(&findings), findings[0].judgement.verdict), (Verdict::Unknown, Verdict::NotRun));
+    write(at, &format!("{LIB}/libc.so.6"), ELF);
+    assert_eq!(verdict(&all(at)), Verdict::Passed);
+    write(at, "usr/lib/aarch64-linux-gnu/libc.so.6", ARM);
+    assert_eq!(verdict(&all(at)), Verdict::Unknown, "two of them say nothing");
+    symlink("dash", at.join("bin/sh")).unwrap();
+    write(at, "bin/dash", ARM);
+    let findings = all(at);
+    let first = &findings[0].judgement;
+    assert_eq!(
+        (first.verdict, first.measured.as_str()),
+        (Verdict::Failed, "/lib/x86_64-linux-gnu/libibverbs.so.1 is for x86-64, and the image for AArch64")
+    );
+    fs::remove_file(at.join("etc/ld.so.conf.d/x86_64-linux-gnu.conf")).unwrap();
+    assert_eq!(all(at)[0].judgement.measured, "in no folder that a loader looks into");
+}
+
+/// A tree that somebody made to be slow ends at a bound, and that is said.
+#[test]
+fn a_tree_without_an_end_has_one() {
+    let said = |at: &Path| root::read(&Rooted::open(at).unwrap(), &wanted("mlx5")).unwrap_err().to_string();
+    let root = debian();
+    let at = root.path();
+    // Many names of one folder of settings, each its own way to the same large one.
+    let many: String = (0..200).map(|n| format!("/many/{n}\n")).collect();
+    write(at, "etc/ld.so.conf", many.as_bytes());
+    fs::create_dir_all(at.join("many")).unwrap();
+    (0..200).for_each(|n| symlink("../names", at.join(format!("many/{n}"))).unwrap());
+    fs::create_dir_all(at.join("names")).unwrap();
+    (0..5000).for_each(|n| fs::write(at.join(format!("names/libmlx5-rdmav{n}.so")), "").unwrap());
+    assert!(said(at).contains("more than 500000 names, parts of paths and files were looked at"), "{}", said(at));
+    let verbs = fs::File::create(at.join("names/libibverbs.so.1")).unwrap();
+    verbs.set_len(15 << 20).unwrap();
+    (0..5000).for_each(|n| fs::remove_file(at.join(format!("names/libmlx5-rdmav{n}.so"))).unwrap());
+    assert!(said(at).contains("bytes of its files were read"), "{}", said(at));
+    verbs.set_len(17 << 20).unwrap();
+    assert!(said(at).contains("has more than 16384 KiB"), "{}", said(at));
+    write(at, "etc/ld.so.conf", "/a\n".repeat(300).as_bytes());
+    assert!(said(at).contains("more than 256 folders"), "{}", said(at));
 }
 
 fn pod(lines: &str) -> Seen {
@@ -192,6 +271,8 @@ fn what_a_pod_says_is_held_to_what_the_program_says() {
         "begin 1\nfile é7 /a\nend 1\n",
         "begin 1\ncapabilities -1\nend 1\n",
         "begin 1\npattern /lib.so /a\nend 1\n",
+        "begin 1\ndriver mlx5\nend 1\n",
+        "begin 1\nnames /etc\nend 1\n",
         "begin 1\nwhatever\nend 1\n",
         "sh: not found\n",
     ] {
@@ -213,7 +294,7 @@ fn where_nothing_could_be_looked_at_nothing_is_missing() {
 
 proptest! {
     #[test]
-    fn no_answer_is_too_much(text in "(begin 1\n)?((file|pattern|driver|cache|cached|device|limit|capabilities|environment|configuration) [ -~é\u{1b}]{0,20}\n){0,8}(end 1\n)?") {
+    fn no_answer_is_too_much(text in "(begin 1\n)?((file|pattern|names|driver|distribution|cache|cached|device|limit|capabilities|environment|configuration) [ -~é\u{1b}]{0,20}\n){0,8}(end 1\n)?") {
         if let Ok(seen) = program::parse(&text) {
             for finding in judge(&seen, &wanted("mlx5"), RENDER) {
                 prop_assert!(!finding.judgement.measured.contains(ESCAPE));
@@ -240,7 +321,7 @@ proptest! {
             }
         }
         if let Ok(seen) = root::read(&Rooted::open(&root).unwrap(), &wanted("mlx5")) {
-            prop_assert!(!seen.drivers.contains("outside") && seen.of_configuration.iter().all(|folder| folder != "/outside"));
+            prop_assert!(!seen.drivers.values().flatten().any(|name| name == "outside") && seen.of_configuration.iter().all(|folder| folder != "/outside"));
         }
     }
 }

@@ -56,11 +56,16 @@ pub struct Run {
     pub program: Option<String>,
     /// `sum`, `none`: what is done with the data.
     pub operation: Option<String>,
+    /// `float`, `bfloat16`: what an element is.
+    pub data_type: Option<String>,
+    /// The rank that gives or takes all, -1 where there is none; nothing where the release does not say it.
+    pub root: Option<i64>,
     /// Sizes that were measured.
     pub sizes: u64,
     /// The largest of them.
     pub largest: Option<Size>,
-    /// The sizes by themselves, in their order; with several iterations of one size the last.
+    /// The sizes by themselves, in their order; with several iterations of one size the last. Of a run over several types or operations
+    /// (`-d all`, `-o all`) those of the last one, which `data_type` and `operation` name.
     pub each: Vec<Size>,
     /// The size that it was to end with.
     pub bytes_max: Option<u64>,
@@ -79,11 +84,20 @@ pub struct Run {
     columns: Columns,
 }
 
+/// What a size was measured of.
+pub(super) struct Measured {
+    pub operation: Option<String>,
+    pub data_type: Option<String>,
+    pub root: Option<i64>,
+}
+
 /// Places of columns, from the right: what is empty is on the left.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Columns {
     count: usize,
     operation: Option<usize>,
+    data_type: Option<usize>,
+    root: Option<usize>,
     time: Vec<usize>,
     algbw: Vec<usize>,
     busbw: Vec<usize>,
@@ -94,9 +108,12 @@ impl Columns {
     fn of(header: &str) -> Self {
         let names: Vec<&str> = header.split_whitespace().filter(|word| *word != "#").map(|word| word.trim_start_matches('#')).collect();
         let places = |name: &str| names.iter().enumerate().filter(|(_, known)| **known == name).map(|(at, _)| names.len() - at).collect();
+        let place = |name: &str| names.iter().position(|known| *known == name);
         Columns {
             count: names.len(),
-            operation: names.iter().position(|name| *name == "redop"),
+            operation: place("redop"),
+            data_type: place("type"),
+            root: place("root"),
             time: places("time"),
             algbw: places("algbw"),
             busbw: places("busbw"),
@@ -141,17 +158,26 @@ impl Run {
         // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what cannot be read was not checked.
         let wrong = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
         let checked: Vec<Option<f64>> = columns.wrong.iter().filter_map(cell).filter(|cell| *cell != "N/A").map(wrong).collect();
-        let operation = columns.operation.filter(|_| cells.len() == columns.count).and_then(|at| Some((*cells.get(at)?).to_owned()));
-        self.measured(size, &checked, operation);
+        let is_whole = cells.len() == columns.count;
+        let of_whole = |place: Option<usize>| place.filter(|_| is_whole).and_then(|at| cells.get(at).copied());
+        let of = Measured {
+            operation: of_whole(columns.operation).map(super::kept),
+            data_type: columns.data_type.and_then(|at| cells.get(at).copied()).map(super::kept),
+            root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
+        };
+        self.measured(size, &checked, of);
     }
 
     /// A size with what was counted of wrong elements where somebody looked; nothing where that is no number.
-    pub(super) fn measured(&mut self, size: Size, checked: &[Option<f64>], operation: Option<String>) {
+    pub(super) fn measured(&mut self, size: Size, checked: &[Option<f64>], of: Measured) {
         let bytes = size.bytes;
         let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
         self.wrong = self.wrong.saturating_add(counted);
         self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
-        self.operation = operation;
+        if (&of.operation, &of.data_type) != (&self.operation, &self.data_type) {
+            self.each.clear();
+        }
+        (self.operation, self.data_type, self.root) = (of.operation, of.data_type, of.root);
         self.sizes += 1;
         // with several iterations of one size the last counts
         if self.largest.is_none_or(|largest| largest.bytes <= bytes) {

@@ -7,7 +7,7 @@ use super::collective::{Run, Size};
 use super::judge::{Aspect, bytes};
 use super::steps::{STEPS_MIN, Unit};
 use super::transport::Transport;
-use super::{Log, Proof, Proven};
+use super::{Log, Proof, Proven, alike};
 use crate::base::text::counted;
 use crate::verify::result::{Judgement, Verdict};
 use serde::Serialize;
@@ -116,7 +116,7 @@ pub fn compare(sides: [Side<'_>; 2]) -> Comparison {
     let figures = rdma.map(|place| figures(sides[place].log, sides[1 - place].log)).unwrap_or_default();
     let mut topics = vec![(Topic::Pair, pair)];
     if let Some(place) = rdma {
-        topics.push((Topic::Alike, alike(&sides, place, &figures)));
+        topics.push((Topic::Alike, alike::judge(&sides, place, &figures)));
         topics.push((Topic::Sound, sound(&sides)));
         topics.push((Topic::Gain, gain(&sides, place, &figures)));
     }
@@ -184,45 +184,6 @@ fn way(side: &Side<'_>) -> String {
     }
 }
 
-/// What both logs must have in common.
-fn alike(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
-    let logs = [sides[rdma].log, sides[1 - rdma].log];
-    let ranks = logs.map(|log| log.world.or_else(|| log.runs.iter().map(|run| run.ranks).max()).filter(|ranks| *ranks > 0));
-    let mut differ = Vec::new();
-    if let [Some(one), Some(other)] = ranks
-        && one != other
-    {
-        differ.push(format!("{} with RDMA, {} over TCP", counted(one as usize, "rank"), counted(other as usize, "rank")));
-    }
-    let hosts = logs.map(|log| log.hosts().len());
-    if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
-        differ.push(format!("{} with RDMA, {} over TCP", counted(hosts[0], "host"), counted(hosts[1], "host")));
-    }
-    let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
-    if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
-        differ.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
-    }
-    if let [Some((one, _)), Some((other, _))] = logs.map(|log| log.steps.measured())
-        && one != other
-        && figures.is_empty()
-    {
-        differ.push(format!("a line of progress is {} with RDMA, {} over TCP", one.word(), other.word()));
-    }
-    if let [Some(one), Some(other)] = logs.map(|log| log.steps.batch())
-        && one != other
-    {
-        differ.push(format!("a step is {one} samples with RDMA, {other} over TCP"));
-    }
-    if !differ.is_empty() {
-        return Judgement::failed("RW1255", differ.join("; "))
-            .expected("the same job: ranks, hosts, image and size of a step")
-            .effect("what differs between the two may be this, and not RDMA")
-            .next("railwright job render compare KIND writes a pair that is alike");
-    }
-    let ranks = ranks[0].map_or("as far as the logs tell".to_owned(), |ranks| counted(ranks as usize, "rank"));
-    Judgement::passed(format!("{ranks}, {}", counted(hosts[0], "host")))
-}
-
 /// Whether both did their work.
 fn sound(sides: &[Side<'_>; 2]) -> Judgement {
     for side in sides {
@@ -251,20 +212,11 @@ fn figures(rdma: &Log, tcp: &Log) -> Vec<Figure> {
     {
         return vec![Figure { of: Measured::Training(unit), rdma_s, tcp_s, gain: tcp_s / rdma_s, busbw: None }];
     }
-    let last = |log: &'_ Log| log.runs.iter().rev().find(|run| !run.each.is_empty()).cloned();
-    let (Some(one), Some(other)) = (last(rdma), last(tcp)) else { return Vec::new() };
-    if program(&one).is_none() || program(&one) != program(&other) {
-        return Vec::new();
-    }
+    let Some([one, other]) = alike::same_test([rdma, tcp]) else { return Vec::new() };
     let mut figures: Vec<Figure> =
         one.each.iter().filter_map(|size| of_size(size, other.each.iter().find(|other| other.bytes == size.bytes)?)).collect();
     figures.sort_by_key(|figure| if let Measured::Message(size) = figure.of { size } else { 0 });
     figures
-}
-
-/// What is tested: the program where it is said, else what is done with the data.
-fn program(run: &Run) -> Option<&str> {
-    run.program.as_deref().or(run.operation.as_deref())
 }
 
 fn of_size(rdma: &Size, tcp: &Size) -> Option<Figure> {
@@ -312,20 +264,57 @@ fn gain(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
 }
 
 fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
-    let has = |side: &Side<'_>| match (
-        side.log.steps.measured(),
-        side.log.runs.iter().any(|run| !run.each.is_empty()),
-        side.log.training.lines,
-    ) {
-        (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),
-        (None, true, _) => format!("{} has tables of nccl-tests", side.name),
-        (None, false, 0) => format!("{} has neither steps of a training nor tables of nccl-tests", side.name),
-        (None, false, lines) => format!("{} has {} of progress, and too few with a time", side.name, counted(lines as usize, "line")),
+    let logs = sides.map(|side| side.log);
+    let told = |measured: String, next: &str| {
+        Judgement::unknown("RW1254", measured)
+            .expected(format!("the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in both logs"))
+            .effect("what RDMA gained is not known")
+            .next(next)
     };
-    Judgement::unknown("RW1254", sides.map(|side| has(&side)).join("; "))
-        .expected(format!("the times of {STEPS_MIN} steps and more, or of the same sizes, in both logs"))
-        .effect("what RDMA gained is not known")
-        .next("take the logs with the times of their lines: kubectl logs --timestamps POD, which railwright job compare JOB does by itself")
+    let both = |each: &dyn Fn(&Side<'_>) -> String| sides.iter().map(each).collect::<Vec<_>>().join("; ");
+    let tables = logs.map(alike::table);
+    if let ([Some(_), Some(_)], Some(runs)) = (tables, alike::same_test(logs)) {
+        if let Some(place) = runs.iter().position(|run| run.each.iter().all(|size| size.seconds().is_none())) {
+            return told(
+                format!("the table of {} has no column of time", sides[place].name),
+                "run the test without -C, which puts the time of the CPU into its place",
+            );
+        }
+        let sizes = both(&|side| format!("{} has {}", side.name, alike::table(side.log).map(sizes).unwrap_or_default()));
+        return told(format!("no size with a time is in both tables: {sizes}"), "run both with the same -b, -e and -f");
+    }
+    if let [Some(_), Some(_)] = tables {
+        let tables = both(&|side| format!("{} has a table of nccl-tests", side.name));
+        return told(
+            format!("{tables}, and the two are not known to be of one test"),
+            "run the same test twice: railwright job render compare nccl-test writes such a pair",
+        );
+    }
+    let has = |side: &Side<'_>| match (side.log.steps.measured(), alike::table(side.log), side.log.training.lines) {
+        (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),
+        (None, Some(_), _) => format!("{} has a table of nccl-tests", side.name),
+        (None, None, 0) => format!("{} has neither steps of a training nor a table of nccl-tests", side.name),
+        (None, None, lines) => format!("{} has {} of progress, and too few with a time", side.name, counted(lines as usize, "line")),
+    };
+    let next = match logs.iter().any(|log| log.training.lines > 0 && log.steps.measured().is_none()) {
+        true => {
+            "take the logs with the times of their lines: kubectl logs --timestamps POD, which railwright job compare JOB does by itself"
+        }
+        false => "take the whole log of both jobs, each to its end",
+    };
+    told(both(&has), next)
+}
+
+/// The sizes of a table: how many, and from which to which.
+fn sizes(run: &Run) -> String {
+    let all = || run.each.iter().map(|size| size.bytes);
+    match (all().min(), all().max()) {
+        (Some(least), Some(most)) if least < most => {
+            format!("{} from {} to {}", counted(run.each.len(), "size"), bytes(least), bytes(most))
+        }
+        (Some(only), _) => bytes(only),
+        _ => "no size".to_owned(),
+    }
 }
 
 /// Seconds with three figures: `485 ms`, `35.2 us`.

@@ -3,7 +3,7 @@
 //! Sources: NVIDIA/nccl-tests, `src/util.cu` (`jsonOutputInit`, `writeDeviceReport`, `writeBenchmarkLineBody`, `writeResultFooter`), versions 1 to 3 of the
 //! file, which have in common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is `"nan"`.
 
-use super::collective::{Rates, Run, Size};
+use super::collective::{Measured, Rates, Run, Size};
 use super::log::Log;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,8 +103,9 @@ fn run(object: &Value) -> Run {
         let size = Size { bytes, out_of_place: rates(&row["out_of_place"]), in_place: rates(&row["in_place"]) };
         let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
         let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(|wrong| number(wrong)).collect();
-        let operation = row["redop"].as_str().map(str::trim).filter(|word| !word.is_empty());
-        run.measured(size, &checked, operation.map(super::kept));
+        let word = |name: &str| row[name].as_str().map(str::trim).filter(|word| !word.is_empty()).map(super::kept);
+        let root = row["root"].as_i64().or_else(|| row["root"].as_str()?.trim().parse().ok());
+        run.measured(size, &checked, Measured { operation: word("redop"), data_type: word("type"), root });
     }
     let program = object["args"][0].as_str().and_then(|path| path.rsplit('/').next());
     run.program = program.filter(|name| !name.is_empty()).map(super::kept);

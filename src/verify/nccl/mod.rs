@@ -1,10 +1,12 @@
 //! Logs of jobs that use NCCL: what they tell of the fabric, and whether that proves that RDMA was used.
 //!
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL), `collective` (tables of nccl-tests),
-//! `json` (the same as an object), `traffic` (counters of the rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that does not grow) -> `judge`. `decoder` holds them together,
-//! and `compare` sets two logs side by side.
+//! `json` (the same as an object), `traffic` (counters of the rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory
+//! that does not grow) -> `judge`. `decoder` holds them together, and `compare` sets two logs side by side (`alike`: whether they are of the same job;
+//! `operation`: what a table measured).
 //! Nothing here reads a file: bytes in, values out.
 
+mod alike;
 pub mod collective;
 pub mod compare;
 pub mod decoder;
@@ -18,6 +20,7 @@ pub mod judge;
 pub mod lines;
 pub mod log;
 pub mod message;
+pub mod operation;
 #[cfg(test)]
 pub mod samples;
 mod speaker;

@@ -1,0 +1,153 @@
+//! Which machine a file was built for, and what that means for where its loader looks.
+//!
+//! Sources: elf(5) (class, order of bytes and `e_machine`, the first 20 bytes of a file); Debian, multiarch tuples; ld.so(8), and
+//! `ld.so --help` of Debian 12, Rocky Linux 9, openSUSE 15 and Alpine 3.20 for folders that are looked into without being told.
+
+/// First bytes of a file that say what it is.
+pub const FIRST: u64 = 20;
+
+/// A sort of machine, by its number in ELF and whether its bytes stand from small to great.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    number: u16,
+    is_little: bool,
+}
+
+/// Machines with GPUs and NICs, by number and order: what they are called, and Debian's folder for them.
+const KNOWN: [(u16, bool, &str, &str); 5] = [
+    (62, true, "x86-64", "x86_64-linux-gnu"),
+    (183, true, "AArch64", "aarch64-linux-gnu"),
+    (21, true, "POWER (little-endian)", "powerpc64le-linux-gnu"),
+    (22, false, "s390x", "s390x-linux-gnu"),
+    (243, true, "RISC-V", "riscv64-linux-gnu"),
+];
+
+impl Machine {
+    /// Of a program or library of 64 bits.
+    pub fn of(first: &[u8]) -> Option<Machine> {
+        let bytes: [u8; 2] = first.get(18..20)?.try_into().ok()?;
+        let is_little = *first.get(5)? != 2;
+        let number = if is_little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
+        first.starts_with(b"\x7fELF\x02").then_some(Machine { number, is_little })
+    }
+
+    fn known(self) -> Option<&'static (u16, bool, &'static str, &'static str)> {
+        KNOWN.iter().find(|(number, is_little, ..)| (*number, *is_little) == (self.number, self.is_little))
+    }
+
+    /// For people.
+    pub fn word(self) -> String {
+        self.known().map_or_else(|| format!("machine {} of ELF", self.number), |(_, _, word, _)| (*word).to_owned())
+    }
+
+    fn folder(self) -> Option<&'static str> {
+        self.known().map(|(_, _, _, folder)| *folder)
+    }
+}
+
+/// Folders of libraries by who lays them: Debian's family by machine, others in `lib64`, and some in `lib` alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Debian,
+    Lib64,
+    Musl,
+    Unknown,
+}
+
+/// Words of ID and ID_LIKE in os-release(5).
+const DEBIAN: [&str; 2] = ["debian", "ubuntu"];
+const LIB64: [&str; 16] = [
+    "rhel",
+    "fedora",
+    "centos",
+    "suse",
+    "opensuse",
+    "sles",
+    "anolis",
+    "alinux",
+    "openeuler",
+    "kylin",
+    "tencentos",
+    "opencloudos",
+    "amzn",
+    "azurelinux",
+    "mariner",
+    "ol",
+];
+
+fn family(distribution: &[String]) -> Family {
+    let is = |words: &[&str]| distribution.iter().any(|word| words.contains(&word.to_lowercase().as_str()));
+    match () {
+        () if is(&DEBIAN) => Family::Debian,
+        () if is(&LIB64) => Family::Lib64,
+        () if is(&["alpine", "postmarketos"]) => Family::Musl,
+        () => Family::Unknown,
+    }
+}
+
+/// Folders that the loader of a distribution looks into without being told, on this machine. Where one of both is not known, those of all.
+pub fn standard(distribution: &[String], machine: Option<Machine>) -> Vec<String> {
+    let of_machine = || -> Vec<String> {
+        let folders: Vec<&str> = match machine.map(Machine::folder) {
+            Some(folder) => folder.into_iter().collect(),
+            None => KNOWN.iter().map(|(.., folder)| *folder).collect(),
+        };
+        folders.iter().flat_map(|folder| [format!("/lib/{folder}"), format!("/usr/lib/{folder}")]).collect()
+    };
+    let named = |folders: &[&str]| -> Vec<String> { folders.iter().map(|folder| (*folder).to_owned()).collect() };
+    let (wide, plain) = (["/lib64", "/usr/lib64"], ["/lib", "/usr/lib"]);
+    match family(distribution) {
+        Family::Debian => [of_machine(), named(&plain)].concat(),
+        Family::Lib64 => named(&wide),
+        Family::Musl => named(&["/lib", "/usr/local/lib", "/usr/lib"]),
+        Family::Unknown => [of_machine(), named(&wide), named(&plain)].concat(),
+    }
+}
+
+/// Every folder that some loader looks into without being told.
+pub fn all() -> Vec<String> {
+    let mut folders = standard(&[], None);
+    folders.push("/usr/local/lib".to_owned());
+    folders
+}
+
+/// Words of a line `ID=` or `ID_LIKE=` of os-release(5); nothing of other lines.
+pub fn distribution(line: &str) -> Vec<String> {
+    let value = line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")).unwrap_or_default();
+    let value = value.trim().trim_matches(['"', '\'']);
+    value.split_whitespace().take(16).map(|word| crate::base::text::one_line(word, 40)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(class: u8, order: u8, machine: [u8; 2]) -> Vec<u8> {
+        [b"\x7fELF".as_slice(), &[class, order, 1], &[0; 11], &machine].concat()
+    }
+
+    #[test]
+    fn a_machine_is_read_from_the_first_bytes() {
+        let word = |bytes: &[u8]| Machine::of(bytes).map(Machine::word);
+        assert_eq!(word(&first(2, 1, [62, 0])).as_deref(), Some("x86-64"));
+        assert_eq!(word(&first(2, 1, [183, 0])).as_deref(), Some("AArch64"));
+        assert_eq!(word(&first(2, 2, [0, 22])).as_deref(), Some("s390x"));
+        assert_eq!(word(&first(2, 1, [9, 1])).as_deref(), Some("machine 265 of ELF"));
+        assert_eq!(word(&first(1, 1, [3, 0])), None, "of 32 bits");
+        assert_eq!(word(&first(2, 1, [62, 0])[..19]), None, "cut");
+    }
+
+    #[test]
+    fn a_distribution_and_a_machine_have_their_own_folders() {
+        let of = |ids: &str, machine: u8| standard(&distribution(ids), Machine::of(&first(2, 1, [machine, 0])));
+        assert_eq!(of("ID=debian", 62), ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"]);
+        assert_eq!(of("ID_LIKE=\"ubuntu debian\"", 183)[0], "/lib/aarch64-linux-gnu");
+        for ids in ["ID=\"rocky\" \nID_LIKE='rhel centos fedora'", "ID_LIKE=\"rhel centos\"", "ID=openEuler", "ID=alinux"] {
+            let words: Vec<String> = ids.lines().flat_map(distribution).collect();
+            assert_eq!(standard(&words, None), ["/lib64", "/usr/lib64"], "{ids}");
+        }
+        assert_eq!(of("ID=alpine", 62), ["/lib", "/usr/local/lib", "/usr/lib"]);
+        let every = all();
+        assert!(of("NAME=odd", 62).iter().chain(&of("ID=alpine", 62)).all(|folder| every.contains(folder)), "{every:?}");
+    }
+}

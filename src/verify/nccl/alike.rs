@@ -1,0 +1,134 @@
+//! Whether two logs are of the same job but for their transport. What both say and say differently makes them two jobs; what one of
+//! them leaves open makes it unknown, as silence is no likeness.
+
+use super::Log;
+use super::collective::Run;
+use super::compare::{Figure, Side};
+use super::operation;
+use crate::base::text::counted;
+use crate::verify::result::Judgement;
+
+/// What is found, in words.
+#[derive(Default)]
+struct Told {
+    /// Said by both, and not the same.
+    differs: Vec<String>,
+    /// Not said by one of them.
+    open: Vec<String>,
+}
+
+/// What both logs must have in common; `rdma` is the place of the one with RDMA.
+pub(super) fn judge(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
+    let sides = [&sides[rdma], &sides[1 - rdma]];
+    let logs = sides.map(|side| side.log);
+    let mut told = Told::default();
+    ranks_and_hosts(&mut told, sides);
+    let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
+    if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
+        told.differs.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
+    }
+    steps(&mut told, logs, figures);
+    tables(&mut told, sides);
+    let wanted = "the same job: ranks, hosts, image, size of a step, operation and type of the data";
+    if !told.differs.is_empty() {
+        return Judgement::failed("RW1255", told.differs.join("; "))
+            .expected(wanted)
+            .effect("what differs between the two may be this, and not RDMA")
+            .next("railwright job render compare KIND writes a pair that is alike");
+    }
+    if !told.open.is_empty() {
+        return Judgement::unknown("RW1290", told.open.join("; "))
+            .expected(wanted)
+            .effect("the two are not known to be the same job, so what differs may be that, and not RDMA")
+            .next(
+                "take the whole logs, from their first line, of a job with NCCL_DEBUG=INFO and of nccl-tests 2.17 or later, \
+                 which name what they measure",
+            );
+    }
+    let ranks = ranks(logs[0]).map_or(String::new(), |ranks| format!("{}, ", counted(ranks as usize, "rank")));
+    Judgement::passed(format!("{ranks}{}", counted(logs[0].hosts().len(), "host")))
+}
+
+/// How many took part, by NCCL or by nccl-tests.
+fn ranks(log: &Log) -> Option<u32> {
+    log.world.or_else(|| log.runs.iter().map(|run| run.ranks).max()).filter(|ranks| *ranks > 0)
+}
+
+fn ranks_and_hosts(told: &mut Told, sides: [&Side<'_>; 2]) {
+    let logs = sides.map(|side| side.log);
+    match logs.map(ranks) {
+        [Some(one), Some(other)] if one == other => {}
+        [Some(one), Some(other)] => {
+            told.differs.push(format!("{} with RDMA, {} over TCP", counted(one as usize, "rank"), counted(other as usize, "rank")));
+        }
+        open => {
+            let silent = sides.iter().zip(open).filter(|(_, ranks)| ranks.is_none()).map(|(side, _)| side.name);
+            told.open.push(format!("how many ranks there were is not said by {}", silent.collect::<Vec<_>>().join(" and ")));
+        }
+    }
+    let hosts = logs.map(|log| log.hosts().len());
+    if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
+        told.differs.push(format!("{} with RDMA, {} over TCP", counted(hosts[0], "host"), counted(hosts[1], "host")));
+    }
+}
+
+fn steps(told: &mut Told, logs: [&Log; 2], figures: &[Figure]) {
+    if let [Some((one, _)), Some((other, _))] = logs.map(|log| log.steps.measured())
+        && one != other
+        && figures.is_empty()
+    {
+        told.differs.push(format!("a line of progress is {} with RDMA, {} over TCP", one.word(), other.word()));
+    }
+    if let [Some(one), Some(other)] = logs.map(|log| log.steps.batch())
+        && one != other
+    {
+        told.differs.push(format!("a step is {one} samples with RDMA, {other} over TCP"));
+    }
+}
+
+/// The run that is compared: the last one with a table.
+pub(super) fn table(log: &Log) -> Option<&Run> {
+    log.runs.iter().rev().find(|run| !run.each.is_empty())
+}
+
+/// What both tables measured, where it is known to be the same.
+pub(super) fn same_test<'a>(logs: [&'a Log; 2]) -> Option<[&'a Run; 2]> {
+    let runs = [table(logs[0])?, table(logs[1])?];
+    let mut told = Told::default();
+    tests(&mut told, ["", ""], logs, runs);
+    (told.differs.is_empty() && told.open.is_empty()).then_some(runs)
+}
+
+fn tables(told: &mut Told, sides: [&Side<'_>; 2]) {
+    let logs = sides.map(|side| side.log);
+    match logs.map(table) {
+        // Steps of a training go before tables, which a job may print at its start.
+        _ if logs.iter().all(|log| log.steps.measured().is_some()) => {}
+        [Some(one), Some(other)] => tests(told, sides.map(|side| side.name), logs, [one, other]),
+        [Some(_), None] if logs[1].steps.measured().is_some() => {
+            told.differs.push("nccl-tests with RDMA, a training over TCP".to_owned());
+        }
+        [None, Some(_)] if logs[0].steps.measured().is_some() => {
+            told.differs.push("a training with RDMA, nccl-tests over TCP".to_owned());
+        }
+        _ => {}
+    }
+}
+
+fn tests(told: &mut Told, names: [&str; 2], logs: [&Log; 2], runs: [&Run; 2]) {
+    let measured = [0, 1].map(|n| operation::of_run(runs[n], Some(runs[n].ranks).filter(|ranks| *ranks > 0).or(ranks(logs[n]))));
+    let reductions = runs.map(|run| run.operation.as_deref());
+    let types = runs.map(|run| run.data_type.as_deref());
+    let unlike = |what: [Option<&str>; 2]| match what {
+        [Some(one), Some(other)] if one != other => Some(format!("{one} with RDMA, {other} over TCP")),
+        _ => None,
+    };
+    told.differs.extend([measured, types].into_iter().filter_map(unlike));
+    told.differs.extend(unlike(reductions).filter(|_| unlike(measured).is_none()).map(|unlike| format!("redop {unlike}")));
+    for (what, said) in [("which operation was measured", measured), ("what type the data has", types)] {
+        let silent: Vec<&str> = names.into_iter().zip(said).filter(|(_, said)| said.is_none()).map(|(name, _)| name).collect();
+        if !silent.is_empty() {
+            told.open.push(format!("{what} is not told by the table of {}", silent.join(" and ")));
+        }
+    }
+}

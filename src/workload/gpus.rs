@@ -1,0 +1,42 @@
+//! How many GPUs a pod has.
+
+use super::render::Rendering;
+use crate::base::Diagnostic;
+use crate::spec::Host;
+use std::collections::BTreeSet;
+
+impl Rendering<'_> {
+    /// GPUs of a pod: as said, or all that every host of the job has.
+    pub(super) fn gpus(&self) -> Result<u32, Vec<Diagnostic>> {
+        if let Some(gpus) = self.pods().gpus {
+            return self.can_have(gpus);
+        }
+        let counts: BTreeSet<u32> =
+            self.hosts.iter().map(|host| self.inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count)).collect();
+        match counts.iter().next() {
+            Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
+            _ => {
+                let message = "how many GPUs a pod has does not follow from the spec".to_owned();
+                let next = self.asked.words(
+                    "say it with --gpus N, or name hosts that are alike with --on HOSTS",
+                    "say it with `gpus: N`, or name hosts that are alike with `hosts: HOSTS`",
+                );
+                Err(self.wrong("RW1229", message, next))
+            }
+        }
+    }
+
+    /// As many as some host of the job has: with more, no node takes the pod, and it waits without an end. Parts of GPUs have names of their own.
+    fn can_have(&self, gpus: u32) -> Result<u32, Vec<Diagnostic>> {
+        let of_host = |host: &&Host| self.inputs.loaded.group_of(host).gpu.as_ref().map(|gpu| gpu.count);
+        let most = self.hosts.iter().filter_map(of_host).max().filter(|_| self.pods().gpu_resource == "nvidia.com/gpu");
+        match most {
+            Some(most) if gpus > most => {
+                let message = format!("a pod asks for {gpus} GPUs, and no host that it may run on has more than {most}");
+                let error = self.asked.refused(Diagnostic::error("RW1221", message)).effect("its pods wait, and no node ever takes them");
+                Err(vec![self.asked.at(error, "job.gpus", "more than a host has").next("ask for fewer, and for more pods")])
+            }
+            _ => Ok(gpus),
+        }
+    }
+}
