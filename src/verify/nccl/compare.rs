@@ -198,6 +198,11 @@ fn alike(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
     if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
         differ.push(format!("{} with RDMA, {} over TCP", counted(hosts[0], "host"), counted(hosts[1], "host")));
     }
+    let [ring, other_ring] = logs.map(Log::is_of_ring);
+    if ring != other_ring {
+        let program = |is_ring: bool| if is_ring { "a ring without NCCL" } else { "NCCL" };
+        differ.push(format!("{} with RDMA, {} over TCP", program(ring), program(other_ring)));
+    }
     let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
     if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
         differ.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
@@ -220,7 +225,8 @@ fn alike(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
             .next("railwright job render compare KIND writes a pair that is alike");
     }
     let ranks = ranks[0].map_or("as far as the logs tell".to_owned(), |ranks| counted(ranks as usize, "rank"));
-    Judgement::passed(format!("{ranks}, {}", counted(hosts[0], "host")))
+    let program = if ring { ", a ring with no GPU and no NCCL" } else { "" };
+    Judgement::passed(format!("{ranks}, {}{program}", counted(hosts[0], "host")))
 }
 
 /// Whether both did their work.
