@@ -57,7 +57,7 @@ impl Launch<'_> {
                 source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
             };
             // each `-x` is of another variable
-            let ours = self.arguments.iter_mut().find(|argument| name != "-x" && self::name(&argument.words) == name);
+            let ours = self.arguments.iter_mut().find(|argument| name != "-x" && topic(&self::name(&argument.words)) == topic(&name));
             match ours {
                 Some(ours) => *ours = told,
                 None => self.arguments.push(told),
@@ -100,7 +100,8 @@ pub(super) fn launch(
 ) -> Vec<Argument> {
     let mut launch = Launch { catalog, arguments: Vec::new() };
     launch.put("--allow-run-as-root", &["--allow-run-as-root"]);
-    launch.put("-np", &["-np", &processes.to_string()]);
+    let is_without = job.pods.gpus == Some(0);
+    launch.put(if is_without { "-np without GPUs" } else { "-np" }, &["-np", &processes.to_string()]);
     launch.put("-bind-to", &["-bind-to", "none"]);
     launch.mca("coll_hcoll_enable", "0");
     launch.mca("btl", "tcp,self");
@@ -112,14 +113,16 @@ pub(super) fn launch(
     }
     if job.pods.host_network {
         launch.mca("plm_rsh_args", &format!("{OF_OPERATOR} -p {SSH_PORT}"));
+        launch.mca("if_base_do_not_resolve", "1");
     }
     launch.own(of_spec);
     for variable in variables {
         launch.put("-x", &["-x", &format!("{}={}", variable.name, variable.value)]);
     }
-    for (option, value) in
-        [("-b", job.from.as_str()), ("-e", &job.to), ("-f", "2"), ("-g", "1"), ("-c", "1"), ("-n", &job.turns.to_string())]
-    {
+    let turns = job.turns.to_string();
+    let of_test = [("-b", job.from.as_str()), ("-e", &job.to), ("-f", "2"), ("-g", "1"), ("-c", "1"), ("-n", &turns)];
+    // Without GPUs there is none to give to a process.
+    for (option, value) in of_test.into_iter().filter(|(option, _)| *option != "-g" || !is_without) {
         launch.put(&format!("nccl-tests {option}"), &[option, value]);
     }
     launch.arguments
@@ -151,6 +154,16 @@ fn name(words: &[String]) -> String {
         _ if ["-n", "--np"].contains(&first) => "-np".to_owned(),
         _ => first.to_owned(),
     }
+}
+
+/// Whether a program is one of NVIDIA/nccl-tests, by its name: its Makefile builds `all_reduce_perf` and the like.
+pub(super) fn is_of_nccl(program: &str) -> bool {
+    program.ends_with("_perf") || program.ends_with("_perf_mpi")
+}
+
+/// What an argument decides: Open MPI does not start where interfaces are included and excluded at once.
+fn topic(name: &str) -> &str {
+    name.strip_suffix("_include").or_else(|| name.strip_suffix("_exclude")).unwrap_or(name)
 }
 
 /// The whole line as words: the test's own arguments stand behind its name.

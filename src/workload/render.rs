@@ -290,13 +290,15 @@ impl<'a> Rendering<'a> {
     fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
-        if workers == 0 || gpus == 0 {
-            let message = "a test of NCCL needs a worker with a GPU".to_owned();
-            return Err(self.wrong("RW1229", message, "say --workers N and --gpus N, both from 1 on"));
+        if workers == 0 || gpus == 0 && mpirun::is_of_nccl(&job.program) {
+            let next = "say --workers N and --gpus N, both from 1 on; --gpus 0 is for a --program that needs none";
+            return Err(self.wrong("RW1229", "a test of NCCL needs a worker with a GPU".to_owned(), next));
         }
+        // A program that needs no GPU has one process in each worker.
+        let slots = gpus.max(1);
         let devices = self.devices();
         let settled = self.settled(&devices, &[]);
-        let processes = workers.saturating_mul(gpus);
+        let processes = workers.saturating_mul(slots);
         let of_spec = mpirun::of_spec(self.inputs.loaded)?;
         let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
@@ -308,7 +310,7 @@ impl<'a> Rendering<'a> {
         let names = NcclTestNames {
             pod,
             workers,
-            slots: gpus,
+            slots,
             launcher: mpirun::line(&arguments, &job.program),
             worker,
             shared_memory: job.shared_memory.clone(),

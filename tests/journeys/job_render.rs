@@ -293,6 +293,56 @@ fn the_pages_line_of_mpirun() {
     assert_eq!(value_of(&host, "NCCL_SOCKET_IFNAME"), Some("=bond0.20"));
 }
 
+/// A program in the place of NCCL's test that needs no GPU: a process in each worker, and no GPU asked for.
+#[test]
+fn a_program_without_gpus() {
+    let place = place(ROCE);
+    let words = with(&["job", "render", "nccl-test"], "-i inv --image own/ring:1 --gpus 0 --host-network");
+    let document = rendered(&place, &[&words[..], &["--program", "ring_all_reduce"]].concat());
+    let spec = &document["objects"][0]["spec"];
+    let launcher = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"].to_string();
+    assert!(
+        launcher.contains(r#""-np","2""#) && launcher.ends_with(r#""ring_all_reduce","-b","8","-e","8G","-f","2","-c","1","-n","20"]"#)
+    );
+    assert_eq!(spec["slotsPerWorker"], 1);
+    let worker = &spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"];
+    assert_eq!(worker["containers"][0]["resources"]["limits"], json!({ "rdma/rdma_shared_device_a": 1, "rdma/rdma_shared_device_b": 1 }));
+    assert!(worker["affinity"]["podAntiAffinity"].is_object(), "nothing else keeps two of them off one host: {worker}");
+    let np = &document["arguments"].as_array().unwrap().iter().find(|one| one["words"][0] == "-np").unwrap()["reason"];
+    assert_eq!(np, "one process for each worker, as the program needs no GPU");
+    // NCCL's own tests are refused as before.
+    let said = place.run(&words);
+    assert!(said.contains("RW1229") && said.contains("--gpus 0 is for a --program that needs none"), "{said}");
+}
+
+/// A launcher on the host of a worker takes that for itself, by its address: without the argument a rank would run in its container.
+#[test]
+fn a_launcher_with_the_network_of_its_host_is_no_worker() {
+    let place = place(ROCE);
+    let launcher = |options: &str| {
+        let document = rendered(&place, &with(&["job", "render", "nccl-test"], options));
+        document["objects"][0]["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"].to_string()
+    };
+    let argument = r#""-mca","if_base_do_not_resolve","1""#;
+    assert!(launcher("-i inv --image a/b:1 --host-network").contains(argument));
+    assert!(!launcher("-i inv --image a/b:1").contains(argument));
+}
+
+/// Interfaces that the spec names take the place of those that are left out because it names none: mpirun takes one of both.
+#[test]
+fn interfaces_of_the_spec_take_the_place_of_those_left_out() {
+    let unnamed = ROCE.lines().filter(|line| !line.contains("management:")).collect::<Vec<_>>().join("\n");
+    let line = |spec: &str| {
+        let document = rendered(&place(spec), &with(&["job", "render", "nccl-test"], "-i inv --image a/b:1 --host-network"));
+        document["objects"][0]["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"].to_string()
+    };
+    assert!(line(&format!("{unnamed}\n")).contains("btl_tcp_if_exclude"));
+    let options = "-mca coll_hcoll_enable 0 -mca btl tcp,self -mca btl_tcp_if_include eno9 -mca oob_tcp_if_include eno9";
+    let named = line(&format!("{unnamed}\njobs: {{ mpi_options: \"{options}\" }}\n"));
+    assert!(named.contains(r#""btl_tcp_if_include","eno9""#) && named.contains(r#""oob_tcp_if_include","eno9""#), "{named}");
+    assert!(!named.contains("if_exclude"), "{named}");
+}
+
 #[test]
 fn what_is_printed_is_what_json_has() {
     let place = place(ROCE);

@@ -18,6 +18,7 @@ mod journey;
 mod kills;
 #[path = "../links/machine.rs"]
 mod machine;
+mod mpi;
 mod night;
 mod nodes;
 mod pci;
@@ -141,6 +142,14 @@ fn nodes_of_a_real_kubernetes() {
     story!(nodes::they_come_up_as_nodes, &rig);
     story!(nodes::one_plan_makes_hosts_and_cluster, &rig);
     story!(nodes::rdma_goes_from_pod_to_pod, &rig);
+    let operator = mpi::the_operator_is_there(&rig);
+    if operator.is_some() {
+        story!(mpi::workers_have_names, &rig);
+        story!(mpi::ranks_of_mpi_move_data_by_verbs, &rig);
+        story!(mpi::the_same_goes_over_tcp_without_the_device, &rig);
+        story!(mpi::both_are_compared_and_taken_away, &rig);
+    }
+    drop(operator);
     story!(nodes::nodes_without_ssh_are_asked_in_their_pods, &rig);
     story!(nodes::what_was_changed_by_hand_is_found_on_both_sides, &rig);
     story!(nodes::a_reset_gives_a_new_cluster, &rig);

@@ -16,7 +16,7 @@ pub struct Arguments {
     /// How many workers; one for each host when left out
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// The test, with its path where it is not on the image's PATH
+    /// The test, with its path where it is not on the image's PATH; with --gpus 0 one that needs no GPU, which gets one process in each worker
     #[arg(long, default_value = "all_reduce_perf")]
     program: String,
     /// The smallest message

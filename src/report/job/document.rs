@@ -35,6 +35,8 @@ pub struct ProofDocument<'a> {
     lines: u64,
     /// Lines that were too long to be looked at whole.
     cut_lines: u64,
+    /// It is of a ring of MPI's ranks, with no GPU and no NCCL: of those it proves nothing.
+    is_of_ring: bool,
     /// Versions of NCCL.
     versions: &'a BTreeSet<String>,
     /// The ranks of the job, where the log says how many.
@@ -162,6 +164,7 @@ impl<'a> ProofDocument<'a> {
             aspects: proof.aspects.iter().map(aspect).collect(),
             lines: log.lines,
             cut_lines: log.cut,
+            is_of_ring: log.is_of_ring(),
             versions: &log.versions,
             ranks: log.world,
             hosts: log.hosts(),

@@ -71,6 +71,10 @@ fn row(word: &str, judgement: &Judgement) -> String {
 /// What else the log says.
 fn facts(log: &Log) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
+    if log.is_of_ring() {
+        let ring = "a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven, of fabric, pods and MPI it is";
+        facts.push(("program", ring.to_owned()));
+    }
     if !log.versions.is_empty() {
         facts.push(("NCCL", log.versions.iter().cloned().collect::<Vec<_>>().join(", ")));
     }

@@ -23,6 +23,11 @@ pub(super) fn judge(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> J
     let logs = sides.map(|side| side.log);
     let mut told = Told::default();
     ranks_and_hosts(&mut told, sides);
+    let [ring, other_ring] = logs.map(Log::is_of_ring);
+    if ring != other_ring {
+        let program = |is_ring: bool| if is_ring { "a ring without NCCL" } else { "NCCL" };
+        told.differs.push(format!("{} with RDMA, {} over TCP", program(ring), program(other_ring)));
+    }
     let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
     if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
         told.differs.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
@@ -46,7 +51,8 @@ pub(super) fn judge(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> J
             );
     }
     let ranks = ranks(logs[0]).map_or(String::new(), |ranks| format!("{}, ", counted(ranks as usize, "rank")));
-    Judgement::passed(format!("{ranks}{}", counted(logs[0].hosts().len(), "host")))
+    let program = if ring { ", a ring with no GPU and no NCCL" } else { "" };
+    Judgement::passed(format!("{ranks}{}{program}", counted(logs[0].hosts().len(), "host")))
 }
 
 /// How many took part, by NCCL or by nccl-tests.

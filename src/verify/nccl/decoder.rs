@@ -1,4 +1,4 @@
-//! The decoder: bytes in, as they come, and at the end what the log told. Lines of NCCL are read as events; of all other lines only
+//! The decoder: bytes in, as they come, and at the end what the log told. Lines of NCCL and of a ring are read as events; of all other lines only
 //! those are looked at that begin like a table of nccl-tests or hold one of a few words.
 
 use super::collective::Runs;
@@ -8,7 +8,7 @@ use super::json;
 use super::lines::{Line, Lines};
 use super::log::{Log, Processes};
 use super::message;
-use super::speaker::{Level, Said, Speakers, tagged};
+use super::speaker::{Level, Said, Speaker, Speakers, tagged};
 use super::steps;
 use super::training;
 use crate::verify::perftest;
@@ -94,15 +94,21 @@ impl Decoder {
 impl Reading {
     fn line(&mut self, line: Line<'_>) {
         let Reading { speakers, processes, log, .. } = self;
-        let is_of_nccl = speakers.each(line.text, |said| match said.level {
-            Level::Info => {
-                if let Some(event) = message::event(said.text) {
-                    processes.take(log, said.process, event, line.number);
+        let is_known = speakers.each(line.text, |said| {
+            *match said.speaker {
+                Speaker::Nccl => &mut log.nccl_spoke,
+                Speaker::Ring => &mut log.ring_spoke,
+            } = true;
+            match said.level {
+                Level::Info => {
+                    if let Some(event) = message::event(said.text) {
+                        processes.take(log, said.process, event, line.number);
+                    }
                 }
+                Level::Warn => warning(log, said, line.number),
             }
-            Level::Warn => warning(log, said, line.number),
         });
-        if !is_of_nccl {
+        if !is_known {
             self.other(line);
         }
     }

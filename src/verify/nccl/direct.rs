@@ -23,6 +23,9 @@ pub enum Direct {
 
 /// Whether it is used.
 pub fn of_log(log: &Log) -> Direct {
+    if log.is_of_ring() {
+        return Direct::Unknown;
+    }
     let channels = log.channels();
     let (nics_on, nics_off) = log.processes.iter().fold((0, 0), |(on, off), p| (on + p.direct_nics.0, off + p.direct_nics.1));
     let (near, far) = log.processes.iter().fold((0, 0), |(near, far), p| (near + p.direct_paths.0, far + p.direct_paths.1));
@@ -56,6 +59,16 @@ pub fn why(log: &Log) -> String {
 pub fn judge(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
     if matches!(transport, Transport::Socket | Transport::Plugin) {
         return Judgement::not_applicable("no RDMA, no GPUDirect");
+    }
+    if log.is_of_ring() {
+        let none = "a ring without GPUs: memory of the hosts was sent";
+        return match expected.needs_gpudirect {
+            true => Judgement::unknown("RW1206", none)
+                .expected("every channel between hosts with GDRDMA")
+                .effect("whether NICs read GPU memory is not known")
+                .next("run NCCL's tests on the GPUs: railwright job render nccl-test"),
+            false => Judgement::not_applicable(none),
+        };
     }
     let channels = log.channels();
     let off = |measured: String| {

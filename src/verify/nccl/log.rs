@@ -208,6 +208,10 @@ pub struct Log {
     pub failed: u64,
     /// Warnings of NCCL that break nothing: how many, and the first.
     pub warnings: (u64, Option<(u64, String)>),
+    /// NCCL said something.
+    pub nccl_spoke: bool,
+    /// A ring of MPI's ranks said something.
+    pub ring_spoke: bool,
 }
 
 impl Log {
@@ -226,6 +230,11 @@ impl Log {
     pub fn names_others(&self) -> bool {
         let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
         self.hosts().len() > 1 || self.world.is_some_and(|world| u64::from(world) > ranks.len() as u64)
+    }
+
+    /// It is of a ring of MPI's ranks, with neither NCCL nor GPUs: what it proves, it proves of fabric, pods and MPI.
+    pub fn is_of_ring(&self) -> bool {
+        self.ring_spoke && !self.nccl_spoke
     }
 
     /// Ranks exchanged something: sizes were measured, or a training went on.

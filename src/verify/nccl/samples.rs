@@ -67,3 +67,37 @@ pub fn job() -> String {
     let said: String = ranks.iter().map(|(host, pid, number)| rank(host, *pid, *number)).collect();
     format!("NCCL version 2.21.5+cuda12.4\n{said}{ALL_REDUCE}")
 }
+
+/// A ring of the lab: two machines, Soft-RoCE, no GPU and no NCCL. As `ring_all_reduce` prints it.
+pub fn ring(network: &str) -> String {
+    let rank = |rank: u32| {
+        let host = format!("node{}", rank + 1);
+        let me = format!("{host}:31:31 [0] RING INFO");
+        let chosen = match network {
+            "IB" => format!("{me} NET/IB : Using [0]rxe_ens1f0np0:1/RoCE ; no OOB"),
+            _ => format!("{me} NCCL_IB_DISABLE set by environment to 1\n{me} NET/Socket : Using [0]ens1f0np0:192.168.77.1<0>"),
+        };
+        format!(
+            "{me} comm 0x1 rank {rank} nranks 2 - Init START\n{chosen}\n{me} Using network {network}\n\
+             {me} Channel 00/0 : {rank}[0] -> {}[0] [send] via NET/{network}/0\n{me} comm 0x1 rank {rank} nranks 2 - Init COMPLETE\n",
+            1 - rank
+        )
+    };
+    format!(
+        "# Collective test starting: ring_all_reduce\n\
+         # no GPU and no NCCL: ranks of MPI in a ring, memory of the hosts\n\
+         # nThread 1 nGpus 0 minBytes 2097152 maxBytes 4194304 step: 2(factor) warmup iters: 1 iters: 3 validation: 1\n#\n\
+         # Using devices\n#  Rank  0 on      node1 without a GPU\n#  Rank  1 on      node2 without a GPU\n#\n\
+         #       size         count      type   redop    root     time   algbw   busbw #wrong\n\
+         #        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n{}{}\
+         {:>12}  {:>12}     float     sum      -1  52428.8  0.0400  0.0400      0\n\
+         {:>12}  {:>12}     float     sum      -1 100663.3  0.0417  0.0417      0\n\
+         # Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.04085\n#\n",
+        rank(0),
+        rank(1),
+        2_097_152,
+        524_288,
+        4_194_304,
+        1_048_576
+    )
+}

@@ -16,9 +16,20 @@ pub enum Level {
     Warn,
 }
 
-/// One text of NCCL.
+/// Whose form a line has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// NCCL.
+    Nccl,
+    /// `ring_all_reduce` of the lab (`src/lab/assets/kubernetes/ring`): the same form by another name, as it is neither NCCL nor has a GPU.
+    Ring,
+}
+
+/// One text of NCCL, or of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said<'a> {
+    /// Who.
+    pub speaker: Speaker,
     /// `HOST:PID`; nothing where a log was shortened by hand.
     pub process: Option<Process<'a>>,
     /// How.
@@ -41,27 +52,35 @@ pub struct Process<'a> {
 /// Finds the texts of NCCL in lines. Lines of several ranks can run into each other, so there can be several in one.
 #[derive(Debug)]
 pub struct Speakers {
-    word: Finder<'static>,
+    nccl: Finder<'static>,
+    ring: Finder<'static>,
 }
+
+/// Bytes of the word of a speaker with the space behind it.
+const WORD: usize = 5;
 
 impl Default for Speakers {
     fn default() -> Self {
-        Speakers { word: Finder::new("NCCL ") }
+        Speakers { nccl: Finder::new("NCCL "), ring: Finder::new("RING ") }
     }
 }
 
 impl Speakers {
-    /// The texts of NCCL in a line; false where there is none.
+    /// The texts of NCCL in a line, or those of a ring; false where there is none.
     pub fn each<'a>(&self, line: &'a str, mut each: impl FnMut(Said<'a>)) -> bool {
-        let mut marks = self.word.find_iter(line.as_bytes()).filter_map(|at| Some((at, level(&line[at + 5..])?)));
+        self.of((Speaker::Nccl, &self.nccl), line, &mut each) || self.of((Speaker::Ring, &self.ring), line, &mut each)
+    }
+
+    fn of<'a>(&self, (speaker, word): (Speaker, &Finder<'_>), line: &'a str, each: &mut impl FnMut(Said<'a>)) -> bool {
+        let mut marks = word.find_iter(line.as_bytes()).filter_map(|at| Some((at, level(&line[at + WORD..])?)));
         let Some((mut at, mut how)) = marks.next() else { return false };
         let mut before = 0;
         loop {
             let next = marks.next();
-            let text = &line[at + 10..next.map_or(line.len(), |(next, _)| next)];
-            each(Said { process: process(&line[before..at]), level: how, text: text.trim_end() });
+            let text = &line[at + 2 * WORD..next.map_or(line.len(), |(next, _)| next)];
+            each(Said { speaker, process: process(&line[before..at]), level: how, text: text.trim_end() });
             let Some(following) = next else { return true };
-            before = at + 10;
+            before = at + 2 * WORD;
             (at, how) = following;
         }
     }
@@ -164,6 +183,18 @@ mod tests {
         assert_eq!(of("NCCL INFO Using network IB"), [(None, Level::Info, "Using network IB")]);
         assert_eq!(of("NCCL version 2.21.5+cuda12.4"), []);
         assert_eq!(of("gpu-01:12:34 [0] NCCL"), []);
+    }
+
+    #[test]
+    fn a_ring_is_not_taken_for_nccl() {
+        let speaker = |line: &str| {
+            let mut told = Vec::new();
+            Speakers::default().each(line, |said| told.push((said.speaker, said.process.map(|process| process.host.to_owned()))));
+            told
+        };
+        assert_eq!(speaker("node1:7:7 [0] RING INFO Using network IB"), [(Speaker::Ring, Some("node1".to_owned()))]);
+        assert_eq!(speaker("node1:7:7 [0] NCCL INFO Using network IB"), [(Speaker::Nccl, Some("node1".to_owned()))]);
+        assert_eq!(speaker("node1:7:7 [0] RING of ranks"), []);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! (`deepspeed/runtime/pipe/engine.py`), pytorch/examples (`imagenet/main.py`).
 
 use jiff::Timestamp;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// What comes before the time of a step, and how many of its units make a second.
 pub const SAID: [(&str, f64); 3] = [("elapsed time per iteration (ms): ", 1e3), ("iter time (s): ", 1.0), ("\tTime ", 1.0)];
@@ -14,7 +15,8 @@ const BATCH: &str = "global batch size:";
 /// What a step can take, in seconds: a log can say anything.
 const STEP_S: std::ops::RangeInclusive<f64> = 1e-6..=86_400.0;
 
-/// Values that are kept; of more, every second one is let go.
+/// Values that are kept; of more, half are let go, chosen by a hash: every second one would be all the slow ones, or none of them, where each second
+/// step also exchanges gradients.
 const VALUES_MAX: usize = 4096;
 
 /// Steps below which a median says nothing: the first one compiles, connects and warms up.
@@ -46,10 +48,10 @@ impl Unit {
 /// Seconds of which the median is asked, in a memory that does not grow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
-    values: Vec<f64>,
+    values: Vec<(u64, f64)>,
     /// How many there were.
     pub count: u64,
-    /// Of how many values one is kept, as a power of two.
+    /// Of how many values about one is kept, as a power of two.
     thinned: u32,
 }
 
@@ -58,23 +60,22 @@ impl Sampled {
         if !(STEP_S.contains(&seconds)) {
             return;
         }
-        if self.values.len() == VALUES_MAX {
-            let mut keep = false;
-            self.values.retain(|_| {
-                keep = !keep;
-                keep
-            });
+        let mut hasher = DefaultHasher::new();
+        self.count.hash(&mut hasher);
+        let place = hasher.finish();
+        while self.values.len() >= VALUES_MAX {
             self.thinned += 1;
+            self.values.retain(|(place, _)| place.trailing_zeros() >= self.thinned);
         }
-        if self.count.trailing_zeros() >= self.thinned {
-            self.values.push(seconds);
+        if place.trailing_zeros() >= self.thinned {
+            self.values.push((place, seconds));
         }
         self.count += 1;
     }
 
     /// The value in the middle.
     pub fn median(&self) -> Option<f64> {
-        let mut sorted = self.values.clone();
+        let mut sorted: Vec<f64> = self.values.iter().map(|(_, seconds)| *seconds).collect();
         sorted.sort_by(f64::total_cmp);
         sorted.get(sorted.len().checked_sub(1)? / 2).copied()
     }

@@ -73,6 +73,40 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
 }
 
 #[test]
+fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
+    let log = of(&samples::ring("IB"));
+    assert!(log.is_of_ring() && !of(&samples::job()).is_of_ring() && !of("").is_of_ring());
+    assert!(!of(&format!("{}{}", samples::job(), samples::ring("IB"))).is_of_ring(), "NCCL spoke as well");
+    assert_eq!((log.world, log.hosts().len(), log.channels().rdma), (Some(2), 2, 2));
+    assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::Unknown));
+    let can = Expected { node_gbps: Some(0.4), ..expected() };
+    assert_eq!(told(&samples::ring("IB"), &can), (Proven::Proven, vec![]), "0.0417 of 0.05 GB/s");
+    let strict = Expected { needs_gpudirect: true, ..can.clone() };
+    assert_eq!(told(&samples::ring("IB"), &strict), (Proven::NotKnown, vec![("gpudirect", Verdict::Unknown, "RW1206")]));
+    assert_eq!(told(&samples::ring("Socket"), &can).1[0], ("transport", Verdict::Failed, "RW1201"));
+    // Its own words of what broke are those of NCCL.
+    let lost = "node1:31:31 [0] RING WARN NET/IB : Got completion with status=12 opcode=1 len=0 vendor err 0 (x)\n";
+    let broken = told(&format!("{}{lost}", samples::ring("IB")), &can);
+    assert_eq!(broken, (Proven::Disproven, vec![("progress", Verdict::Failed, "RW1211")]));
+}
+
+#[test]
+fn a_ring_is_compared_with_a_ring() {
+    use compare::{Side, Topic};
+    let compared = |texts: [&str; 2]| {
+        let logs = texts.map(of);
+        let proofs = [0, 1].map(|place| judge(&logs[place], &expected()));
+        let compared = compare::compare([0, 1].map(|place| Side { name: "x", words: "x", log: &logs[place], proof: &proofs[place] }));
+        let alike = compared.topics.iter().find(|(topic, _)| *topic == Topic::Alike).map(|(_, told)| told.measured.clone());
+        (compared.proven, alike.unwrap())
+    };
+    let (rdma, tcp) = (samples::ring("IB"), samples::ring("Socket"));
+    assert_eq!(compared([&tcp, &rdma]), (Proven::Proven, "2 ranks, 2 hosts, a ring with no GPU and no NCCL".to_owned()));
+    let other = tcp.replace("RING", "NCCL");
+    assert_eq!(compared([&rdma, &other]), (Proven::Disproven, "a ring without NCCL with RDMA, NCCL over TCP".to_owned()));
+}
+
+#[test]
 fn more_than_the_nics_carry_proves_nothing() {
     let of = |gbps: f64| told(&samples::job(), &Expected { node_gbps: Some(gbps), ..expected() });
     assert_eq!(of(200.0), (Proven::Proven, vec![]), "26.56 of 25 GB/s");

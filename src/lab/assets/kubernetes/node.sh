@@ -65,3 +65,4 @@ cp "$busybox" "$IMAGES/perftest/bin/busybox"
 for name in sh sleep cat ls ip; do ln -s busybox "$IMAGES/perftest/bin/$name"; done
 mkdir -p "$IMAGES/perftest/lib64"
 image perftest 1 "$IMAGES/perftest" /bin/sleep
+. "$ASSETS/kubernetes/mpi.sh"
