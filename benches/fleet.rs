@@ -157,7 +157,6 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         proof: Default::default(),
         waived: Vec::new(),
         no_ssh: Vec::new(),
-        only_read: Default::default(),
     };
     let rollout = RolloutPolicy {
         canary: 1,

@@ -35,6 +35,7 @@ fn main() {
 fn expected() -> Expected {
     let source = "--expect-gbps".to_owned();
     Expected {
+        traffic: None,
         node_gbps: None,
         source,
         least_percent: 80,

@@ -60,14 +60,19 @@ impl<'a> Looks<'a> {
         self.take(&observed.targets)
     }
 
+    /// One look, at what passed since the one before.
+    pub async fn once(&mut self, flow: &mut Flow) {
+        let look = self.next().await;
+        if says_something(&look) {
+            flow.take(&look);
+        }
+    }
+
     /// Looks on and on, for as long as it is waited for.
     pub async fn on(&mut self, flow: &mut Flow) {
         loop {
-            let look = self.next().await;
-            if says_something(&look) {
-                flow.take(&look);
-            }
             clock::pause(Duration::from_secs(EVERY_S)).await;
+            self.once(flow).await;
         }
     }
 
@@ -75,10 +80,7 @@ impl<'a> Looks<'a> {
     pub async fn during(&mut self, seconds: u64, flow: &mut Flow) {
         let mut left = seconds;
         loop {
-            let look = self.next().await;
-            if says_something(&look) {
-                flow.take(&look);
-            }
+            self.once(flow).await;
             if left == 0 {
                 return;
             }

@@ -86,7 +86,6 @@ pub(super) fn launch_names(job: &HostJob) -> Result<Vec<String>, Vec<(String, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::NcclTest;
 
     fn named(kind: HostKind, addresses: [&str; 2]) -> Result<Vec<String>, Vec<(String, String)>> {
         launch_names(&HostJob {
@@ -101,7 +100,7 @@ mod tests {
 
     #[test]
     fn hosts_are_called_what_others_reach() {
-        let tests = || HostKind::NcclTest(Box::new(NcclTest::default()));
+        let tests = || HostKind::NcclTest(Box::default());
         let training = || HostKind::Pytorch { steps: 1, mebibytes: 1, port: 29_500 };
         assert_eq!(named(tests(), ["10.0.0.1", "gpu2.example"]), Ok(vec!["10.0.0.1".to_owned(), "gpu2.example".to_owned()]));
         assert_eq!(named(tests(), ["local", "10.0.0.2"]).unwrap(), ["localhost", "10.0.0.2"]);

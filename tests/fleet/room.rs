@@ -164,7 +164,6 @@ impl Room {
             proof: Default::default(),
             waived: Vec::new(),
             no_ssh: Vec::new(),
-            only_read: Default::default(),
         };
         let rollout = self.rollout.clone();
         make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection }).unwrap()

@@ -140,10 +140,10 @@ fn templates() -> &'static Templates {
 fn workloads(loaded: &Loaded) -> Opened {
     let (catalog, rules) = known();
     let inputs = Inputs { loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
-    let workloads = match Workloads::of(inputs) {
-        Ok(workloads) => workloads,
-        Err(problems) => return told(&problems, &loaded.sources),
-    };
+    let (workloads, problems) = Workloads::of(inputs);
+    if !problems.is_empty() {
+        return told(&problems, &loaded.sources);
+    }
     let found: Vec<Diagnostic> = workloads.found().into_iter().map(|finding| finding.diagnostic).chain(workloads.notes()).collect();
     let mut screens = told(&found, &loaded.sources)?;
     let mut desired = Desired::default();

@@ -448,7 +448,7 @@ fn gpus_that_cannot_have_rdma_are_refused() {
 #[test]
 fn rules_about_jobs_are_asked() {
     let ray = "--image rayproject/ray:2.40.0";
-    let torch = "--image own/torch:1 --name a --nproc-per-node 1 --device aliyun/erdma=1";
+    let torch = "--image own/torch:1 --name a --nproc-per-node 2 --device aliyun/erdma=1";
     let cases = [
         (
             "RW3001",
@@ -457,7 +457,7 @@ fn rules_about_jobs_are_asked() {
             "--image kube-ai-registry.cn-shanghai.cr.aliyuncs.com/kube-ai/pytorch:mnist-example --name a run".to_owned(),
         ),
         ("RW3002", ERDMA, "pytorch", "--image own/torch:1 --name a --device aliyun/erdma=2 run".to_owned()),
-        ("RW3003", ERDMA, "pytorch", format!("{torch} --gpus 8 run")),
+        ("RW3003", ERDMA, "pytorch", format!("{torch} --gpus 1 run")),
         ("RW3004", ROCE, "ray", format!("{ray} --ray-version 2.9.0 --host-network")),
         ("RW3006", ERDMA, "pytorch", "--image own/torch:1 --name a --without-rdma run".to_owned()),
         ("RW3007", ROCE, "ray", ray.to_owned()),

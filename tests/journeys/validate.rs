@@ -117,7 +117,8 @@ fn every_error_of_every_file_has_its_caret() {
        ·                                     ╰── did you mean `canary`?
        ╰────
       next:   keys that can stand here: canary, max_unavailable, batches, failure_domain,
-              failure_budget, max_disruption, windows, windows_for, deadline, guard, switch_guard, drain
+              failure_budget, max_disruption, windows, windows_for, deadline, guard, switch_guard,
+              drain, gate
 
     lab: not valid. 6 errors. `railwright explain CODE` tells more.
     --- exit 1 ---

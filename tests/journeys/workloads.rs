@@ -86,12 +86,6 @@ fn what_rules_refuse_of_a_job_is_refused_of_a_workload() {
         (ROCE, "{ name: a, kind: ray, image: own/ray, host_network: true }", "RW1229", "ray"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, gpus: 16 }", "RW1221", "16"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, model: GU8TF }", "RW0181", "model"),
-        (
-            ROCE,
-            "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, without_rdma: true, devices: { rdma/rdma_a: 1 } }",
-            "RW0181",
-            "{",
-        ),
         (ACS, "{ name: a, kind: acs, image: own/a:1, model: GU8TF, gpus: 8 }", "RW0181", "{"),
         (ROCE, "{ name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, hosts: \"gpu[1-9]\" }", "RW1221", "\"gpu[1-9]\""),
     ];
@@ -99,6 +93,11 @@ fn what_rules_refuse_of_a_job_is_refused_of_a_workload() {
         assert_eq!(found(&place(spec, &format!("  - {workload}\n"))), [(code.to_owned(), caret.to_owned())], "{workload}");
     }
     assert_eq!(found(&place(ROCE, "  - { name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true }\n")), []);
+    // What a rule finds and what cannot be said are told together.
+    let both =
+        "  - { name: a, kind: ray, image: rayproject/ray:2.40.0, host_network: true, without_rdma: true, devices: { rdma/rdma_a: 1 } }\n";
+    let both = found(&place(ROCE, both));
+    assert_eq!(both, ["RW3006", "RW0181"].map(|code| (code.to_owned(), "devices".to_owned())));
     // A waiver holds for workloads, and one that covers nothing else is no finding.
     let waived = "rules: { waive: [{ code: RW3007, reason: the network plugin does it, owner: me, until: 2099-12-31 }] }\n";
     let place = place(ROCE, &format!("  - {{ name: a, kind: ray, image: rayproject/ray:2.40.0 }}\n{waived}"));

@@ -51,7 +51,6 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
             proof: Proof::Rdma,
             waived: Vec::new(),
             no_ssh: Vec::new(),
-            only_read: Default::default(),
         },
         wishes,
         last,

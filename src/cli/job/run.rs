@@ -17,7 +17,7 @@ use crate::system::append_file::AppendFile;
 use crate::system::clock::Stopwatch;
 use crate::system::files;
 use crate::system::signals::{self, twice};
-use crate::transport::{Connector, HostAccess, connector};
+use crate::transport::{HostAccess, connector};
 use crate::verify::flow::Flow;
 use crate::verify::host_job::{self, Ended};
 use crate::verify::nccl::{self, Decoder, Expected, Log, Proven, Traffic};
@@ -230,15 +230,24 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     let stop = async move { drop(interrupts.changed().await) };
     let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
     let connector = connector();
+    let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
+    let mut looks = common.traffic.then(|| Looks::new(&*connector, requests(inventory, &hosts, None)));
     let (mut flow, began) = (Flow::default(), Stopwatch::start());
+    // A short job may send all that it has between two looks: the first is before it begins, the last after its end.
+    if let Some(looks) = &mut looks {
+        looks.once(&mut flow).await;
+    }
     let ended = tokio::select! {
         () = twice(&mut again) => {
             out::note(LEFT_AT_ONCE);
             return Ok(Exit::Interrupted);
         }
         ended = host_job::run(&*connector, &parts, limit_s, &mut lines, stop) => ended.map_err(refused)?,
-        () = looking(common, inventory, &names, &*connector, &mut flow) => Ended::Stopped,
+        () = looking(looks.as_mut(), &mut flow) => Ended::Stopped,
     };
+    if let Some(looks) = &mut looks {
+        looks.once(&mut flow).await;
+    }
     let seconds = began.elapsed().as_secs();
     kept.map_err(|error| unwritten(common, &error))?;
     if ended == Ended::Stopped {
@@ -260,12 +269,11 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
 }
 
 /// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by itself.
-async fn looking(common: &Common, inventory: &Inventory, names: &[&str], connector: &dyn Connector, flow: &mut Flow) {
-    let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
-    if common.traffic {
-        Looks::new(connector, requests(inventory, &hosts, None)).on(flow).await;
+async fn looking(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
+    match looks {
+        Some(looks) => looks.on(flow).await,
+        None => std::future::pending().await,
     }
-    std::future::pending().await
 }
 
 /// What its output is held against.

@@ -98,7 +98,7 @@ pub(super) fn table(log: &Log) -> Option<&Run> {
 }
 
 /// What both tables measured, where it is known to be the same.
-pub(super) fn same_test<'a>(logs: [&'a Log; 2]) -> Option<[&'a Run; 2]> {
+pub(super) fn same_test(logs: [&Log; 2]) -> Option<[&Run; 2]> {
     let runs = [table(logs[0])?, table(logs[1])?];
     let mut told = Told::default();
     tests(&mut told, ["", ""], logs, runs);

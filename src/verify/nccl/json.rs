@@ -102,7 +102,7 @@ fn run(object: &Value) -> Run {
         let Some(bytes) = row["size"].as_u64() else { continue };
         let size = Size { bytes, out_of_place: rates(&row["out_of_place"]), in_place: rates(&row["in_place"]) };
         let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
-        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(|wrong| number(wrong)).collect();
+        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(number).collect();
         let word = |name: &str| row[name].as_str().map(str::trim).filter(|word| !word.is_empty()).map(super::kept);
         let root = row["root"].as_i64().or_else(|| row["root"].as_str()?.trim().parse().ok());
         run.measured(size, &checked, Measured { operation: word("redop"), data_type: word("type"), root });
