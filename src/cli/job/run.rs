@@ -225,6 +225,36 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     if !common.json {
         out::note(&format!("{} with {} each, for {} at most", shown, counted(made.gpus as usize, "rank"), duration(common.limit_s)));
     }
+    let Some((ended, traffic)) = watched(common, inventory, &names, &parts, &mut lines).await? else {
+        out::note(LEFT_AT_ONCE);
+        return Ok(Exit::Interrupted);
+    };
+    kept.map_err(|error| unwritten(common, &error))?;
+    if ended == Ended::Stopped {
+        out::note("it was ended on all hosts, and nothing of it stays there");
+        return Ok(Exit::Interrupted);
+    }
+    // How it ended is told before what its output says: that is of a job that broke.
+    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| Failure::from(broke).show());
+    let log = decoder.finish();
+    let expected = Expected { traffic: common.traffic.then_some(traffic), ..expected(common, inventory, shown, &names, &log) };
+    let proof = nccl::judge(&log, &expected);
+    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    Ok(broke.unwrap_or(match proof.proven {
+        Proven::Proven => Exit::Done,
+        Proven::Disproven => Exit::Failed,
+        Proven::NotKnown => Exit::Incomplete,
+    }))
+}
+
+/// Runs it, and looks at its rails where that is asked for: how it ended, and what they carried. Nothing where somebody asked twice for its end.
+async fn watched(
+    common: &Common,
+    inventory: &Inventory,
+    names: &[&str],
+    parts: &[(HostAccess, HostPart)],
+    lines: &mut (dyn FnMut(&str, &str) + Send),
+) -> Result<Option<(Ended, Traffic)>, Failure> {
     let mut interrupts = signals::interrupts();
     let mut again = interrupts.clone();
     let stop = async move { drop(interrupts.changed().await) };
@@ -239,33 +269,16 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     }
     let ended = tokio::select! {
         () = twice(&mut again) => {
-            out::note(LEFT_AT_ONCE);
-            return Ok(Exit::Interrupted);
+            return Ok(None);
         }
-        ended = host_job::run(&*connector, &parts, limit_s, &mut lines, stop) => ended.map_err(refused)?,
+        ended = host_job::run(&*connector, parts, limit_s, lines, stop) => ended.map_err(refused)?,
         () = looking(looks.as_mut(), &mut flow) => Ended::Stopped,
     };
     if let Some(looks) = &mut looks {
         looks.once(&mut flow).await;
     }
     let seconds = began.elapsed().as_secs();
-    kept.map_err(|error| unwritten(common, &error))?;
-    if ended == Ended::Stopped {
-        out::note("it was ended on all hosts, and nothing of it stays there");
-        return Ok(Exit::Interrupted);
-    }
-    // How it ended is told before what its output says: that is of a job that broke.
-    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| Failure::from(broke).show());
-    let log = decoder.finish();
-    let traffic = common.traffic.then_some(Traffic::Seen { flow, seconds });
-    let expected = Expected { traffic, ..expected(common, inventory, shown, &names, &log) };
-    let proof = nccl::judge(&log, &expected);
-    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
-    Ok(broke.unwrap_or(match proof.proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
-    }))
+    Ok(Some((ended, Traffic::Seen { flow, seconds })))
 }
 
 /// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by itself.
