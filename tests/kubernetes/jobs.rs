@@ -299,9 +299,12 @@ pub fn a_pair_is_compared_by_the_logs_of_its_pods(plane: &ControlPlane, writes_o
         plane.kubectl(&["wait", &format!("pod/{launcher}"), "--for=condition=Ready", "--timeout=60s"]);
     }
     let said = |network: &str, step_s: u32| {
-        let start = ["w-0", "w-1"].map(|host| (0, format!("{host}:7:42 [0] NCCL INFO Using network {network}")));
+        let start = [("w-0", 0), ("w-1", 1)].map(|(host, rank)| {
+            let made = format!("{host}:7:42 [0] NCCL INFO ncclCommInitRank comm 0x1 rank {rank} nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init COMPLETE");
+            [(0, format!("{host}:7:42 [0] NCCL INFO Using network {network}")), (0, made)]
+        });
         let steps = (0..5).map(|step| (step * step_s, format!("Train Epoch: 1 [{}/60000 (1%)]", step * 640)));
-        start.into_iter().chain(steps).collect::<Vec<_>>()
+        start.into_iter().flatten().chain(steps).collect::<Vec<_>>()
     };
     let lines = |said: &[(u32, String)], file: &str| {
         writes_into(writes_of, file, &said.iter().map(|(second, text)| (*second, text.as_str())).collect::<Vec<_>>());
