@@ -40,8 +40,6 @@ pub(super) struct Watch {
     prove: Deadline,
     /// Until then the host must have put everything back.
     back: Deadline,
-    /// What runs is proven and confirmed before it is saved (`HostAccess::saves_what_is_confirmed`).
-    saves_last: bool,
 }
 
 /// How it stands with a guard.
@@ -120,7 +118,7 @@ impl<'a> Step<'a> {
                 // The host's own time began a moment ago; the quarter that is left over covers that.
                 let whole = Duration::from_secs(seconds.into());
                 let (prove, back) = (Deadline::after(whole * 3 / 4), Deadline::after(whole + self.grace()));
-                let watch = Watch { token, guard, seconds, prove, back, saves_last: self.saves_last() };
+                let watch = Watch { token, guard, seconds, prove, back };
                 let (node, guard) = (self.node.id.clone(), watch.token.clone());
                 self.shared.journal.commit(Entry::GuardArmed { node: node.clone(), guard, seconds }).await?;
                 (self.shared.sink)(Event::GuardArmed { node, seconds });
@@ -150,7 +148,7 @@ impl<'a> Step<'a> {
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
-            if now.iter().all(Seen::is_settled) || (watch.saves_last && self.is_only_not_saved(&now)) {
+            if now.iter().all(Seen::is_settled) || (self.saves_last() && self.only_to_save(&now).is_some()) {
                 return Ok(now);
             }
             let open = || now.iter().filter(|s| !s.is_settled());
@@ -168,13 +166,15 @@ impl<'a> Step<'a> {
         Err("it did not come to an end".to_owned())
     }
 
+    /// What runs is proven and confirmed before it is saved.
     fn saves_last(&self) -> bool {
         self.shared.context.hosts.get(self.host).is_some_and(HostAccess::saves_what_is_confirmed)
     }
 
-    /// True when all that is still to be done is to save what runs.
-    fn is_only_not_saved(&self, now: &[Seen]) -> bool {
-        matches!(go_on(&self.node.kind, now), Verdict::Act(more) if more.iter().all(|action| matches!(action, Action::SaveSwitch { .. })))
+    /// What saves what runs, where that is all that is still to be done.
+    fn only_to_save(&self, now: &[Seen]) -> Option<Vec<Action>> {
+        let Verdict::Act(more) = go_on(&self.node.kind, now) else { return None };
+        more.iter().all(|action| matches!(action, Action::SaveSwitch { .. })).then_some(more)
     }
 
     /// Saves what was confirmed, where the target has not done so by itself. What runs is as wished, and stays whatever comes of it.
@@ -184,10 +184,7 @@ impl<'a> Step<'a> {
             Some(Ok(answers)) => again_seen(proven, &answers),
             _ => return Err(self.unknown("it was confirmed, and whether it is saved could not be read".to_owned())),
         };
-        let actions = match go_on(&self.node.kind, &now) {
-            Verdict::Act(actions) if self.is_only_not_saved(&now) => actions,
-            _ => Vec::new(),
-        };
+        let actions = self.only_to_save(&now).unwrap_or_default();
         match self.perform(&actions, &begun.token).await {
             Acted::All => self.confirm(&now, begun, &actions).await,
             Acted::Failed { word, code, stdout, stderr } => {
@@ -378,7 +375,7 @@ impl<'a> Step<'a> {
         let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
         let (prove, back) = (Deadline::after(whole), Deadline::after(whole + self.grace()));
-        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back, saves_last: self.saves_last() };
+        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
         match self.standing(&watch).await {
             Standing::None => return Ok(false),
             Standing::Reverted(failed) => {

@@ -9,11 +9,9 @@ use crate::catalog::{self, Catalog};
 use crate::cli::Failure;
 use crate::cli::inventory::Inventory;
 use crate::spec::model::FabricKind;
+use crate::spec::nccl::LEAST_PERCENT;
 use crate::verify::nccl::{AcsNic, Expected, Log};
 use std::collections::BTreeSet;
-
-/// The least share of a bandwidth that proves it, in percent, unless another is said.
-const LEAST_PERCENT: u32 = 80;
 
 /// What is said of it.
 #[derive(Debug, Clone, clap::Args)]
