@@ -30,6 +30,7 @@ part() {
 part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
 part "bad days on a machine" --test lab bad_days
+part "kinds on a machine" --test lab kinds_that_need
 # Its control plane is the one that other tests have built.
 sh tests/kubernetes/controlplane.sh build target/rigs/controlplane >"$log" 2>&1 || cat "$log"
 programs=$(sh tests/kubernetes/controlplane.sh find target/rigs/controlplane)

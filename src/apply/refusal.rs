@@ -118,7 +118,7 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
             .on(node.id.clone())
             .effect("the rest of the plan may need it")
             .state("nothing was changed")
-            .next(format!("leave it out: {} --exclude {}", next.plan(), node.id)),
+            .next(format!("leave it out: {} --exclude {}", next.plan(), trouble::excluded(&node.id))),
     )
 }
 

@@ -248,7 +248,7 @@ pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str)
         .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
         .state("nothing was changed on any host")
         .next(format!("reach {host} over another interface (`ssh.address` in the spec)"))
-        .next(format!("or leave it out: --exclude {node}"))
+        .next(format!("or leave it out: --exclude {}", excluded(node)))
 }
 
 /// Why something on the host failed, in one line.
@@ -264,7 +264,12 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &Next) -> Diagnostic {
         .effect("without it nobody could reach the host any more if the step went wrong; the host counts as out of service")
         .state("nothing of the step was done; the rest of this host was left alone")
         .next(format!("mend the cause on the host, then {}", next.resume()))
-        .next(format!("or leave it out: {} --exclude {node}", next.plan()))
+        .next(format!("or leave it out: {} --exclude {}", next.plan(), excluded(node)))
+}
+
+/// What a plan leaves out so that it has no such step: a transaction has no address of its own there, and goes with its target.
+pub fn excluded(node: &str) -> &str {
+    node.split("/transaction/").next().unwrap_or(node)
 }
 
 /// The step was not confirmed, and the host has put back what was there before.

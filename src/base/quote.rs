@@ -25,9 +25,10 @@ pub fn shown(word: &str) -> String {
     if is_plain { word.to_owned() } else { sh(word) }
 }
 
-/// The path of a file or folder in such a command.
+/// The path of a file or folder in such a command. One that begins with `-` would be an option there.
 pub fn path(path: &Path) -> String {
-    shown(&clean_line(&path.display().to_string()))
+    let text = clean_line(&path.display().to_string());
+    shown(&if text.starts_with('-') { format!("./{text}") } else { text })
 }
 
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod tests {
         for (given, wanted) in [
             ("inv/a.log", "inv/a.log"),
             ("my job.log", "'my job.log'"),
+            ("-x.log", "./-x.log"),
             ("it's.log", r"'it'\''s.log'"),
             ("$(id).log", "'$(id).log'"),
             ("a\nb", "'a\u{fffd}b'"),

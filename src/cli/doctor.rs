@@ -47,7 +47,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name, &held.words) });
     Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
         (false, _) => Exit::Failed,
-        (true, Proven::Proven) => Exit::Done,
+        (true, Proven::Proven) if diagnosis.job_goes() => Exit::Done,
         (true, _) => Exit::Incomplete,
     })
 }

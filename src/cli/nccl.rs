@@ -116,9 +116,8 @@ impl Nccl {
         let words = format!("--log FILE, with -o FILE of railwright job run nccl-test -i {path} --on {shown}");
         let mut expected = Expected { least_percent: self.tests.least_percent(), ..Expected::of(shown, words) };
         let named: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();
-        if let Ok(gbps) = nics::node_gbps(inventory, &named) {
-            (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {path}"));
-        }
+        // What they carry may be unknown: then the bandwidth is shown and not judged.
+        nics::hold(&mut expected, inventory, &named).ok();
         let ranks = made.gpus.saturating_mul(hosts.len() as u32);
         let limit_s = self.tests.limit_s().unwrap_or(nccl::LIMIT_S);
         Ok(NcclRun { parts: accesses.into_iter().zip(made.parts).collect(), ranks, limit_s, expected })

@@ -54,6 +54,15 @@ fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
         .next("traffic between nodes is proven by a job of the cluster: `ib_write_bw` or nccl-tests in two pods")
 }
 
+/// What has no host has nothing that test traffic could be started on.
+fn no_host(has_switches: bool, inventory: &str) -> Diagnostic {
+    let error = Diagnostic::error("RW1042", "no host can be proven: the spec has none").state("nothing was started");
+    match has_switches {
+        true => error.next(format!("railwright verify fabric {inventory} compares what its switches have with the spec")),
+        false => error.next("name the hosts in the spec: nodes: [{ name: gpu[01-16], ... }]"),
+    }
+}
+
 /// NCCL's tests as the spec has them, with the program that was named.
 fn asked(arguments: &Verify, inventory: &Inventory) -> Result<Nccl, Failure> {
     let gate = inventory.loaded.spec.rollout.gate.clone().unwrap_or_default();
@@ -103,12 +112,19 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
     let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
     let prepared = pipeline::prepare_to_act(inventory)?;
     let request = verification::request(&prepared);
-    let without_ssh = prepared.inventory.loaded.without_ssh();
-    if !without_ssh.is_empty() {
-        let hosts = nodeset::fold(&without_ssh);
-        if request.hosts.is_empty() {
-            return Err(nothing_to_prove(&hosts, &prepared.inventory.path).into());
+    let loaded = &prepared.inventory.loaded;
+    let without_ssh = loaded.without_ssh();
+    let hosts = nodeset::fold(&without_ssh);
+    if request.hosts.is_empty() {
+        let path = &prepared.inventory.path;
+        return Err(if without_ssh.is_empty() {
+            no_host(loaded.managed_switches().next().is_some(), path)
+        } else {
+            nothing_to_prove(&hosts, path)
         }
+        .into());
+    }
+    if !without_ssh.is_empty() {
         report::out::note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
     }
     let tests = arguments.nccl.then(|| asked(arguments, &prepared.inventory)).transpose()?;

@@ -3,7 +3,7 @@
 use super::layer::Layer;
 use super::load::{OnAcs, Symptom};
 use super::marks::{Marks, Seen};
-use crate::verify::nccl::{Decoder, Expected, Log, Proof, judge};
+use crate::verify::nccl::{Aspect, Decoder, Expected, Log, Proof, judge};
 use crate::verify::result::{Judgement, Verdict};
 use std::collections::BTreeMap;
 
@@ -40,6 +40,11 @@ impl Diagnosis {
     pub fn sound_layers(&self) -> impl Iterator<Item = Layer> {
         let broken = self.found.first().map(|found| found.symptom.layer);
         Layer::ALL.into_iter().take_while(move |layer| Some(*layer) != broken)
+    }
+
+    /// Whether the job is known to go on: one whose channels are told and nothing after them may hang.
+    pub fn job_goes(&self) -> bool {
+        !self.proof.aspects.iter().any(|(aspect, judgement)| *aspect == Aspect::Progress && judgement.verdict == Verdict::Warning)
     }
 }
 

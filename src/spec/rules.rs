@@ -56,6 +56,7 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
         nodes::kubernetes_nodes(&mut checker, spec, hosts);
         nodes::ranges_without_brackets(&mut checker, spec, hosts);
         access::shared_addresses(&mut checker, hosts);
+        access::shared_switches(&mut checker, spec);
         kubernetes::names(&mut checker, spec, hosts);
         kubernetes::pools_of_hosts(&mut checker, spec, hosts);
         switches::names(&mut checker, spec, hosts);

@@ -146,6 +146,10 @@ impl Reading {
         while let Some(word) = words.next() {
             match word.text.as_str() {
                 "--" if !only_words => only_words = true,
+                text if !only_words && text.starts_with(['\u{2013}', '\u{2014}', '\u{2212}']) => {
+                    let message = format!("`{}` begins with a dash that is no hyphen", one_line(text, 60));
+                    self.wrong(word.span.clone(), message, "a page wrote it so".to_owned(), "type it with two hyphens: --name=NAME");
+                }
                 text if only_words || !text.starts_with('-') || text == "-" => self.command(word),
                 _ => self.option(word, &mut words),
             }

@@ -15,13 +15,14 @@ pub struct Asked {
 }
 
 /// What rules and checks look at of a workload, with the field of the spec that says it.
-const FIELDS: [(&str, &str); 17] = [
+const FIELDS: [(&str, &str); 18] = [
     ("job.kind", "kind"),
     ("job.name", "name"),
     ("job.namespace", "namespace"),
     ("job.image", "image"),
     ("job.image_pull_policy", "image_pull_policy"),
     ("job.hosts", "hosts"),
+    ("job.workers", "replicas"),
     ("job.cpu", "cpu"),
     ("job.memory", "memory"),
     ("job.gpus", "gpus"),

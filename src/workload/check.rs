@@ -2,11 +2,13 @@
 
 use super::amount::Amount;
 use super::asked::Asked;
-use super::request::{Devices, Pods, Pytorch, Request};
+use super::request::{Devices, NcclTest, Pods, Pytorch, Ray, Request};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::labels;
 use crate::resource::kubernetes_object::manifest::is_label;
+use crate::spec::nccl::{self, Words};
+use std::collections::BTreeSet;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).
 const NAME_MAX: usize = 63;
@@ -17,13 +19,17 @@ pub(super) fn check(request: &Request, asked: &Asked) -> Vec<Diagnostic> {
     checking.pods(request.pods(), ending(request));
     match request {
         Request::Pytorch(job) => checking.pytorch(job),
-        Request::NcclTest(job) => checking.amount("job.shared_memory", &job.shared_memory),
+        Request::NcclTest(job) => {
+            checking.amount("job.shared_memory", &job.shared_memory);
+            checking.test(job);
+        }
         Request::Acs(job) => {
             for (path, name) in job.app.iter().map(|app| ("job.app", app)).chain([("job.container", &job.container)]) {
                 checking.label(path, name);
             }
         }
-        Request::Ray(_) | Request::Perftest(_) => {}
+        Request::Ray(job) => checking.ray_version(job),
+        Request::Perftest(_) => {}
     }
     checking.problems
 }
@@ -65,12 +71,12 @@ impl Checking<'_> {
             let message = format!("`{}` cannot be a namespace", one_line(&pods.namespace, 80));
             self.wrong("job.namespace", message, "small letters, digits and `-`", "kubectl get namespaces");
         }
-        if pods.image.is_empty() || pods.image.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if !is_image(&pods.image) {
             let message = format!("`{}` cannot be an image", one_line(&pods.image, 80));
             self.wrong(
                 "job.image",
                 message,
-                "a name and a tag without blanks",
+                "letters, digits and `.-_/:@`, a letter or digit first",
                 self.asked.words("--image=REGISTRY/NAME:TAG", "image: REGISTRY/NAME:TAG"),
             );
         }
@@ -106,6 +112,26 @@ impl Checking<'_> {
         self.pull_policy(pods);
     }
 
+    /// The words that NCCL's tests take.
+    fn test(&mut self, job: &NcclTest) {
+        let words = Words { program: &job.program, from: &job.from, to: &job.to, turns: job.turns };
+        // A program is looked for in the image, where a path may begin at its working folder.
+        for fault in nccl::faults(words).into_iter().filter(|fault| fault.key != "program") {
+            let error = self.asked.refused(Diagnostic::error("RW1300", fault.message)).next(fault.fix);
+            self.problems.push(self.asked.at(error, &format!("job.{}", fault.key), fault.label));
+        }
+    }
+
+    fn ray_version(&mut self, job: &Ray) {
+        let is_version = |text: &&String| {
+            !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
+        };
+        if let Some(text) = job.ray_version.as_ref().filter(is_version) {
+            let message = format!("`{}` is no release of Ray", one_line(text, 40));
+            self.wrong("job.ray_version", message, "such as 2.46.0", "the release that is in the image: ray --version");
+        }
+    }
+
     fn pull_policy(&mut self, pods: &Pods) {
         if let Some(policy) = pods.image_pull_policy.as_deref().filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy)) {
             let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
@@ -137,10 +163,36 @@ impl Checking<'_> {
         }
         self.labels(job);
         job.shared_memory.iter().for_each(|text| self.amount("job.shared_memory", text));
+        self.mounts(job);
         for folder in &job.data_dirs {
             if !folder.split(':').all(|part| part.starts_with('/')) || folder.matches(':').count() > 1 {
                 let message = format!("`{}` names no folder of the host", one_line(folder, 80));
                 self.wrong("job.data_dir", message, "absolute paths", "--data-dir /HOST or /HOST:/CONTAINER");
+            }
+        }
+    }
+
+    /// One path has one volume, and a claim is mounted once.
+    fn mounts(&mut self, job: &Pytorch) {
+        let (mut paths, mut claims) = (BTreeSet::new(), BTreeSet::new());
+        for (claim, path) in &job.data {
+            let twice = match (claims.insert(claim), paths.insert(path.trim_end_matches('/'))) {
+                (true, true) => continue,
+                (false, _) => format!("the claim {} is mounted twice", one_line(claim, 60)),
+                (_, false) => format!("two claims are mounted at {}", one_line(path, 60)),
+            };
+            self.wrong("job.data", twice, "the API server refuses it", "--data CLAIM:/PATH, each claim and each path once");
+        }
+        for folder in &job.data_dirs {
+            let path = folder.rsplit(':').next().unwrap_or_default().trim_end_matches('/');
+            if path.is_empty() || !paths.insert(path) {
+                let what = if path.is_empty() { "hides the whole root of the container" } else { "is mounted where another volume is" };
+                self.wrong(
+                    "job.data_dir",
+                    format!("`{}` {what}", one_line(folder, 80)),
+                    "no place for a volume",
+                    "--data-dir /HOST:/CONTAINER",
+                );
             }
         }
     }
@@ -191,6 +243,12 @@ impl Checking<'_> {
             );
         }
     }
+}
+
+/// What a reference of an image is made of (distribution/reference: the grammar).
+fn is_image(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_/:@[]".contains(c))
 }
 
 /// A subdomain of DNS, as names of most objects are; each part is a label of its own here.

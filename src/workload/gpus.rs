@@ -2,6 +2,7 @@
 
 use super::render::Rendering;
 use crate::base::Diagnostic;
+use crate::base::text::counted;
 use crate::spec::Host;
 use std::collections::BTreeSet;
 
@@ -23,6 +24,27 @@ impl Rendering<'_> {
                 );
                 Err(self.wrong("RW1229", message, next))
             }
+        }
+    }
+
+    /// Pods that its hosts have no room for at once: an error where they may run on these alone, else a warning, as a cluster may have other
+    /// nodes. Nothing where the spec does not tell the GPUs of each host.
+    pub(super) fn no_room(&self, pods: u32, gpus: u32) -> Result<Option<Diagnostic>, Vec<Diagnostic>> {
+        let of_host = |host: &&Host| self.inputs.loaded.group_of(host).gpu.as_ref().map(|gpu| gpu.count);
+        let counts: Option<Vec<u32>> = self.hosts.iter().map(of_host).collect();
+        let asks_whole = gpus > 0 && !self.hosts.is_empty() && self.pods().gpu_resource == "nvidia.com/gpu";
+        let room = counts.filter(|_| asks_whole).map(|counts| counts.iter().map(|count| u64::from(count / gpus)).sum::<u64>());
+        let Some(room) = room.filter(|room| u64::from(pods) > *room) else { return Ok(None) };
+        let (each, hosts) = (counted(gpus as usize, "GPU"), counted(self.hosts.len(), "host"));
+        let message = format!("{pods} pods of {each} each are asked for, and the {hosts} of the job have room for {room}");
+        let told = |diagnostic: Diagnostic| {
+            let diagnostic =
+                diagnostic.effect("the others wait, and what was placed waits for them").next("ask for fewer pods, or name more hosts");
+            self.asked.at(diagnostic, "job.workers", "more than there is room for")
+        };
+        match self.pods().hosts.is_empty() {
+            true => Ok(Some(told(Diagnostic::warning("RW1232", message)))),
+            false => Err(vec![told(self.asked.refused(Diagnostic::error("RW1232", message)))]),
         }
     }
 

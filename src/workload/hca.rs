@@ -49,7 +49,7 @@ pub(super) fn hcas(loaded: &Loaded, catalog: &Catalog, hosts: &[&Host], rails: O
 enum Policy {
     /// A stem and the number of the rail.
     Counted(&'static str, &'static str),
-    /// By us, by the netdev.
+    /// By us, by the netdev; udev keeps that name.
     SoftRoce,
 }
 
@@ -59,22 +59,25 @@ impl Policy {
             Policy::Counted(stem, why) => {
                 format!("{why}, so rail k is {stem}_k, unless another NIC of this driver comes before the rails on the bus")
             }
-            Policy::SoftRoce => "Soft-RoCE devices are named by their netdev".to_owned(),
+            Policy::SoftRoce => "Soft-RoCE devices are named by their netdev (`nics.naming.rdma: kernel`)".to_owned(),
         }
     }
 }
 
 fn policy(loaded: &Loaded, catalog: &Catalog, group: &NodeGroup) -> Result<Policy, &'static str> {
     let Some(nics) = &group.nics else { return Err("the spec names no NIC") };
+    let naming = nics.naming.as_ref().and_then(|naming| naming.rdma);
     if nics.model == SOFT_ROCE {
-        return Ok(Policy::SoftRoce);
+        // rdma-core's rdma-persistent-naming.rules name it by the place of its NIC on the bus, where that has one: `rocep193s0`.
+        let kept = naming == Some(RdmaNaming::Kernel);
+        return if kept { Ok(Policy::SoftRoce) } else { Err("rdma-core names a Soft-RoCE device by the place of its NIC on the bus") };
     }
     if loaded.spec.fabric.kind == FabricKind::Erdma {
         return Ok(Policy::Counted("erdma", "the eRDMA driver counts its devices"));
     }
     let is_mlx5 = catalog.nic.get(&nics.model).is_some_and(|row| row.driver == "mlx5_core");
     let flavour = group.rdma_stack.as_ref().map(|stack| stack.flavour);
-    match (nics.naming.as_ref().and_then(|naming| naming.rdma), flavour) {
+    match (naming, flavour) {
         _ if !is_mlx5 => Err("how this driver names its devices is not known"),
         (Some(RdmaNaming::Kernel), _) => Ok(Policy::Counted("mlx5", "the spec keeps the driver's names (`nics.naming.rdma: kernel`)")),
         (None, Some(RdmaFlavour::Doca | RdmaFlavour::MlnxOfed)) => {

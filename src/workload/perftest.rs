@@ -14,6 +14,10 @@ impl Rendering<'_> {
             let message = "the pods ask for no RDMA device, and the spec names none that the cluster gives".to_owned();
             return Err(self.wrong("RW1229", message, "--device RESOURCE=1, or `kubernetes.rdma` or `kubernetes.erdma` in the spec"));
         }
+        if self.hosts.len() == 1 && !self.pods().hosts.is_empty() {
+            let message = "its two pods never run on one host, and one host alone is named".to_owned();
+            return Err(self.wrong("RW1229", message, "name two hosts at least: --on HOSTS"));
+        }
         let settled = self.settled(&devices, &[]);
         let device = job.device.clone().or_else(|| settled.devices.first().cloned());
         let program = traffic(self.inputs.loaded, &self.hosts, device.as_deref(), job.seconds);

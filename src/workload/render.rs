@@ -296,8 +296,10 @@ impl<'a> Rendering<'a> {
         }
         // A program that needs no GPU has one process in each worker.
         let slots = gpus.max(1);
+        let short = self.no_room(workers, gpus)?;
         let devices = self.devices();
-        let settled = self.settled(&devices, &[]);
+        let mut settled = self.settled(&devices, &[]);
+        settled.warnings.extend(short);
         let processes = workers.saturating_mul(slots);
         let of_spec = mpirun::of_spec(self.inputs.loaded)?;
         let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
@@ -333,7 +335,8 @@ impl<'a> Rendering<'a> {
         if job.rdma {
             arena.push(("MASTER_ADDR", format!("{}-master-0", job.pods.name)));
         }
-        let settled = self.settled(&devices, &arena);
+        let mut settled = self.settled(&devices, &arena);
+        settled.warnings.extend(self.no_room(job.workers, gpus)?);
         let pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
         self.finish(&pytorch_names::names(job, pod, gpus), settled, Made { gpus, ..Made::default() })
     }
@@ -350,7 +353,8 @@ impl<'a> Rendering<'a> {
             return Err(self.wrong("RW1229", message, next));
         };
         let devices = self.devices();
-        let settled = self.settled(&devices, &[]);
+        let mut settled = self.settled(&devices, &[]);
+        settled.warnings.extend(self.no_room(job.replicas, gpus)?);
         let names = RayNames {
             pod: self.pod_names(self.resources(gpus, &devices), &settled.variables),
             replicas: job.replicas,

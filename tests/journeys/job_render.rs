@@ -530,6 +530,49 @@ fn what_does_not_go_with_the_fabric_is_refused_at_its_words() {
     assert!(acs.run(&without).ends_with("--- exit 0 ---\n"));
 }
 
+/// Words that the test does not take, objects that no API server takes, pods that find no room: each is refused at its word.
+#[test]
+fn what_cannot_run_is_not_rendered() {
+    let roce = place(ROCE);
+    let nccl = "nccl-test -i inv --image own/nccl:1 --host-network";
+    let pytorch = "pytorch -i inv --name a --image own/torch:1 --nproc-per-node 8";
+    for (words, code, caret) in [
+        (format!("{nccl} --from abc"), "RW1300", "--from=abc"),
+        (format!("{nccl} --from 9G"), "RW1300", "--from=9G"),
+        (format!("{nccl} --to 8X"), "RW1300", "--to=8X"),
+        (format!("{nccl} --turns 0"), "RW1300", "--turns=0"),
+        (format!("{nccl} --workers 4 --on gpu[1-2]"), "RW1232", "--workers=4"),
+        (format!("perftest-pods -i inv --image own/perftest:1 --on gpu1"), "RW1229", "perftest-pods"),
+        (format!("{pytorch} -d data:/x -d more:/x run"), "RW1221", "two claims are mounted at /x"),
+        (format!("{pytorch} -d data:/x -d data:/y run"), "RW1221", "the claim data is mounted twice"),
+        (format!("{pytorch} --data-dir / run"), "RW1221", "hides the whole root"),
+        (format!("ray -i inv --image own/ray:1 --ray-version abc"), "RW1221", "--ray-version=abc"),
+        (format!("ray -i inv --image “own/ray:1” --ray-version 2.40.0"), "RW1221", "cannot be an image"),
+    ] {
+        let said = roce.run(&with(&["job", "render"], &words));
+        assert!(said.contains(&format!("error {code}")) && said.contains(caret) && said.ends_with("--- exit 1 ---\n"), "{words}: {said}");
+    }
+    // A cluster may have nodes that the spec does not know.
+    let open = rendered(&roce, &with(&["job", "render", "nccl-test"], "-i inv --image own/nccl:1 --host-network --workers 4"));
+    assert_eq!((&open["findings"][0]["code"], &open["findings"][0]["severity"]), (&json!("RW1232"), &json!("warning")));
+    let dash = roce.run(&["job", "from-arena", "arena submit pytorch –name=a --image=b run"]);
+    assert!(dash.contains("begins with a dash that is no hyphen"), "{dash}");
+}
+
+/// A shell of the pod reads the command: a word that it would cut is put in quotes, and what it is to read stays.
+#[test]
+fn several_words_are_one_command() {
+    let place = place(ERDMA);
+    let command = |words: &[&str]| {
+        let start = with(&["job", "render", "pytorch"], "-i inv --name a --image own/torch:1 --nproc-per-node 1 --");
+        let document = rendered(&place, &[&start[..], words].concat());
+        document["objects"][0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["command"][2].clone()
+    };
+    assert_eq!(command(&["python", "-c", "print(\"a b\")"]), json!("python -c 'print(\"a b\")'"));
+    assert_eq!(command(&["torchrun", "--master_addr=$MASTER_ADDR", "a.py"]), json!("torchrun --master_addr=$MASTER_ADDR a.py"));
+    assert_eq!(command(&["cd /x && torchrun a.py"]), json!("cd /x && torchrun a.py"));
+}
+
 #[test]
 fn a_refused_variable_of_the_command_line_has_its_caret_there() {
     let place = place(&format!("{ERDMA}jobs: {{ environment: {{ NCCL_DEBUG: INFO }} }}\n"));
@@ -564,6 +607,13 @@ fn what_the_spec_does_not_tell_is_said() {
     assert_eq!(document["findings"][0]["code"], "RW1224");
     let named = rendered(&place(&pci), &[&words[..], &["--env", "NCCL_IB_HCA==rocep1s0,rocep2s0"]].concat());
     assert_eq!((value_of(&named, "NCCL_IB_HCA"), named["findings"].clone()), (Some("=rocep1s0,rocep2s0"), json!([])));
+    // Soft-RoCE has the name of its netdev only where udev keeps it.
+    let soft = "cluster: jobs\nfabric: { kind: rocev2 }\nssh: none\nnodes:\n  - { name: \"gpu[1-2]\", os: debian-12, gpu: { model: L20, count: 1 }, \
+                nics: { model: soft-roce, rails: 2, netdev: \"ens{rail}f0np0\" NAMING } }\nkubernetes: { rdma: { plugin: shared, resources: { rails: rail 0-1 } } }\n";
+    let rendered_soft = |naming: &str| rendered(&place(&soft.replace("NAMING", naming)), &words);
+    let (unknown, kept) = (rendered_soft(""), rendered_soft(", naming: { rdma: kernel }"));
+    assert_eq!((value_of(&unknown, "NCCL_IB_HCA"), &unknown["findings"][0]["code"]), (None, &json!("RW1224")));
+    assert_eq!(value_of(&kept, "NCCL_IB_HCA"), Some("=rxe_ens0f0np0,rxe_ens1f0np0"));
     // NCCL before 2.21 looks for no address by itself
     let old = place(&format!("{ROCE}jobs: {{ nccl: 2.18.3 }}\n"));
     let document = rendered(&old, &words);

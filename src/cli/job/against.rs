@@ -65,10 +65,7 @@ impl Held<'_> {
         };
         // Pods of Container Compute Service have no host whose NICs could be added up.
         if let Some(inventory) = self.inventory.filter(|_| expected.node_gbps.is_none() && self.acs.is_none()) {
-            match nics::node_gbps(inventory, &log.hosts()) {
-                Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
-                Err(unknown) => note(unknown),
-            }
+            nics::hold(&mut expected, inventory, &log.hosts()).unwrap_or_else(note);
         }
         expected
     }

@@ -58,6 +58,7 @@ pub async fn run(arguments: &Compare) -> Result<Exit, Failure> {
     let both = match &arguments.job {
         Some(job) => [of_half(arguments, job, Half::Rdma).await?, of_half(arguments, job, Half::Tcp).await?],
         None => match &arguments.log[..] {
+            [one, other] if one == other && one.as_os_str() == "-" => return Err(one_pipe().into()),
             [one, other] => [of_file(one)?, of_file(other)?],
             logs => return Err(not_two(logs.len()).into()),
         },
@@ -123,6 +124,12 @@ fn proven(decoder: Decoder, name: String, words: String) -> Read {
     let log = decoder.finish();
     let proof = nccl::judge(&log, &Expected::of(&name, &words));
     Read { name, words, log, proof }
+}
+
+fn one_pipe() -> Diagnostic {
+    Diagnostic::error("RW1257", "both logs are the standard input, which is one")
+        .state("nothing was judged")
+        .next("keep one of them in a file: railwright job compare --log RDMA.log --log -")
 }
 
 fn not_two(logs: usize) -> Diagnostic {

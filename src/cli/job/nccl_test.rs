@@ -4,6 +4,9 @@ use super::pods::{PodOptions, Told};
 use crate::cli::{Exit, Failure};
 use crate::workload::{NcclTest, Request};
 
+/// Options that nobody needs to be pointed at, as nobody gave them.
+const DEFAULTS: [&str; 3] = ["--from=8", "--to=8G", "--turns=20"];
+
 /// NCCL's tests as an MPIJob of mpi-operator (v2beta1)
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -46,6 +49,14 @@ impl Arguments {
         let (pods, mut told) = self.pods.pods(&self.name, &self.image)?;
         told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", self.share_memory)));
         told.extend(self.workers.iter().map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))));
+        let turns = self.turns.to_string();
+        let options = [("from", &self.from), ("to", &self.to), ("turns", &turns)];
+        told.extend(
+            options
+                .map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}")))
+                .into_iter()
+                .filter(|(_, option)| !DEFAULTS.contains(&option.as_str())),
+        );
         let job = NcclTest {
             pods,
             workers: self.workers,

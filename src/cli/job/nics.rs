@@ -5,10 +5,18 @@ use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::cli::inventory::Inventory;
 use crate::spec::Host;
+use crate::verify::nccl::Expected;
 use std::collections::BTreeSet;
 
+/// Has the largest messages held against what the NICs of these hosts carry.
+pub fn hold(expected: &mut Expected, inventory: &Inventory, named: &BTreeSet<&str>) -> Result<(), Diagnostic> {
+    expected.node_gbps = Some(node_gbps(inventory, named)?);
+    expected.source = format!("the NICs of {}", one_line(&inventory.path, 80));
+    Ok(())
+}
+
 /// In Gb/s, of the weakest host. Hosts that the log names count alone, where the inventory has any of them.
-pub fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagnostic> {
+fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagnostic> {
     let hosts = &inventory.loaded.hosts;
     let in_log: Vec<&Host> = hosts.iter().filter(|host| named.contains(host.name.as_str()) || named.contains(host.node.as_str())).collect();
     let asked = if in_log.is_empty() { hosts.iter().collect() } else { in_log };

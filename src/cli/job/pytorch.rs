@@ -1,7 +1,7 @@
 //! `railwright job render pytorch`: the flags of `arena submit pytorch`.
 
 use super::pods::{PodOptions, Told, pair};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
 use crate::workload::{CleanPods, Pytorch, Request, Tensorboard};
 
@@ -102,6 +102,16 @@ impl Arguments {
         &self.pods
     }
 
+    /// The line that a shell of the pod is given. One argument is that line; of several, one that a shell would cut is put in quotes, and
+    /// others stay, so that `$RANK` and `&&` mean there what they say.
+    fn line(&self) -> String {
+        let is_cut = |word: &&String| word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c));
+        match &self.command[..] {
+            [line] => line.clone(),
+            words => words.iter().map(|word| if is_cut(&word) { quote::sh(word) } else { word.clone() }).collect::<Vec<_>>().join(" "),
+        }
+    }
+
     /// What is asked for.
     pub fn request(&self) -> Result<(Request, Told), Failure> {
         let (mut pods, mut told) = self.pods.pods(&self.name, &self.image)?;
@@ -117,7 +127,7 @@ impl Arguments {
             clean: self.clean_task_policy,
             working_dir: self.working_dir.clone(),
             shell: self.shell.clone(),
-            command: self.command.join(" "),
+            command: self.line(),
             shared_memory: Some(self.share_memory.clone()),
             tensorboard: Some(board),
             rdma: self.rdma,
@@ -150,11 +160,12 @@ fn tell(arguments: &Arguments, told: &mut Told) {
     told.push(("job.workers".to_owned(), format!("--workers={}", arguments.workers)));
     told.extend(arguments.nproc_per_node.iter().map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))));
     told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
+    told.extend(arguments.data.iter().map(|claim| ("job.data".to_owned(), format!("--data={claim}"))));
     told.extend(arguments.data_dir.iter().map(|folder| ("job.data_dir".to_owned(), format!("--data-dir={folder}"))));
     if arguments.rdma {
         told.push(("job.rdma".to_owned(), "--rdma".to_owned()));
     }
-    told.push(("job.command".to_owned(), format!("\"{}\"", arguments.command.join(" "))));
+    told.push(("job.command".to_owned(), format!("\"{}\"", arguments.line())));
 }
 
 fn claim(text: &str) -> Result<(String, String), Failure> {

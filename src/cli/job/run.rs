@@ -107,7 +107,7 @@ struct Training {
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     size: u32,
     /// The TCP port at which the ranks meet
-    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     #[command(flatten)]
     common: Common,
@@ -225,7 +225,12 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
     if !common.json {
         out::note(&format!("{} with {} each, for {} at most", shown, counted(made.gpus as usize, "rank"), duration(common.limit_s)));
     }
-    let Some((ended, traffic)) = watched(common, inventory, &names, &parts, &mut lines).await? else {
+    let watched = watched(common, inventory, &names, &parts, &mut lines).await;
+    // A file without a line is in the way of the same command, given again.
+    if let (Err(_), Some(path)) = (&watched, common.output.as_ref().filter(|path| files::is_empty(path))) {
+        files::remove(path).map_err(|error| unwritten(common, &error))?;
+    }
+    let Some((ended, traffic)) = watched? else {
         out::note(LEFT_AT_ONCE);
         return Ok(Exit::Interrupted);
     };
@@ -293,12 +298,11 @@ async fn looking(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
 fn expected(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &Log) -> Expected {
     let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::path(path)));
     let mut expected = Expected::of(shown, words);
-    match nics::node_gbps(inventory, &names.iter().copied().collect()) {
-        Ok(gbps) => (expected.node_gbps, expected.source) = (Some(gbps), format!("the NICs of {}", one_line(&inventory.path, 80))),
-        // Of a training no bandwidth is judged.
-        Err(unknown) if !log.runs.is_empty() => out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr())),
-        Err(_) => {}
+    // Of a training no bandwidth is judged.
+    if !log.runs.is_empty()
+        && let Err(unknown) = nics::hold(&mut expected, inventory, &names.iter().copied().collect())
+    {
+        out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr()));
     }
-    expected.node_gbps = expected.node_gbps.filter(|_| !log.runs.is_empty());
     expected
 }

@@ -42,6 +42,11 @@ pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
 
 fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
+        Proven::Proven if !diagnosis.job_goes() => (
+            "NOT KNOWN: RDMA was set up between hosts, and no line that can be read says that the job goes on",
+            "take the log again once the job has gone on for a while; of one that hangs, `py-spy dump` or the stacks of its ranks tell more"
+                .to_owned(),
+        ),
         Proven::Proven if doubts(diagnosis).next().is_some() => (
             "THE JOB GOES: the log proves that RDMA was used, and not all is as it should be",
             format!("railwright job prove {words} tells more"),

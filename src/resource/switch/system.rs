@@ -74,7 +74,7 @@ impl System {
     pub fn guarded_because(self) -> &'static str {
         match self {
             System::Sonic => "SONiC takes nothing back by itself",
-            System::Cumulus => "what Cumulus Linux applied stays so, and is saved by itself",
+            System::Cumulus => "what Cumulus Linux applied stays so",
             System::Eos => "what EOS committed stays so until a reload",
         }
     }

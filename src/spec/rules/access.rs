@@ -4,7 +4,9 @@ use super::{Checker, error, is_one_word, shown};
 use crate::base::nodeset::fold;
 use crate::spec::hosts::{Host, placeholders};
 use crate::spec::model::{Spec, Ssh};
+use crate::spec::switches::{SwitchReach, switches_of};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
 
@@ -61,7 +63,7 @@ pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str
         let finding =
             error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
         checker.find(path, "unknown placeholder", finding);
-    } else if !is_one_word(address) || address.contains('@') {
+    } else if !is_one_word(address) || address.contains(['@', '/']) || !has_no_port(address) {
         let finding = error(
             "RW0119",
             format!("`{}` cannot be an address", shown(address)),
@@ -70,6 +72,12 @@ pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str
         );
         checker.find(path, "not an address", finding);
     }
+}
+
+/// Colons are those of an IPv6 address, which may name its interface: `fe80::1%eth0`.
+fn has_no_port(address: &str) -> bool {
+    let (bare, _) = address.split_once('%').unwrap_or((address, ""));
+    !address.contains(':') || address.contains('{') || bare.parse::<Ipv6Addr>().is_ok()
 }
 
 pub(super) fn is_user(user: &str) -> bool {
@@ -113,5 +121,36 @@ pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
         let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
         let path = if path == "nodes" { format!("nodes[{}].name", first.group) } else { path.to_owned() };
         checker.find(&path, "not one address for each", finding);
+    }
+}
+
+/// Two switches whose API is at one address are one switch with two names. Over SSH that is left open: a server there may tell them apart.
+pub fn shared_switches(checker: &mut Checker<'_>, spec: &Spec) {
+    let mut by_address: BTreeMap<(String, u16), Vec<(String, usize)>> = BTreeMap::new();
+    for switch in switches_of(spec) {
+        // What is no address of a switch is told already.
+        if let Some(SwitchReach::Api(api)) = switch.reach
+            && api.address != "local"
+            && !api.address.contains(['{', '@'])
+        {
+            by_address.entry((api.address, api.port)).or_default().push((switch.name, switch.group));
+        }
+    }
+    for ((address, port), switches) in by_address {
+        let [_, (_, group), ..] = switches[..] else { continue };
+        let mut names: Vec<&str> = switches.iter().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        if names.len() < 2 {
+            continue;
+        }
+        let finding = error(
+            "RW0119",
+            format!("{} are all reached at `{}`, port {port}", shown(&fold(&names)), shown(&address)),
+            "one switch would be changed under several names",
+            "use `{name}` or `{index}` in the address, or give each switch its own",
+        );
+        let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));
+        let path = ways.into_iter().find(|path| checker.tree.find(path).is_some());
+        checker.find(&path.unwrap_or_else(|| format!("switches[{group}].name")), "not one address for each", finding);
     }
 }

@@ -453,6 +453,12 @@ fn apis_of_switches() {
     check(&eapi(&api("port: 0")), &[("RW0174", "0")]);
     check(&eapi(&api("address: local")), &[("RW0174", "local")]);
     check(&eapi(&api("address: 'u@leaf1'")), &[("RW0119", "'u@leaf1'")]);
+    check(&eapi(&api("address: '10.0.0.1:443'")), &[("RW0119", "'10.0.0.1:443'"), ("RW0119", "'10.0.0.1:443'")]);
+    check(&eapi(&api("address: 'http://{name}/'")), &[("RW0119", "'http://{name}/'")]);
+    check(&eapi(&api("address: 'fe80::{index}%eth0'")), &[]);
+    // One switch under two names.
+    check(&eapi(&api("address: 10.0.0.1")), &[("RW0119", "10.0.0.1")]);
+    check(&switch("os: sonic, ssh: { address: 'fd00::1' }"), &[]);
     check(&eapi("user: 'a:b', password: { env: P }"), &[("RW0174", "'a:b'")]);
     check(&eapi("user: u, password: { env: P, file: p }"), &[("RW0117", "password")]);
     check(&eapi("user: u, password: poison"), &[("RW0106", "poison")]);

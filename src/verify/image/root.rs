@@ -57,7 +57,8 @@ pub fn read(root: &Rooted, wanted: &Wanted) -> io::Result<Seen> {
     for folder in settings {
         for name in root.names(&folder, NAMES)? {
             let text = root.beginning(&below(&folder, &name), 4096)?.unwrap_or_default();
-            for driver in String::from_utf8_lossy(&text).lines().filter_map(driver_of) {
+            // A carriage return is a part of the name to libibverbs.
+            for driver in String::from_utf8_lossy(&text).split('\n').filter_map(driver_of) {
                 seen.drivers.entry(folder.clone()).or_default().insert(driver.to_owned());
             }
         }

@@ -91,7 +91,7 @@ fn what_debian_packs_is_complete_and_another_provider_is_missing() {
 #[test]
 fn each_thing_that_breaks_it_is_found_by_folder_and_by_program() {
     type Break = fn(&Path);
-    let breaks: [(&str, Break, &[&str]); 17] = [
+    let breaks: [(&str, Break, &[&str]); 18] = [
         ("nothing", |_| (), &[]),
         ("no library", |at| fs::remove_file(at.join(LIB).join("libibverbs.so.1")).unwrap(), &["RW1276", "RW1277"]),
         ("a link to nowhere", |at| fs::remove_file(at.join(LIB).join("libibverbs.so.1.14.44.0")).unwrap(), &["RW1276", "RW1277"]),
@@ -133,6 +133,7 @@ fn each_thing_that_breaks_it_is_found_by_folder_and_by_program() {
         ("without a shell", |at| fs::remove_file(at.join("bin/sh")).unwrap(), &["RW1276", "RW1276", "RW1277"]),
         ("no folder of drivers", |at| fs::remove_dir_all(at.join("etc/libibverbs.d")).unwrap(), &["RW1278"]),
         ("another driver", |at| write(at, "etc/libibverbs.d/mlx5.driver", b"driver mlx4\n#driver mlx5\n"), &["RW1278"]),
+        ("an end of line of Windows", |at| write(at, "etc/libibverbs.d/mlx5.driver", b"driver mlx5\r\n"), &["RW1278"]),
         ("no end of line", |at| write(at, "etc/libibverbs.d/mlx5.driver", b"driver mlx5"), &[]),
         (
             "nothing of RDMA",

@@ -1,7 +1,9 @@
 //! Lines that say that a job broke: completions with an error, calls of verbs that were refused, time that ran out.
 //!
 //! Sources: NVIDIA/nccl `src/transport/net_ib*` (completions and events) and `src/misc/ibvwrap.cc` (calls); `enum ibv_wc_status` of
-//! rdma-core's `libibverbs/verbs.h`; NVIDIA/nccl-tests `src/common.h` (`Test NCCL failure`); pytorch/pytorch `ProcessGroupNCCL.cpp`.
+//! rdma-core's `libibverbs/verbs.h`; NVIDIA/nccl-tests `src/common.h` (`Test NCCL failure`); pytorch/pytorch `ProcessGroupNCCL.cpp`,
+//! `c10/cuda/CUDACachingAllocator.cpp`, `torch/distributed/elastic/multiprocessing/errors`; facebookincubator/gloo
+//! `gloo/transport/tcp/pair.cc`; open-mpi/ompi `orte/tools/orterun/help-orterun.txt`.
 
 use serde::Serialize;
 
@@ -70,6 +72,10 @@ pub fn of_warning(text: &str) -> Option<Trouble> {
     if text.contains("async fatal event") {
         return Some(Trouble::Device);
     }
+    // What NCCL passes over, it does not warn of (src/include/checks.h: CUDACHECK, and CUDACHECKIGNORE, which informs).
+    if text.trim_start().starts_with("Cuda failure ") {
+        return Some(Trouble::Other);
+    }
     let remote = ["Connection closed by remote peer", "Connection reset by peer", "Broken pipe"];
     remote.iter().any(|word| text.contains(word)).then_some(Trouble::Remote)
 }
@@ -89,7 +95,7 @@ fn completion(text: &str) -> Option<Trouble> {
 }
 
 /// Words of other programs that say the same, and what they mean.
-pub const WORDS: [(&str, Trouble); 9] = [
+pub const WORDS: [(&str, Trouble); 16] = [
     ("Test NCCL failure", Trouble::Other),
     ("Test CUDA failure", Trouble::Other),
     (": Test failure ", Trouble::Other),
@@ -99,6 +105,14 @@ pub const WORDS: [(&str, Trouble); 9] = [
     ("ncclSystemError", Trouble::Other),
     ("ncclInternalError", Trouble::Other),
     ("ncclUnhandledCudaError", Trouble::Other),
+    ("NCCL communicator was aborted", Trouble::Other),
+    ("NCCL Error ", Trouble::Other),
+    ("OutOfMemoryError: CUDA", Trouble::Other),
+    ("ChildFailedError", Trouble::Other),
+    (" exited on signal ", Trouble::Other),
+    ("processes exited with non-zero status", Trouble::Other),
+    // of gloo, which PyTorch takes for what goes over the host's memory
+    ("] Connection closed by peer", Trouble::Remote),
 ];
 
 /// What a status means, in words for the person on call.
@@ -148,6 +162,7 @@ mod tests {
         assert_eq!(of_warning("Call to ibv_create_qp failed"), Some(Trouble::Verbs { call: "ibv_create_qp".into(), error: String::new() }));
         assert_eq!(of_warning("Call to ibv_open_device failed"), None);
         assert_eq!(of_warning("NET/IB : mlx5_0:1 Got async error event: GID table change"), None);
+        assert_eq!(of_warning("Cuda failure 719 'unspecified launch failure'"), Some(Trouble::Other));
         let broken = "NET/IB : mlx5_0:1 async fatal event on QP (0x7f): local work queue catastrophic error";
         assert_eq!(of_warning(broken), Some(Trouble::Device));
     }

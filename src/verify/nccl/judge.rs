@@ -370,6 +370,10 @@ fn progress(log: &Log, expected: &Expected) -> Judgement {
         }
         (_, 0) => match log.steps.measured().map(|(_, sampled)| (sampled.count, sampled.median().unwrap_or_default())) {
             Some((steps, median)) => Judgement::passed(format!("{}, the median {}", counted(steps as usize, "step"), seconds(median))),
+            None if log.channels().verbs() > 0 => Judgement::warning("RW1212", "no progress that can be read came after the channels")
+                .expected("a table of nccl-tests, or progress of a training")
+                .effect("channels are told before they are connected: a job that hangs in its first collective looks like this")
+                .next(format!("take the log again once the job has gone on for a while; {doctor}")),
             None => Judgement::not_applicable("the log has neither nccl-tests nor progress of a training"),
         },
         (_, runs) => Judgement::passed(format!("{} of nccl-tests to the end", counted(runs, "run"))),

@@ -119,7 +119,7 @@ impl Process {
                     put(&mut self.complete, rank);
                 }
             }
-            Event::Version(_) | Event::Environment(..) => {}
+            Event::Version(_) | Event::Environment(..) | Event::Nodes { .. } => {}
         }
     }
 
@@ -148,10 +148,11 @@ impl Process {
         }
     }
 
-    /// It uses TCP between hosts.
+    /// It uses TCP between hosts. One that found no RDMA device, and of which nothing else is known, has nothing else.
     pub fn uses_sockets(&self) -> bool {
+        let has_these_alone = !self.interfaces.is_empty() || (self.has_no_device && self.devices.is_empty());
         match self.channels.between_hosts() {
-            0 => self.networks.contains("Socket") || (self.networks.is_empty() && !self.interfaces.is_empty()),
+            0 => self.networks.contains("Socket") || (self.networks.is_empty() && has_these_alone),
             _ => self.channels.socket > 0,
         }
     }
@@ -190,6 +191,8 @@ pub struct Log {
     pub untold: u64,
     /// The greatest number of ranks that a communicator was to have.
     pub world: Option<u32>,
+    /// The greatest number of nodes that a communicator spans, where the release says it.
+    pub nodes: Option<u32>,
     /// Variables that NCCL obeyed, with their values.
     pub environment: BTreeMap<String, BTreeSet<String>>,
     /// Runs of nccl-tests.
@@ -226,8 +229,11 @@ impl Log {
         self.processes.iter().fold(Channels::default(), |sum, process| sum.plus(process.channels))
     }
 
-    /// There are ranks on other hosts than one: two hosts are named, or more ranks were to be than spoke.
+    /// There are ranks on other hosts than one: NCCL says so, two hosts are named, or more ranks were to be than spoke.
     pub fn names_others(&self) -> bool {
+        if let Some(nodes) = self.nodes {
+            return nodes > 1;
+        }
         let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
         self.hosts().len() > 1 || self.world.is_some_and(|world| u64::from(world) > ranks.len() as u64)
     }
@@ -237,13 +243,16 @@ impl Log {
         self.ring_spoke && !self.nccl_spoke
     }
 
-    /// Ranks exchanged something: sizes were measured, or a training went on.
+    /// Ranks exchanged something: sizes were measured, or a training went on. What perftest measured was not theirs.
     pub fn has_worked(&self) -> bool {
-        self.training.lines > 0 || self.steps.are_there() || self.perftest.is_some() || self.runs.iter().any(|run| run.sizes > 0)
+        self.training.lines > 0 || self.steps.are_there() || self.runs.iter().any(|run| run.sizes > 0)
     }
 
-    /// Whether all ranks spoke, and all of them from one host: nothing crosses a network then.
+    /// Whether NCCL knows of one node alone, or all ranks spoke, and all of them from one host: nothing crosses a network then.
     pub fn is_of_one_host(&self) -> bool {
+        if let Some(nodes) = self.nodes {
+            return nodes < 2;
+        }
         let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
         let run = self.runs.iter().any(|run| run.hosts.len() > 1);
         let said = self.runs.iter().any(|run| run.ranks > 0 && run.hosts.len() == 1);
@@ -271,6 +280,10 @@ impl Processes {
         match event {
             Event::Environment(name, value) => environment(log, name, value),
             Event::Version(version) => put(&mut log.versions, super::kept(version)),
+            Event::Nodes { ranks, nodes } => {
+                log.world = log.world.max(Some(ranks));
+                log.nodes = log.nodes.max(Some(nodes));
+            }
             _ => {
                 if let Event::Rank { of, .. } = event {
                     log.world = log.world.max(Some(of));

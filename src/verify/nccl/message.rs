@@ -64,6 +64,13 @@ pub enum Event<'a> {
         /// It is set up.
         is_complete: bool,
     },
+    /// A communicator of so many ranks spans so many nodes.
+    Nodes {
+        /// Ranks.
+        ranks: u32,
+        /// Nodes.
+        nodes: u32,
+    },
 }
 
 /// The event of a text.
@@ -78,7 +85,7 @@ pub fn event(text: &str) -> Option<Event<'_>> {
         b'U' => text.strip_prefix("Using network ").map(|name| Event::Network(name.trim_end_matches('.'))),
         b'A' => text.strip_prefix("Assigned NET plugin ")?.split_once(" to comm").map(|(name, _)| Event::Network(name)),
         b'G' => direct_path(text),
-        b'c' | b'n' => rank(text),
+        b'c' | b'n' => nodes(text).or_else(|| rank(text)),
         _ => None,
     }
 }
@@ -169,6 +176,13 @@ fn environment(text: &str) -> Option<Event<'_>> {
     Some(Event::Environment(name, value.strip_suffix('.').unwrap_or(value)))
 }
 
+/// `comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0`, since 2.19.
+fn nodes(text: &str) -> Option<Event<'_>> {
+    let (_, rest) = text.strip_prefix("comm ")?.split_once(" nRanks ")?;
+    let (ranks, rest) = rest.split_once(" nNodes ")?;
+    Some(Event::Nodes { ranks: ranks.parse().ok()?, nodes: rest.split(' ').next()?.parse().ok()? })
+}
+
 /// `comm 0x1 rank 0 nranks 16 cudaDev 0 ... - Init COMPLETE`.
 fn rank(text: &str) -> Option<Event<'_>> {
     if !(text.starts_with("comm ") || text.starts_with("ncclCommInit")) {
@@ -238,6 +252,8 @@ mod tests {
         assert_eq!(event("NCCL_IB_HCA set to mlx5_0"), Some(Event::Environment("NCCL_IB_HCA", "mlx5_0")));
         let rank = "ncclCommInitRank comm 0x5 rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 1 commId 0x9 - Init COMPLETE";
         assert_eq!(event(rank), Some(Event::Rank { rank: 3, of: 16, is_complete: true }));
+        let place = "comm 0x5 rank 3 nRanks 16 nNodes 2 localRanks 8 localRank 3 MNNVL 0";
+        assert_eq!(event(place), Some(Event::Nodes { ranks: 16, nodes: 2 }));
         assert_eq!(version("NCCL version 2.21.5+cuda12.4"), Some("2.21.5+cuda12.4"));
         assert_eq!(version("NCCL error in: x.cpp:1, unhandled system error, NCCL version 2.19.3"), Some("2.19.3"));
         assert_eq!(version("NCCL version unknown"), None);

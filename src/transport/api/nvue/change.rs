@@ -76,11 +76,19 @@ impl NvueLink {
         if self.judged().await? != was {
             return Err(not_taken("somebody else changes this switch at the same time"));
         }
+        // What came in the way while it was filled.
+        if let Some(other) = self.in_the_way().await? {
+            return Err(not_taken(&format!("somebody else changes this switch at the same time: {} is not over", other.described())));
+        }
         self.guards.begins(self.switch(), &id, was);
         self.tell(&id, &revision::apply(&token, until.left().as_secs().max(1))).await?;
         let found = self.settled(&id, until).await?;
         match found.stage {
-            Stage::Waits => self.links_again(up).await,
+            // NVUE cannot be asked and told in one: two that began together both see it, and none of them is confirmed.
+            Stage::Waits => match self.revisions().await?.into_iter().find(|other| other.id != id && other.stage.is_in_the_way()) {
+                Some(other) => Err(Stop::Said(1, format!("somebody else changes this switch at the same time: {} is not over", other.described()))),
+                None => self.links_again(up).await,
+            },
             Stage::Refused => Err(not_taken(&found.issues)),
             Stage::Applied => Err(Stop::Said(
                 1,

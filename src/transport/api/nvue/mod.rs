@@ -16,7 +16,7 @@ use crate::spec::model::ApiKind;
 use crate::transport::{BoxFuture, HostLink, Performed, TransportError, Upkeep};
 pub(super) use guard::Guards;
 use http::Method;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const API: &str = ApiKind::Nvue.name();
@@ -34,6 +34,10 @@ struct NvueLink {
 pub(super) async fn open(server: Server, read_only: bool, guards: Guards) -> Result<Arc<dyn HostLink>, TransportError> {
     let link = NvueLink { client: Client::open(server, API).await?, read_only, guards };
     match link.get("/system").await? {
+        // Every switch has something to tell of its system.
+        Got::Tree(tree) if tree.as_object().is_none_or(Map::is_empty) => {
+            Err(link.client.server.unreachable(format!("what answers for {ROOT}/system tells nothing of a system")))
+        }
         Got::Tree(_) => Ok(Arc::new(link)),
         Got::Nothing => Err(link.client.none_here(format!("it answers 404 for {ROOT}/system"))),
         Got::Refused(why) => Err(link.client.server.unreachable(why)),
@@ -50,8 +54,12 @@ enum Got {
 }
 
 impl NvueLink {
+    /// What stands at a path: an object, wherever NVUE has anything. What is none says nothing of what is there.
     async fn get(&self, path: &str) -> Result<Got, TransportError> {
-        self.ask(Method::GET, path, String::new()).await
+        Ok(match self.ask(Method::GET, path, String::new()).await? {
+            Got::Tree(tree) if !tree.is_object() => Got::Refused("NVUE sent no object".to_owned()),
+            other => other,
+        })
     }
 
     /// Asks for a change. Whoever may log in may not do that by it (groups `nvshow`, `nvapply`: NVUE-API.md, API-only User).

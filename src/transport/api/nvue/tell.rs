@@ -45,8 +45,9 @@ impl NvueLink {
         let ports = match of {
             SwitchRead::Saved => None,
             SwitchRead::Running => match self.get(rest::PORTS).await? {
-                Got::Tree(tree) => Some(tree),
-                Got::Nothing => Some(Value::Null),
+                // A switch has interfaces, its own loopback at least: none told is nothing known.
+                Got::Tree(tree) if tree.as_object().is_some_and(|ports| !ports.is_empty()) => Some(tree),
+                Got::Tree(_) | Got::Nothing => return Ok(untold("NVUE tells of no interface")),
                 Got::Refused(why) => return Ok(untold(&why)),
             },
         };
