@@ -3,7 +3,7 @@
 use super::wrap;
 use crate::base::{nodeset, text};
 use crate::plan::UnknownFinding;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 /// The indentation of what stands below an entry.
 const BELOW: &str = "       ";
@@ -26,24 +26,36 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
         let stem = if what.contains(['[', ',']) { what.clone() } else { nodeset::stem(&what) };
         by_name.entry((stem, alike, hosts)).or_default().push((what, members));
     }
-    let one = |(alike, of_names): (&str, Vec<Alike>)| {
+    // Of a target that tells nothing every value has the same trouble: that is one entry, too.
+    let mut by_hosts: IndexMap<(&str, Vec<String>), Vec<Alike>> = IndexMap::new();
+    for ((_, alike, hosts), of_names) in by_name {
         let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
-        let what = nodeset::fold_alike(&whats);
-        of_names.first().map_or(String::new(), |(_, members)| entry(&what.replace("%2F", "/"), alike, members))
+        let what = nodeset::fold_alike(&whats).replace("%2F", "/");
+        by_hosts.entry((alike, hosts)).or_default().extend(of_names.into_iter().next().map(|(_, members)| (what, members)));
+    }
+    let all = |((alike, _), entries): ((&str, Vec<String>), Vec<Alike>)| match &entries[..] {
+        [(_, members), _, _, _, _, ..] => entry(&many(entries.iter().map(|(what, _)| what.as_str())), alike, members),
+        few => few.iter().map(|(what, members)| entry(what, alike, members)).collect(),
     };
-    by_name.into_iter().map(|((_, alike, _), of_names)| one((alike, of_names))).collect()
+    by_hosts.into_iter().map(all).collect()
 }
 
-/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod` and the rest.
+/// `24 values of switch_port/swp[2-3], switch_qos/swp[2-3]`.
+fn many<'a>(whats: impl Iterator<Item = &'a str> + Clone) -> String {
+    let resources: IndexSet<&str> = whats.clone().map(|what| what.split('#').next().unwrap_or_default()).collect();
+    format!("{} values of {}", whats.count(), resources.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod` and the rest, of a switch `switch/leaf1`.
 fn who_and_what(subject: &str) -> (String, String) {
     let parts = |rest: &str| rest.split_once('/').map_or((rest.to_owned(), String::new()), |(who, what)| (who.to_owned(), what.to_owned()));
-    match (subject.strip_prefix("host/"), subject.strip_prefix("kube/")) {
-        (Some(rest), _) => parts(rest),
-        (None, Some(rest)) => {
-            let (cluster, what) = parts(rest);
-            (format!("kube/{cluster}"), what)
+    match subject.split_once('/') {
+        Some(("host", rest)) => parts(rest),
+        Some((kind @ ("kube" | "switch"), rest)) => {
+            let (name, what) = parts(rest);
+            (format!("{kind}/{name}"), what)
         }
-        (None, None) => (subject.to_owned(), String::new()),
+        _ => (subject.to_owned(), String::new()),
     }
 }
 
@@ -53,7 +65,7 @@ fn entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> Stri
     let what = if what.is_empty() { "the whole target" } else { what };
     let code = finding.trouble.as_ref().map_or(String::new(), |trouble| format!("   {}", trouble.code));
     let reason = if members.len() == 1 { &finding.reason } else { alike };
-    let mut out = format!(" ? {} {}{code}\n", nodeset::fold(&names), text::clean(what));
+    let mut out = wrap::labelled(" ? ", &format!("{} {}{code}", nodeset::fold(&names), text::clean(what)), 100);
     out.push_str(&wrap::labelled(BELOW, &text::one_line(reason, 300), 100));
     let next = finding.trouble.as_ref().map_or(&[][..], |trouble| &trouble.next);
     let same = members.iter().all(|(_, other)| other.trouble.as_ref().is_some_and(|trouble| trouble.next == next));

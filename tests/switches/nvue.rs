@@ -385,7 +385,8 @@ fn a_switch_that_does_not_tell_is_unknown() {
             if document == "{}" { "what answers for /nvue_v1/system tells nothing of a system" } else { "NVUE sent no object" },
         ]);
         api.fault("says", &format!("interface {document}"));
-        fails(&["? switch/leaf1/switch_port/swp1"]);
+        let why = if document == "{}" { "NVUE tells of no interface" } else { "NVUE sent no object" };
+        fails(&["UNKNOWN: could not be found out", &format!("not told over the NVUE API: {why}")]);
     }
     api.mend("says");
     fabric.switch.fault("nvued-away", "");
