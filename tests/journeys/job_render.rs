@@ -542,12 +542,12 @@ fn what_cannot_run_is_not_rendered() {
         (format!("{nccl} --to 8X"), "RW1300", "--to=8X"),
         (format!("{nccl} --turns 0"), "RW1300", "--turns=0"),
         (format!("{nccl} --workers 4 --on gpu[1-2]"), "RW1232", "--workers=4"),
-        (format!("perftest-pods -i inv --image own/perftest:1 --on gpu1"), "RW1229", "perftest-pods"),
+        ("perftest-pods -i inv --image own/perftest:1 --on gpu1".to_owned(), "RW1229", "perftest-pods"),
         (format!("{pytorch} -d data:/x -d more:/x run"), "RW1221", "two claims are mounted at /x"),
         (format!("{pytorch} -d data:/x -d data:/y run"), "RW1221", "the claim data is mounted twice"),
         (format!("{pytorch} --data-dir / run"), "RW1221", "hides the whole root"),
-        (format!("ray -i inv --image own/ray:1 --ray-version abc"), "RW1221", "--ray-version=abc"),
-        (format!("ray -i inv --image “own/ray:1” --ray-version 2.40.0"), "RW1221", "cannot be an image"),
+        ("ray -i inv --image own/ray:1 --ray-version abc".to_owned(), "RW1221", "--ray-version=abc"),
+        ("ray -i inv --image “own/ray:1” --ray-version 2.40.0".to_owned(), "RW1221", "cannot be an image"),
     ] {
         let said = roce.run(&with(&["job", "render"], &words));
         assert!(said.contains(&format!("error {code}")) && said.contains(caret) && said.ends_with("--- exit 1 ---\n"), "{words}: {said}");
