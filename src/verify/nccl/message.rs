@@ -176,7 +176,7 @@ fn environment(text: &str) -> Option<Event<'_>> {
     Some(Event::Environment(name, value.strip_suffix('.').unwrap_or(value)))
 }
 
-/// `comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0`, since 2.19.
+/// `comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0` (newer releases: NVIDIA/nccl src/init.cc).
 fn nodes(text: &str) -> Option<Event<'_>> {
     let (_, rest) = text.strip_prefix("comm ")?.split_once(" nRanks ")?;
     let (ranks, rest) = rest.split_once(" nNodes ")?;
