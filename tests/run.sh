@@ -68,7 +68,7 @@ for main in tests/*/main.rs; do
   case $name in
   kubernetes | operators) ;;
   lab) suite "$name" 2400 --test lab a_pair_of_bare_machines ;;
-  *) suite "$name" 1800 --test "$name" ;;
+  *) suite "$name" 1500 --test "$name" ;;
   esac
 done
 echo "== control plane"
