@@ -10,7 +10,8 @@ use std::path::Path;
 
 const INV: &str = "inv";
 const LIB: &str = "usr/lib/x86_64-linux-gnu";
-const ELF: &[u8] = b"\x7fELF\x02\x01\x01\x00";
+/// How a library of 64 bits for x86-64 begins (elf(5): class, order of bytes, type, machine).
+const ELF: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0";
 
 /// The root of a pod, and the programs that are run in it.
 pub struct Image(tempfile::TempDir);
@@ -20,6 +21,7 @@ impl Image {
     pub fn of_debian() -> Self {
         let image = Image(tempfile::tempdir().unwrap());
         let verbs = [ELF, b"\0/etc/libibverbs.d\0/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so\0"].concat();
+        image.write("bin/sh", ELF);
         image.write(&format!("{LIB}/libibverbs.so.1"), &verbs);
         image.write(&format!("{LIB}/librdmacm.so.1"), ELF);
         image.write(&format!("{LIB}/libibverbs/libmlx5-rdmav34.so"), ELF);
