@@ -29,6 +29,7 @@ part() {
 }
 part "laws and properties" --no-fail-fast --lib --test fleet
 # A machine whose railwright is killed; the other stories on it come along.
+RAILWRIGHT_LAB=whole part "a pair of machines" --test lab a_pair_of_bare_machines
 part "bad days on a machine" --test lab bad_days
 part "kinds on a machine" --test lab kinds_that_need
 # Its control plane is the one that other tests have built.
