@@ -123,10 +123,10 @@ impl Checking<'_> {
     }
 
     fn ray_version(&mut self, job: &Ray) {
-        let is_version = |text: &&String| {
-            !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
+        let is_release = |text: &str| {
+            text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
         };
-        if let Some(text) = job.ray_version.as_ref().filter(is_version) {
+        if let Some(text) = job.ray_version.as_ref().filter(|text| !is_release(text)) {
             let message = format!("`{}` is no release of Ray", one_line(text, 40));
             self.wrong("job.ray_version", message, "such as 2.46.0", "the release that is in the image: ray --version");
         }

@@ -277,8 +277,7 @@ impl<'a> Rendering<'a> {
     /// Workers with fewer GPUs than a host has may come onto one host, where nothing crosses the network; with the network of the host they
     /// would take each other's port as well. Labels of mpi-operator's workers: kubeflow/common, pkg/apis/common/v1/constants.go.
     fn apart(&self, workers: u32, gpus: u32) -> Option<Value> {
-        let of_host = |host: &&Host| self.inputs.loaded.group_of(host).gpu.as_ref().map_or(0, |gpu| gpu.count);
-        let fit_together = self.hosts.iter().any(|host| of_host(host) >= gpus.saturating_mul(2));
+        let fit_together = self.hosts.iter().any(|host| self.gpus_of(host).unwrap_or_default() >= gpus.saturating_mul(2));
         if workers < 2 || workers as usize > self.hosts.len() || !fit_together {
             return None;
         }

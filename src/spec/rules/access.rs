@@ -1,6 +1,7 @@
 //! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
 
 use super::{Checker, error, is_one_word, shown};
+use crate::base::Diagnostic;
 use crate::base::nodeset::fold;
 use crate::spec::hosts::{Host, placeholders};
 use crate::spec::model::{Spec, Ssh};
@@ -105,23 +106,22 @@ pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     }
     for ((address, port, _), hosts) in by_address {
         let [first, second, ..] = hosts.as_slice() else { continue };
-        let mut names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-        names.dedup();
-        if names.len() < 2 {
-            continue;
-        }
         let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", shown(address)) };
-        let finding = error(
-            "RW0119",
-            format!("{} are all reached at {place}", shown(&fold(&names))),
-            "one machine would be changed under several names",
-            "use `{name}` or `{index}` in the address, or give each host its own",
-        );
+        let Some(finding) = several_names(hosts.iter().map(|host| host.name.as_str()), &place, ["machine", "host"]) else { continue };
         let own = format!("nodes[{}].ssh.address", second.group);
         let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
         let path = if path == "nodes" { format!("nodes[{}].name", first.group) } else { path.to_owned() };
         checker.find(&path, "not one address for each", finding);
     }
+}
+
+/// What is reached at one place under several names; nothing where it has one. It is called what it is, and what each name is of.
+fn several_names<'a>(names: impl Iterator<Item = &'a str>, place: &str, [it, each]: [&str; 2]) -> Option<Diagnostic> {
+    let mut names: Vec<&str> = names.collect();
+    names.dedup();
+    let effect = format!("one {it} would be changed under several names");
+    let fix = format!("use `{{name}}` or `{{index}}` in the address, or give each {each} its own");
+    (names.len() > 1).then(|| error("RW0119", format!("{} are all reached at {place}", shown(&fold(&names))), &effect, fix))
 }
 
 /// Two switches whose API is at one address are one switch with two names. Over SSH that is left open: a server there may tell them apart.
@@ -138,17 +138,8 @@ pub fn shared_switches(checker: &mut Checker<'_>, spec: &Spec) {
     }
     for ((address, port), switches) in by_address {
         let [_, (_, group), ..] = switches[..] else { continue };
-        let mut names: Vec<&str> = switches.iter().map(|(name, _)| name.as_str()).collect();
-        names.dedup();
-        if names.len() < 2 {
-            continue;
-        }
-        let finding = error(
-            "RW0119",
-            format!("{} are all reached at `{}`, port {port}", shown(&fold(&names)), shown(&address)),
-            "one switch would be changed under several names",
-            "use `{name}` or `{index}` in the address, or give each switch its own",
-        );
+        let place = format!("`{}`, port {port}", shown(&address));
+        let Some(finding) = several_names(switches.iter().map(|(name, _)| name.as_str()), &place, ["switch", "switch"]) else { continue };
         let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));
         let path = ways.into_iter().find(|path| checker.tree.find(path).is_some());
         checker.find(&path.unwrap_or_else(|| format!("switches[{group}].name")), "not one address for each", finding);
