@@ -38,6 +38,20 @@ impl Device {
              t=$((t+1)); [ $t -lt 100 ] || exit 1; sleep 0.1; done");
     }
 
+    /// Its lldpd ends, and says so to its neighbours.
+    fn falls_silent(&self) {
+        self.sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
+    }
+
+    /// The plugs of both rails are swapped: each netdev takes the other's name. lldpd is silent meanwhile, as it may miss the new
+    /// name of an interface, and keeps what it heard on the old one for as long as the neighbour told (120 s).
+    fn swaps_plugs(&self) {
+        self.falls_silent();
+        self.sh("for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 name plug; \
+             ip link set ens1f0np0 name ens0f0np0; ip link set plug name ens1f0np0; for n in ens0f0np0 ens1f0np0; do ip link set $n up; done");
+        self.speak();
+    }
+
     fn hears(&self) -> String {
         self.sh("lldpctl -f json0")
     }
@@ -187,11 +201,8 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     assert!(written.contains("4 cables written to inv/cabling.csv") && written.ends_with("--- exit 0 ---\n"), "{written}");
     assert!(fabric.verify().ends_with("--- exit 0 ---\n"));
 
-    // the plugs of gpu01 are swapped: each netdev takes the other's name
-    fabric.hosts[0].sh(
-        "for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 name plug; ip link set ens1f0np0 name ens0f0np0; \
-         ip link set plug name ens1f0np0; for n in ens0f0np0 ens1f0np0; do ip link set $n up; done",
-    );
+    // the plugs of gpu01 are swapped
+    fabric.hosts[0].swaps_plugs();
     let is_swapped =
         |said: &str| switch_on(said, "ens0f0np0").as_deref() == Some("leaf2") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1");
     fabric.until(0, is_swapped);
@@ -222,8 +233,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     crate::documents::holds("cabling", &json);
     let kinds: Vec<&str> = json["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["swapped", "no_link"]);
-    fabric.hosts[1]
-        .sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
+    fabric.hosts[1].falls_silent();
     insta::assert_snapshot!(fabric.place.run(&["verify", "cabling", "inv", "--host", "gpu02"]), @r#"
     $ railwright verify cabling inv --host gpu02
     verify cabling inv   1 host: gpu02   file inv/cabling.csv
@@ -279,10 +289,7 @@ fn switches_tell_of_their_side() {
     assert!(only.contains("2 cables: 2 right.\n3 other cables were not looked at") && only.ends_with("--- exit 0 ---\n"), "{only}");
 
     // the unreached host's plugs are swapped, and the first switch falls silent
-    fabric.hosts[1].sh(
-        "for n in ens0f0np0 ens1f0np0; do ip link set $n down; done; ip link set ens0f0np0 name plug; ip link set ens1f0np0 name ens0f0np0; \
-         ip link set plug name ens1f0np0; for n in ens0f0np0 ens1f0np0; do ip link set $n up; done",
-    );
+    fabric.hosts[1].swaps_plugs();
     fabric.until(1, |said| {
         switch_on(said, "ens0f0np0").as_deref() == Some("leaf2") && switch_on(said, "ens1f0np0").as_deref() == Some("leaf1")
     });
@@ -291,8 +298,7 @@ fn switches_tell_of_their_side() {
         assert!(began.elapsed() < Duration::from_secs(90), "{}", fabric.verify());
         std::thread::sleep(Duration::from_millis(500));
     }
-    fabric.leaves[0]
-        .sh("kill $(cat /run/lldpd.pid) && t=0; while [ -e /run/lldpd.socket ] && [ $t -lt 50 ]; do t=$((t+1)); sleep 0.1; done");
+    fabric.leaves[0].falls_silent();
     fabric.until(0, |said| switch_on(said, "ens0f0np0").is_none());
     insta::assert_snapshot!(fabric.verify(), @r#"
     $ railwright verify cabling inv
