@@ -4,6 +4,7 @@ mod behind;
 mod guarded;
 mod look;
 mod settle;
+mod unproven;
 
 use self::look::again_seen;
 use self::settle::{Settled, left_waiting, not_gone, not_ready};

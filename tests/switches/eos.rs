@@ -211,7 +211,7 @@ fn what_somebody_else_has_in_hand_is_left_alone() {
     assert_eq!((fabric.runs(), fabric.sessions()), (before, vec!["night-shift".to_owned()]));
     fabric.cli(&["configure session night-shift", "commit timer 01:00:00"]);
     let said = fabric.run(&["apply", "inv", "--yes"]);
-    assert!(said.contains("configuration session waits on this switch, and nothing was changed: night-shift"), "{said}");
+    assert!(said.contains("somebody's configuration session waits") && said.contains("nothing was changed: night-shift"), "{said}");
     fabric.cli(&["configure session night-shift commit"]);
     // One that an earlier try of ours left is dropped.
     fabric.cli(&["configure session railwright-1", "interface Ethernet4/1", "mtu 1600"]);

@@ -3,6 +3,7 @@
 //! to, when the time is over, or with its next boot.
 
 use super::look::{again_seen, read};
+use super::unproven::Unproven;
 use super::{Acted, Halt, Step, over};
 use crate::apply::context::Event;
 use crate::apply::precondition::{Seen, Verdict, go_on};
@@ -83,16 +84,16 @@ impl<'a> Step<'a> {
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
         let proven = match self.prove(&watch, actions, &seen).await {
-            Ok(now) => self.still_in_service(watch.prove).await.map(|()| now),
+            Ok(now) => self.still_in_service(watch.prove).await.map(|()| now).map_err(Unproven::from),
             Err(why) => Err(why),
         };
         match proven {
             Ok(now) => match self.confirm_guard(&watch).await {
                 true if now.iter().all(Seen::is_settled) => Ok(self.done(&now, Some(&begun))),
                 true => self.save_confirmed(&now, begun).await,
-                false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time").await),
+                false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time".to_owned().into()).await),
             },
-            Err(why) => Err(self.taken_back(&watch, &seen, &why).await),
+            Err(why) => Err(self.taken_back(&watch, &seen, why).await),
         }
     }
 
@@ -134,12 +135,12 @@ impl<'a> Step<'a> {
     }
 
     /// Acts and reads again over new connections until all is as wished; else why it is not.
-    async fn prove(&mut self, watch: &Watch, mut actions: Vec<Action>, seen: &[Seen<'a>]) -> Result<Vec<Seen<'a>>, String> {
+    async fn prove(&mut self, watch: &Watch, mut actions: Vec<Action>, seen: &[Seen<'a>]) -> Result<Vec<Seen<'a>>, Unproven> {
         let mut done: Vec<Action> = Vec::new();
         for round in 1.. {
             let acted = clock::within(watch.prove.left(), self.perform(&actions, &watch.token)).await;
-            if let Some(Acted::Failed { word, code, stderr, .. }) = acted {
-                return Err(format!("{} failed: {}", word.replace('_', " "), complaint_of(code, &stderr)));
+            if let Some(Acted::Failed { word, code, stdout, stderr }) = acted {
+                return Err(Unproven::Action { word, code, stdout, stderr });
             }
             // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
             if watch.guard.is_of_switch() && matches!(acted, Some(Acted::Lost(_))) && self.reconnect().await.is_ok() {
@@ -160,10 +161,10 @@ impl<'a> Step<'a> {
             };
             actions = self.further(watch, &now).filter(|_| round < ROUNDS).ok_or_else(not_so)?;
             if !matches!(self.standing(watch).await, Standing::Armed) {
-                return Err("its guard is no longer armed".to_owned());
+                return Err("its guard is no longer armed".to_owned().into());
             }
         }
-        Err("it did not come to an end".to_owned())
+        Err("it did not come to an end".to_owned().into())
     }
 
     /// What runs is proven and confirmed before it is saved.
@@ -335,16 +336,16 @@ impl<'a> Step<'a> {
         None
     }
 
-    async fn taken_back(&mut self, watch: &Watch, before: &[Seen<'a>], why: &str) -> Halt {
-        let (id, host, next) = (&self.node.id, self.host, &self.shared.next);
+    async fn taken_back(&mut self, watch: &Watch, before: &[Seen<'a>], why: Unproven) -> Halt {
         let Some(failed) = self.wait_until_back(watch).await else {
-            let problem = trouble::guard_not_seen(id, host, &watch.token, why, next);
+            let why = why.sentence();
+            let problem = trouble::guard_not_seen(&self.node.id, self.host, &watch.token, &why, &self.shared.next);
             return over(Outcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") }, problem);
         };
         self.note_over(watch, false, &failed);
         let as_before = failed.is_empty() && self.is_as_before(before).await;
-        let problem = trouble::taken_back(id, host, why, as_before, &failed, next);
-        over(Outcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
+        let (outcome, problem) = self.unproven(&why, as_before, &failed);
+        over(outcome, problem)
     }
 
     /// A netdev that was told to come up again may take a while to be as it was. A restart that was owed before may be done

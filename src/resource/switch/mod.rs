@@ -26,6 +26,9 @@ pub use system::System;
 
 use serde::{Deserialize, Serialize};
 
+/// How an edit ends that the switch did not take: nothing of it was changed. The sections of the program say so with `say 65` or `drop 65`.
+pub const NOT_TAKEN: i32 = 65;
+
 /// What is asked of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

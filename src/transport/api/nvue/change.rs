@@ -3,12 +3,12 @@
 
 use super::{Got, NvueLink, said};
 use crate::resource::complaint::UNAVAILABLE;
-use crate::resource::switch::System;
 use crate::resource::switch::cumulus::edit::Edit;
 use crate::resource::switch::cumulus::revision::{self, Revision, Stage};
 use crate::resource::switch::cumulus::{rest, script};
 use crate::resource::switch::edit::SwitchEdit;
 use crate::resource::switch::links::LINK_S;
+use crate::resource::switch::{NOT_TAKEN, System};
 use crate::resource::{Action, Fact};
 use crate::system::clock::{self, Deadline};
 use crate::transport::{Performed, TransportError};
@@ -20,8 +20,6 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(500);
 /// How long saving may take: a file is written.
 const SAVE_LIMIT: Duration = Duration::from_secs(120);
-/// As of a change that was refused before anything was changed.
-const NOT_TAKEN: i32 = 65;
 
 /// How a change ends before its end: with a sentence, or without an answer.
 pub(super) enum Stop {

@@ -1,0 +1,49 @@
+//! Why a step under a guard is not confirmed, and how that is told.
+
+use super::Step;
+use crate::apply::trouble::{self, complaint_of};
+use crate::base::Diagnostic;
+use crate::resource::switch::NOT_TAKEN;
+use crate::state::Outcome;
+
+/// Why.
+pub(super) enum Unproven {
+    /// An action ended so.
+    Action { word: String, code: i32, stdout: String, stderr: String },
+    /// Anything else, in a sentence that fits after "taken back by its guard:".
+    Because(String),
+}
+
+impl From<String> for Unproven {
+    fn from(why: String) -> Self {
+        Unproven::Because(why)
+    }
+}
+
+impl Unproven {
+    /// Fits after "taken back by its guard:".
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Unproven::Action { word, code, stderr, .. } => format!("{} failed: {}", word.replace('_', " "), complaint_of(*code, stderr)),
+            Unproven::Because(why) => why.clone(),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// How the step ended once its guard has put everything back, but for what `failed` says. What a switch refused before anything was
+    /// changed was not taken back: there the refusal is the error, and not the guard.
+    pub(super) fn unproven(&self, why: &Unproven, as_before: bool, failed: &str) -> (Outcome, Diagnostic) {
+        let (id, next) = (&self.node.id, &self.shared.next);
+        if let Unproven::Action { word, code: NOT_TAKEN, stdout, stderr } = why
+            && as_before
+            && self.is_switch()
+        {
+            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next).state(trouble::after_failure(id, true));
+            return (Outcome::Failed { reason: format!("not taken by the switch: {}", complaint_of(NOT_TAKEN, stderr)) }, problem);
+        }
+        let why = why.sentence();
+        let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);
+        (Outcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
+    }
+}
