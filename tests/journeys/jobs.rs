@@ -131,7 +131,7 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
 
     NOT KNOWN: the log does not say enough ----------------------------------------------------------
      ? transport    RW1203
-           found   NCCL says nothing in 1 line
+           found   NCCL says nothing of what carries the data, in 1 line
            wanted  RDMA between hosts
            means   nothing is proven
            next    run the job with NCCL_DEBUG=INFO and take the whole log of a rank; railwright doctor

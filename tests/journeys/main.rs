@@ -32,6 +32,7 @@ mod nccl_gate;
 mod no_ssh;
 mod plans;
 mod read_only;
+mod recorded_logs;
 #[path = "../kinds/repositories.rs"]
 #[allow(dead_code, reason = "the stories of the kinds use the rest of it")]
 mod repositories;

@@ -41,6 +41,11 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
+/// The name of a job, where the file of a log may have been meant.
+pub fn name_not_file(text: &str) -> Result<String, String> {
+    name(text).map_err(|why| format!("{why}; the file of a log is given as --log FILE"))
+}
+
 /// A kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
     JobKind::of(text).ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))

@@ -1,6 +1,6 @@
 //! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its pods, and the logs of all of them.
 
-use super::cluster::{Cluster, Named, Place, kind, name, one};
+use super::cluster::{Cluster, Named, Place, kind, name, name_not_file, one};
 use super::prove::unreadable;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, quote};
@@ -26,7 +26,7 @@ pub enum Piece<'a> {
 #[command(group(clap::ArgGroup::new("said").required(true).args(["job", "log"])))]
 pub struct Said {
     /// A job in the inventory's cluster: the logs of its pods are read, and what keeps them
-    #[arg(value_parser = name, requires = "inventory")]
+    #[arg(value_parser = name_not_file, requires = "inventory")]
     job: Option<String>,
     /// The log of one rank, one pod or the whole job; `-` is the standard input
     #[arg(long, value_name = "FILE")]

@@ -134,7 +134,7 @@ impl Reading {
             Word::Trouble(trouble) => {
                 let failure = Failure { trouble: trouble.clone(), line: line.number, host: None, text: super::kept(trimmed) };
                 if let Some(version) = message::version(text) {
-                    self.log.versions.insert(super::kept(version));
+                    self.log.take_version(version);
                 }
                 fail(&mut self.log, failure);
             }
@@ -147,7 +147,7 @@ impl Reading {
             Word::Step(in_a_second) => self.log.steps.said(rest, *in_a_second),
             Word::Version => {
                 if let Some(version) = message::version(text) {
-                    self.processes.take(&mut self.log, None, message::Event::Version(version), line.number);
+                    self.log.take_version(version);
                 }
             }
             Word::Hpn => self.hpn.named(text, line.number),

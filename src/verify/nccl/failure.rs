@@ -54,6 +54,12 @@ pub struct Failure {
 const NEEDED: [&str; 8] =
     ["ibv_create_qp", "ibv_modify_qp", "ibv_reg_mr", "ibv_create_cq", "ibv_alloc_pd", "ibv_post_send", "ibv_post_recv", "ibv_poll_cq"];
 
+/// Warnings after which there is no communicator: NCCL 2.28.9 ends with `ncclInvalidUsage` after each (seen on a host with an H100).
+const ENDS: [&str; 3] = ["Duplicate GPU detected", NO_NETWORK, "Bootstrap : no socket interface found"];
+
+/// None of the networks that NCCL may use could be used (src/plugin/net.cc).
+pub const NO_NETWORK: &str = "Failed to initialize any NET plugin";
+
 /// What a warning of NCCL means, if it is the end.
 pub fn of_warning(text: &str) -> Option<Trouble> {
     if let Some((_, rest)) = text.split_once("Got completion ") {
@@ -72,8 +78,9 @@ pub fn of_warning(text: &str) -> Option<Trouble> {
     if text.contains("async fatal event") {
         return Some(Trouble::Device);
     }
+    let text = text.trim_start();
     // What NCCL passes over, it does not warn of (src/include/checks.h: CUDACHECK, and CUDACHECKIGNORE, which informs).
-    if text.trim_start().starts_with("Cuda failure ") {
+    if text.starts_with("Cuda failure ") || ENDS.iter().any(|end| text.starts_with(end)) {
         return Some(Trouble::Other);
     }
     let remote = ["Connection closed by remote peer", "Connection reset by peer", "Broken pipe"];
@@ -95,7 +102,7 @@ fn completion(text: &str) -> Option<Trouble> {
 }
 
 /// Words of other programs that say the same, and what they mean.
-pub const WORDS: [(&str, Trouble); 16] = [
+pub const WORDS: [(&str, Trouble); 19] = [
     ("Test NCCL failure", Trouble::Other),
     ("Test CUDA failure", Trouble::Other),
     (": Test failure ", Trouble::Other),
@@ -104,6 +111,9 @@ pub const WORDS: [(&str, Trouble); 16] = [
     ("ncclRemoteError", Trouble::Remote),
     ("ncclSystemError", Trouble::Other),
     ("ncclInternalError", Trouble::Other),
+    ("ncclInvalidUsage", Trouble::Other),
+    ("NCCL error in: ", Trouble::Other),
+    ("DistBackendError", Trouble::Other),
     ("ncclUnhandledCudaError", Trouble::Other),
     ("NCCL communicator was aborted", Trouble::Other),
     ("NCCL Error ", Trouble::Other),
@@ -162,7 +172,9 @@ mod tests {
         assert_eq!(of_warning("Call to ibv_create_qp failed"), Some(Trouble::Verbs { call: "ibv_create_qp".into(), error: String::new() }));
         assert_eq!(of_warning("Call to ibv_open_device failed"), None);
         assert_eq!(of_warning("NET/IB : mlx5_0:1 Got async error event: GID table change"), None);
-        assert_eq!(of_warning("Cuda failure 719 'unspecified launch failure'"), Some(Trouble::Other));
+        for end in ["Cuda failure 719 'unspecified launch failure'", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60"] {
+            assert_eq!(of_warning(end), Some(Trouble::Other), "{end}");
+        }
         let broken = "NET/IB : mlx5_0:1 async fatal event on QP (0x7f): local work queue catastrophic error";
         assert_eq!(of_warning(broken), Some(Trouble::Device));
     }

@@ -148,10 +148,7 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
             };
             Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
         }
-        Transport::Socket => Judgement::failed("RW1201", format!("TCP sockets: {}", why_sockets(log)))
-            .expected("RDMA between hosts")
-            .effect("every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and many times the latency")
-            .next(doctor),
+        Transport::Socket => over_sockets(log).expected("RDMA between hosts").next(doctor),
         Transport::Mixed => Judgement::failed("RW1202", mixed(log))
             .expected("one transport, RDMA, everywhere")
             .effect("a collective is as slow as its slowest path, so the whole job goes at the speed of that")
@@ -170,10 +167,19 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
     }
 }
 
+fn over_sockets(log: &Log) -> Judgement {
+    if log.has_no_network() {
+        return Judgement::failed("RW1201", format!("nothing: {}", why_sockets(log)))
+            .effect("NCCL may not use TCP (NCCL_NET), and finds nothing else: the job does not start");
+    }
+    Judgement::failed("RW1201", format!("TCP sockets: {}", why_sockets(log)))
+        .effect("every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and many times the latency")
+}
+
 fn silent(log: &Log) -> String {
     match (log.lines, log.processes.is_empty()) {
         (0, _) => "the log is empty".to_owned(),
-        (_, true) => format!("NCCL says nothing in {}", counted(log.lines as usize, "line")),
+        (_, true) => format!("NCCL says nothing of what carries the data, in {}", counted(log.lines as usize, "line")),
         _ => "NCCL does not say which network it uses".to_owned(),
     }
 }

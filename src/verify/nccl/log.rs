@@ -1,7 +1,7 @@
 //! What a log told, in a memory that does not grow with its length: the first of each, and how many.
 
 use super::collective::Run;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::interface::Interface;
 use super::message::{Event, Link, Way};
 use super::speaker::Process as Name;
@@ -259,6 +259,20 @@ impl Log {
         !run && self.hosts().len() == 1 && (said || self.world.is_some_and(|world| ranks.len() as u64 >= u64::from(world)))
     }
 
+    /// Takes a version of NCCL. PyTorch tells it once more in its errors, without the CUDA that it was built with.
+    pub fn take_version(&mut self, version: &str) {
+        let is_of = |whole: &str, part: &str| whole.strip_prefix(part).is_some_and(|rest| rest.starts_with('+'));
+        if !self.versions.iter().any(|known| is_of(known, version)) {
+            self.versions.retain(|known| !is_of(version, known));
+            put(&mut self.versions, super::kept(version));
+        }
+    }
+
+    /// None of the networks that NCCL may use could be used.
+    pub fn has_no_network(&self) -> bool {
+        self.failures.iter().any(|failure| failure.text.contains(failure::NO_NETWORK))
+    }
+
     /// A variable has this value everywhere.
     pub fn is_set(&self, name: &str, value: &str) -> bool {
         self.environment.get(name).is_some_and(|values| values.len() == 1 && values.contains(value))
@@ -279,7 +293,7 @@ impl Processes {
     pub fn take(&mut self, log: &mut Log, name: Option<Name<'_>>, event: Event<'_>, line: u64) {
         match event {
             Event::Environment(name, value) => environment(log, name, value),
-            Event::Version(version) => put(&mut log.versions, super::kept(version)),
+            Event::Version(version) => log.take_version(version),
             Event::Nodes { ranks, nodes } => {
                 log.world = log.world.max(Some(ranks));
                 log.nodes = log.nodes.max(Some(nodes));

@@ -117,15 +117,16 @@ fn channel(text: &str) -> Option<Event<'_>> {
 
 fn net(text: &str) -> Option<Event<'_>> {
     let (name, rest) = text[4..].split_once(':')?;
-    let rest = rest.trim_start();
-    if let Some(direct) = rest.strip_prefix("GPU Direct RDMA ") {
+    let (name, rest) = (name.trim_end(), rest.trim_start());
+    // Of sockets NCCL says it too, where RDMA was not to be expected (`NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'`).
+    if let Some(direct) = rest.strip_prefix("GPU Direct RDMA ").filter(|_| name != "Socket") {
         return match direct.split_once(" for HCA ") {
             Some((word, _)) => Some(Event::DirectNic(word == "Enabled")),
             None => direct_path(rest),
         };
     }
     let list = || rest.strip_prefix("Using ");
-    match name.trim_end() {
+    match name {
         "Socket" => Some(Event::Interfaces(numbered(list()?).collect())),
         _ if rest.starts_with("No device found") => Some(Event::NoDevice),
         _ => {
@@ -236,6 +237,7 @@ mod tests {
 
     #[test]
     fn what_keeps_a_nic_from_gpu_memory() {
+        assert_eq!(event("NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'"), None);
         assert_eq!(event("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"), Some(Event::DirectNic(false)));
         assert_eq!(event("NET/IB: GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"), Some(Event::DirectNic(true)));
         assert_eq!(event("GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)"), Some(Event::DirectPath(false, Some((8, 5)))));
