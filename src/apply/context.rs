@@ -115,10 +115,12 @@ pub enum Event {
         /// Steps that are to be done.
         steps: usize,
     },
-    /// A host was reached and locked.
+    /// A host was reached, and locked where it keeps a lock.
     HostReady {
         /// The host.
         host: String,
+        /// It keeps one.
+        locked: bool,
     },
     /// A step that nobody is connected to any more still runs on a host; it is waited for.
     HostBusy {

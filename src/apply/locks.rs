@@ -19,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 pub enum HostLock {
     /// Nobody has it.
     Free,
+    /// The target keeps none.
+    NotKept,
     /// Somebody has.
     Held(HeldLock),
     /// It could not be found out.
@@ -63,6 +65,8 @@ pub enum Stolen {
     Taken(HeldLock),
     /// There was nothing to take.
     Free,
+    /// The target keeps none.
+    NotKept,
     /// Its holder was seen alive not long ago.
     Young(HeldLock),
     /// It could not be done.
@@ -87,6 +91,9 @@ pub async fn list(hosts: &[String], context: &Context) -> BTreeMap<String, HostL
 }
 
 async fn read(host: &str, context: &Context) -> HostLock {
+    if context.hosts.get(host).is_some_and(|access| !access.keeps_locks()) {
+        return HostLock::NotKept;
+    }
     let performed = match connect(host, context).await {
         Ok(writer) => writer.reader().lock().await,
         Err(error) => Err(error),
@@ -119,6 +126,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     for (host, lock_of_host) in found {
         match lock_of_host {
             HostLock::Free => drop(stolen.insert(host, Stolen::Free)),
+            HostLock::NotKept => drop(stolen.insert(host, Stolen::NotKept)),
             HostLock::Unknown { reason } => drop(stolen.insert(host, Stolen::Unknown { reason })),
             // A run of this folder is dead: we hold the lock that it would need.
             HostLock::Held(held) => {

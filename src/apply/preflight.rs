@@ -14,7 +14,7 @@ use crate::resource::host::facts;
 use crate::resource::{AnswerStatus, Answers, Read};
 use crate::state::{ClusterLock, Holder, HostRecord, host_record};
 use crate::system::clock;
-use crate::transport::{BoxFuture, Performed, TransportError, Upkeep, Writer};
+use crate::transport::{BoxFuture, HostAccess, Performed, TransportError, Upkeep, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -140,7 +140,7 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
                 true => after_reboot(&host, context, &lock.holder, run, sink).await,
                 false => one_host(&host, context, &lock.holder, run, sink).await,
             };
-            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context.target(&host), one, sink);
+            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context, &host, one, sink);
         })
     };
     crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
@@ -156,12 +156,14 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     found
 }
 
-fn take(found: &mut Preflight, target: Target, one: One, sink: &EventSink) {
+fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &EventSink) {
+    let target = context.target(host);
     match one {
         One::Ready(ready) => {
             let Ready { now, record, warnings } = *ready;
-            let host = target.name.to_string();
-            sink(Event::HostReady { host: host.clone() });
+            let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
+            let host = host.to_owned();
+            sink(Event::HostReady { host: host.clone(), locked });
             found.records.extend(record);
             found.warnings.extend(warnings);
             found.ready.insert(host, now);

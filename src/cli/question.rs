@@ -154,7 +154,7 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
         told(
             switches,
             "it is a file on the switch, which not every way there shows",
-            "look from the folder that applies, or reach it over SSH as root",
+            "look from the folder that applies, or reach it over SSH as root; over NVUE no record is kept there",
         )
     });
     let clusters = Some(of(TargetKind::Kube)).filter(|clusters| !clusters.is_empty());

@@ -174,7 +174,8 @@ fn behind(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full:
 fn line(event: &Event, in_full: bool) -> Option<String> {
     Some(match event {
         Event::RunStarted { run, steps } => format!("run {run}: {}", counted(*steps, "step")),
-        Event::HostReady { host } if in_full => format!("{}  reached and locked", clean(host)),
+        Event::HostReady { host, locked: true } if in_full => format!("{}  reached and locked", clean(host)),
+        Event::HostReady { host, locked: false } if in_full => format!("{}  reached; over NVUE it keeps no lock", clean(host)),
         Event::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", clean(host)),
         Event::HostGuarded { host } => format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", clean(host)),
         Event::GuardArmed { node, seconds } if in_full => {

@@ -8,6 +8,9 @@ use crate::state::LocalLock;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
+/// What stands in the place of a lock over NVUE.
+const NOT_KEPT: &str = "keeps no lock: it is reached over NVUE, where the revisions of others are looked at before and after a change";
+
 /// The lock on this side, then those on the hosts, hosts with the same to say in one line.
 pub fn list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {
     let mut out = match here {
@@ -20,6 +23,7 @@ pub fn list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> Str
     };
     let text = |lock: &HostLock| match lock {
         HostLock::Free => "free".to_owned(),
+        HostLock::NotKept => NOT_KEPT.to_owned(),
         HostLock::Held(held) => format!("{}; {}", held.describe(), alive(held)),
         HostLock::Unknown { reason } => format!("NOT KNOWN: {reason}"),
     };
@@ -35,6 +39,7 @@ pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
     let text = |one: &Stolen| match one {
         Stolen::Taken(held) => format!("taken away from {}", held.describe()),
         Stolen::Free => "was free".to_owned(),
+        Stolen::NotKept => NOT_KEPT.to_owned(),
         Stolen::Young(held) => format!("NOT TAKEN: {}; {}", held.describe(), alive(held)),
         Stolen::Unknown { reason } => format!("NOT TAKEN: {reason}"),
     };
@@ -87,12 +92,15 @@ mod tests {
             ("n2", HostLock::Held(held(17, ann))),
             ("n3", HostLock::Held(held(7200, "x\u{1b}[2J"))),
             ("n4", HostLock::Free),
+            ("leaf1", HostLock::NotKept),
             ("n5", HostLock::Unknown { reason: "no route".to_owned() }),
         ];
         let hosts = hosts.into_iter().map(|(host, lock)| (host.to_owned(), lock)).collect();
         let here = LocalLock { holder: "apply by ann".to_owned(), note: "run r1".to_owned(), age_s: Some(3) };
         insta::assert_snapshot!(list(Some(&here), &hosts), @r##"
         here           apply by ann, run r1; seen alive 3 s ago
+        leaf1          keeps no lock: it is reached over NVUE, where the revisions of others are looked at
+                       before and after a change
         n[1-2]         apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1; seen alive 10 s
                        ago
         n3             `x�[2J`, run r1; seen alive 2 h ago, likely dead

@@ -79,10 +79,20 @@ impl HostAccess {
         self.api.as_ref().is_some_and(|api| api.kind == ApiKind::Nvue)
     }
 
+    /// False where the target has no place for a lock: over NVUE. Who else is at work there is seen in NVUE's revisions.
+    pub fn keeps_locks(&self) -> bool {
+        self.api.as_ref().is_none_or(|api| api.kind != ApiKind::Nvue)
+    }
+
     /// The same as somebody else, who may only read.
     pub fn read_as(self, user: &str) -> Self {
         HostAccess { user: user.to_owned(), read_only: true, ..self }
     }
+}
+
+/// Address and port as programs take them: an IPv6 address in brackets (RFC 3986, 3.2.2).
+pub fn endpoint(address: &str, port: u16) -> String {
+    if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }
 
 /// A path of the spec as an absolute one: `~/` is the home folder; all else is below the inventory, unless it is

@@ -30,7 +30,7 @@ impl Kind for SwitchBuffer {
         for field in ["cable_m", "priority"].iter().filter(|field| body.get(**field).is_none()) {
             fields.error("", format!("`{field}` is missing"), None);
         }
-        fields.number("cable_m", 1..=2000);
+        fields.number("cable_m", 1..=9999);
         fields.number("priority", 0..=7);
         if let Some(system) = system_of(body).filter(|system| !system.has_cables()) {
             let help =

@@ -6,6 +6,7 @@ use super::pin::Verifier;
 use crate::base::Redaction;
 use crate::base::text::one_line;
 use crate::resource::file::base64;
+use crate::transport::access::endpoint;
 use crate::transport::{HostAccess, TransportError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request};
@@ -80,7 +81,7 @@ impl Server {
     pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
         let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let address = format!("{}:{}", access.address, access.port);
+        let address = endpoint(&access.address, access.port);
         let verifier = Arc::new(Verifier::new(&access.name, address.clone(), &api.pin, provider.clone())?);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -146,11 +147,10 @@ impl Server {
     }
 
     fn request(&self, method: Method, path: &str, body: String) -> Result<Request<String>, http::Error> {
-        let host = if self.to.contains(':') { format!("[{}]:{}", self.to, self.port) } else { self.address.clone() };
         Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, host)
+            .header(HOST, self.address.as_str())
             .header(CONTENT_TYPE, "application/json")
             .header(AUTHORIZATION, self.authorization.clone())
             .body(body)

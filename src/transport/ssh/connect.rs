@@ -6,6 +6,7 @@ use super::known_hosts::{Files, Names};
 use super::pins::{Pins, Verdict};
 use crate::base::text::one_line;
 use crate::transport::TransportError;
+use crate::transport::access::endpoint;
 use russh::client::{self, Handler, Msg, Session};
 use russh::keys::{HashAlg, PublicKeyOrCertificate};
 use russh::{Channel, ChannelStream, cipher};
@@ -36,7 +37,7 @@ pub(super) async fn open(destination: &Destination, through: Option<Arc<Connecti
     let checker = Checker { host: destination.name.clone(), pins };
     let unreachable = |reason: String| TransportError::Unreachable {
         host: destination.name.clone(),
-        address: format!("{}:{}", destination.address, destination.port),
+        address: endpoint(&destination.address, destination.port),
         reason,
     };
     let meet = async {

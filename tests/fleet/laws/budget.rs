@@ -49,7 +49,7 @@ impl Watcher<'_> {
             Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => self.out.extend(self.host(node)),
             Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
             Event::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
-            Event::HostReady { host } => self.silent.retain(|other| other != host),
+            Event::HostReady { host, .. } => self.silent.retain(|other| other != host),
             Event::GateFinished { hosts, result, .. } if result.failure().is_none() => {
                 self.out.retain(|host| !hosts.contains(host));
             }
