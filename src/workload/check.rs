@@ -2,16 +2,21 @@
 
 use super::amount::Amount;
 use super::asked::Asked;
-use super::request::{Devices, NcclTest, Pods, Pytorch, Ray, Request};
+use super::request::{Devices, NcclTest, Perftest, Pods, Pytorch, Ray, Request};
+use super::toleration::Toleration;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::resource::fields::is_netdev;
 use crate::resource::kubernetes_object::labels;
-use crate::resource::kubernetes_object::manifest::is_label;
+use crate::resource::kubernetes_object::manifest::{is_label, is_subdomain};
 use crate::spec::nccl::{self, Words};
 use std::collections::BTreeSet;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).
 const NAME_MAX: usize = 63;
+
+/// The longest name of an image that registries and engines take, and then some.
+const IMAGE_MAX: usize = 400;
 
 /// All that cannot be.
 pub(super) fn check(request: &Request, asked: &Asked) -> Vec<Diagnostic> {
@@ -29,7 +34,7 @@ pub(super) fn check(request: &Request, asked: &Asked) -> Vec<Diagnostic> {
             }
         }
         Request::Ray(job) => checking.ray_version(job),
-        Request::Perftest(_) => {}
+        Request::Perftest(job) => checking.device(job),
     }
     checking.problems
 }
@@ -109,7 +114,36 @@ impl Checking<'_> {
                 }
             }
         }
+        self.network(pods);
         self.pull_policy(pods);
+    }
+
+    /// A network by its name, with its namespace before it and an interface behind it, or several of them (k8snetworkplumbingwg,
+    /// multi-network specification, 4.1.2.1).
+    fn network(&mut self, pods: &Pods) {
+        let is_one = |text: &str| {
+            let (text, interface) = text.split_once('@').map_or((text, None), |(text, interface)| (text, Some(interface)));
+            let (namespace, name) = text.split_once('/').map_or((None, text), |(namespace, name)| (Some(namespace), name));
+            namespace.is_none_or(is_label) && is_subdomain(name) && interface.is_none_or(is_netdev)
+        };
+        if let Some(text) = pods.network.as_deref().filter(|text| !text.split(',').all(is_one)) {
+            let message = format!("`{}` cannot be a network", one_line(text, 80));
+            self.wrong(
+                "job.network",
+                message,
+                "the name of a NetworkAttachmentDefinition",
+                "kubectl get network-attachment-definitions -A",
+            );
+        }
+    }
+
+    /// A name of libibverbs.
+    fn device(&mut self, job: &Perftest) {
+        let is_device = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+        if let Some(text) = job.device.as_ref().filter(|text| !is_device(text)) {
+            let message = format!("`{}` cannot be an RDMA device", one_line(text, 60));
+            self.wrong("job.rdma_device", message, "such as mlx5_0", "railwright verify INVENTORY, or ibv_devices on a node, names them");
+        }
     }
 
     /// The words that NCCL's tests take.
@@ -162,6 +196,17 @@ impl Checking<'_> {
             self.wrong("job.nproc", message, "a whole number, auto, cpu or gpu", "set it to the GPUs of a pod");
         }
         self.labels(job);
+        for text in &job.tolerations {
+            if let Err(why) = Toleration::parse(text) {
+                let message = format!("`{}` cannot be tolerated: {why}", one_line(text, 80));
+                self.wrong(
+                    "job.toleration",
+                    message,
+                    "the API server refuses it",
+                    "all, KEY, KEY=VALUE:NoSchedule, or KEY:NoExecute,Exists",
+                );
+            }
+        }
         job.shared_memory.iter().for_each(|text| self.amount("job.shared_memory", text));
         self.mounts(job);
         for folder in &job.data_dirs {
@@ -201,7 +246,7 @@ impl Checking<'_> {
     fn labels(&mut self, job: &Pytorch) {
         for (path, pairs) in [("job.label", &job.labels), ("job.selector", &job.selectors), ("job.annotation", &job.annotations)] {
             let is_value = |value: &str| path == "job.annotation" || labels::is_value(value);
-            for (key, value) in pairs.iter().filter(|(key, value)| !is_key(key) || !is_value(value)) {
+            for (key, value) in pairs.iter().filter(|(key, value)| !labels::is_key(key) || !is_value(value)) {
                 let message = format!("`{}` cannot be a label", one_line(&format!("{key}={value}"), 80));
                 let next = "at most 63 letters, digits and `-_.`, with a prefix such as example.com/ before the key";
                 self.wrong(path, message, "the API server refuses it", next);
@@ -245,20 +290,10 @@ impl Checking<'_> {
     }
 }
 
-/// What a reference of an image is made of (distribution/reference: the grammar).
-fn is_image(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-_/:@[]".contains(c))
-}
-
-/// A subdomain of DNS, as names of most objects are; each part is a label of its own here.
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_label)
-}
-
-/// The key of a label, with a prefix that is such a subdomain.
-fn is_key(text: &str) -> bool {
-    labels::is_key(text) && text.split_once('/').is_none_or(|(prefix, _)| is_subdomain(prefix))
+/// What a reference of an image is made of (distribution/reference: reference.go), and nothing that a Containerfile fills in.
+pub(super) fn is_image(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_/:@+[]".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') && text.len() <= IMAGE_MAX && text.chars().all(plain)
 }
 
 pub(super) fn is_variable(text: &str) -> bool {

@@ -37,6 +37,7 @@ mod render;
 mod request;
 mod subject;
 mod templates;
+mod toleration;
 mod wishes;
 mod words;
 

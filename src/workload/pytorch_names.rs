@@ -2,6 +2,7 @@
 
 use super::names::PodNames;
 use super::request::{CleanPods, Pytorch, Tensorboard};
+use super::toleration::Toleration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ pub(super) fn names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
         volumes,
         volume_mounts,
         node_selector: own(&job.selectors),
-        tolerations: job.tolerations.iter().map(|text| toleration(text)).collect(),
+        tolerations: job.tolerations.iter().filter_map(|text| Toleration::parse(text).ok()).map(|one| one.object()).collect(),
         image_pull_secrets: job.image_pull_secrets.iter().map(|name| json!({ "name": name })).collect(),
         priority: job.priority.clone(),
         scheduler: job.scheduler.clone(),
@@ -129,24 +130,6 @@ fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
     let ends = seconds("activeDeadlineSeconds", job.running_timeout_s);
     let goes = seconds("ttlSecondsAfterFinished", job.ttl_after_finished_s);
     [Some(clean), ends, goes].into_iter().flatten().collect()
-}
-
-/// `all`, `key`, or `key=value:effect,operator` (kubeflow/arena: pkg/argsbuilder/submit.go).
-fn toleration(text: &str) -> Value {
-    if text == "all" {
-        return json!({ "operator": "Exists" });
-    }
-    let (rest, operator) = text.rsplit_once(',').map_or((text, None), |(rest, operator)| (rest, Some(operator)));
-    let (pair, effect) = rest.split_once(':').map_or((rest, None), |(pair, effect)| (pair, Some(effect)));
-    let (key, value) = pair.split_once('=').map_or((pair, None), |(key, value)| (key, Some(value)));
-    let operator = operator.unwrap_or(if value.is_some() { "Equal" } else { "Exists" });
-    let mut made = json!({ "key": key, "operator": operator });
-    for (name, value) in [("value", value.filter(|_| operator != "Exists")), ("effect", effect)] {
-        if let Some(value) = value {
-            made[name] = json!(value);
-        }
-    }
-    made
 }
 
 /// The volumes of a pod and where they are: logs, data, memory that processes share.
@@ -214,18 +197,6 @@ fn tensorboard(job: &Pytorch, board: &Tensorboard) -> TensorboardNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn taints_are_tolerated_as_arena_reads_them() {
-        for (text, made) in [
-            ("all", json!({ "operator": "Exists" })),
-            ("gpu", json!({ "key": "gpu", "operator": "Exists" })),
-            ("gpu=yes:NoSchedule", json!({ "key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule" })),
-            ("gpu=yes:NoSchedule,Exists", json!({ "key": "gpu", "operator": "Exists", "effect": "NoSchedule" })),
-        ] {
-            assert_eq!(toleration(text), made, "{text}");
-        }
-    }
 
     #[test]
     fn logs_are_on_the_host_unless_a_claim_holds_them() {

@@ -548,6 +548,9 @@ fn what_cannot_run_is_not_rendered() {
         (format!("{pytorch} --data-dir / run"), "RW1221", "hides the whole root"),
         ("ray -i inv --image own/ray:1 --ray-version abc".to_owned(), "RW1221", "--ray-version=abc"),
         ("ray -i inv --image “own/ray:1” --ray-version 2.40.0".to_owned(), "RW1221", "cannot be an image"),
+        (format!("{pytorch} --toleration gpu:Never run"), "RW1221", "--toleration=gpu:Never"),
+        (format!("{nccl} --network Fast_Net"), "RW1221", "--network=Fast_Net"),
+        ("perftest-pods -i inv --image own/perftest:1 --rdma-device mlx5/0".to_owned(), "RW1221", "--rdma-device=mlx5/0"),
     ] {
         let said = roce.run(&with(&["job", "render"], &words));
         assert!(said.contains(&format!("error {code}")) && said.contains(caret) && said.ends_with("--- exit 1 ---\n"), "{words}: {said}");

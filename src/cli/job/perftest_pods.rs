@@ -32,7 +32,8 @@ impl Arguments {
 
 /// Renders them.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (pods, told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    told.extend(arguments.rdma_device.iter().map(|device| ("job.rdma_device".to_owned(), format!("--rdma-device={device}"))));
     let job = Perftest { pods, device: arguments.rdma_device.clone(), seconds: arguments.duration };
     arguments.pods.deliver(&Request::Perftest(job), &told)
 }

@@ -160,8 +160,18 @@ fn tell(arguments: &Arguments, told: &mut Told) {
     told.push(("job.workers".to_owned(), format!("--workers={}", arguments.workers)));
     told.extend(arguments.nproc_per_node.iter().map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))));
     told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
-    told.extend(arguments.data.iter().map(|claim| ("job.data".to_owned(), format!("--data={claim}"))));
-    told.extend(arguments.data_dir.iter().map(|folder| ("job.data_dir".to_owned(), format!("--data-dir={folder}"))));
+    let several = [
+        ("job.data", "--data", &arguments.data),
+        ("job.data_dir", "--data-dir", &arguments.data_dir),
+        ("job.label", "--label", &arguments.label),
+        ("job.annotation", "--annotation", &arguments.annotation),
+        ("job.selector", "--selector", &arguments.selector),
+        ("job.toleration", "--toleration", &arguments.toleration),
+        ("job.image_pull_secret", "--image-pull-secret", &arguments.image_pull_secret),
+    ];
+    for (path, option, values) in several {
+        told.extend(values.iter().map(|value| (path.to_owned(), format!("{option}={value}"))));
+    }
     if arguments.rdma {
         told.push(("job.rdma".to_owned(), "--rdma".to_owned()));
     }

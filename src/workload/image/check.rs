@@ -1,6 +1,7 @@
 //! What was asked for, held to what can stand in a Containerfile: a value there is a word, and never the beginning of another line.
 
 use super::super::asked::Asked;
+use super::super::check::is_image;
 use super::{ImageRequest, Key, Sound};
 use crate::base::Diagnostic;
 use crate::base::suggest::nearest;
@@ -8,9 +9,6 @@ use crate::base::text::one_line;
 use crate::catalog::Catalog;
 use crate::catalog::user_space::{AptRepository, UserSpaceRow};
 use crate::resource::package_repository::is_armoured_key;
-
-/// The longest name of an image that registries and engines take, and then some.
-const BASE_MAX: usize = 400;
 
 /// The rows that the request comes to, or all that cannot be.
 pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: &Asked) -> Result<Sound<'a>, Vec<Diagnostic>> {
@@ -65,12 +63,6 @@ fn words(request: &ImageRequest, asked: &Asked) -> Vec<Diagnostic> {
         asked.at(error.next(next), path, "letters, digits and a few marks, and no blanks")
     };
     wrong.map(error).collect()
-}
-
-/// A name that an engine takes (distribution/reference: reference.go), and nothing that a Containerfile fills in.
-fn is_image(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@+".contains(c);
-    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= BASE_MAX && text.chars().all(plain)
 }
 
 fn is_suite(text: &str) -> bool {
