@@ -44,7 +44,8 @@ pub fn field(indent: &str, path: &str, value: &str, columns: usize) -> String {
     format!("{out}\n{}", labelled(&format!("{indent}    "), &value, columns))
 }
 
-/// Words that begin at column `begin`, broken before `columns`; the lines that follow begin at `indent`.
+/// Words that begin at column `begin`, broken before `columns`; the lines that follow begin at `indent`. A list without spaces that has
+/// no room on a line of its own is broken after its commas.
 pub fn broken<'a>(words: impl Iterator<Item = &'a str>, begin: usize, indent: usize, columns: usize) -> String {
     let (mut out, mut column) = (String::new(), begin);
     for (place, word) in words.enumerate() {
@@ -56,8 +57,16 @@ pub fn broken<'a>(words: impl Iterator<Item = &'a str>, begin: usize, indent: us
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
-        column += word.width();
+        let parts: Vec<&str> = if indent + word.width() <= columns { vec![word] } else { word.split_inclusive(',').collect() };
+        for (number, part) in parts.into_iter().enumerate() {
+            if number > 0 && column + part.width() > columns {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                column = indent;
+            }
+            out.push_str(part);
+            column += part.width();
+        }
     }
     out
 }
@@ -101,6 +110,12 @@ mod tests {
         assert_eq!(field("  ", "spec.template.metadata.name", "a", 16), "  spec.template.\n    metadata.\n    name a\n");
         assert_eq!(field("  ", "spec.image ", "a:1 -> a:2", 20), "  spec.image\n      a:1 -> a:2\n", "not a word a line");
         assert_eq!(field("  ", "image ", "a:1 -> a:2 or so", 20), "  image  a:1 -> a:2\n         or so\n");
+    }
+
+    #[test]
+    fn a_list_that_fills_more_than_a_line_is_broken_after_a_comma() {
+        assert_eq!(labelled("  on ", "a n[01,03-05,07,09-11] b", 16), "  on a\n     n[01,03-05,\n     07,09-11] b\n");
+        assert_eq!(labelled("  on ", "n[01,03] b", 16), "  on n[01,03] b\n");
     }
 
     #[test]

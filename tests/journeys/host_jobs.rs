@@ -90,9 +90,9 @@ fn a_job_on_hosts_without_kubernetes_is_run_proven_and_gone() {
     for line in [
         "gpu1 |  iteration        4/       4 | elapsed time per iteration (ms): 12.500 |\n",
         "gpu1 | no line end\n",
-        "gpu2 | gpu2:103:103 [1] NCCL INFO NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1\n",
+        "gpu2 | gpu2:103:103 [1] NCCL INFO NCCL_IB_HCA set to =mlx5_0,mlx5_1\n",
         "gpu2 | gpu2:103:103 [1] NCCL INFO NCCL_IB_ROCE_VERSION_NUM set by environment to 2\n",
-        "NCCL_SOCKET_IFNAME=^=lo,docker0,cni0,flannel.1,tunl0,vxlan.calico,cilium_host,cilium_net,cilium_vxlan,kube-ipvs0,nodelocaldns,virbr0,ens0f0np0,ens1f0np0",
+        "NCCL_SOCKET_IFNAME=^=lo,docker0,cni0,flannel.1,tunl0,vxlan.calico,cilium_host,\n                cilium_net,cilium_vxlan,kube-ipvs0,nodelocaldns,virbr0,ens0f0np0,ens1f0np0\n",
         "gpu[1-2] with 2 ranks each, for 15 min at most",
     ] {
         assert!(said.contains(line), "{line}: {said}");

@@ -70,7 +70,7 @@ fn a_job_over_sockets_is_disproven_with_what_it_means() {
     DISPROVEN: not as it must be --------------------------------------------------------------------
      ! transport    RW1201
            found   TCP sockets: NCCL says `NET/Socket` and nothing of RDMA devices, as with an image
-                   that lacks libibverbs
+                   that lacks libibverbs, or with NCCL_NET=Socket
            wanted  RDMA between hosts
            means   every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and
                    many times the latency

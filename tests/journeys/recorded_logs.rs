@@ -11,7 +11,7 @@ struct Said {
     doctor: &'static [&'static str],
 }
 
-const ALL: [Said; 7] = [
+const ALL: [Said; 9] = [
     Said {
         log: "tcp",
         prove: &["TCP sockets: NCCL found no RDMA device", "20 steps, the median 37.2 ms", "8 over TCP", "NCCL 2.28.9+cuda13.0"],
@@ -19,6 +19,9 @@ const ALL: [Said; 7] = [
     },
     // "NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'" is no driver that lacks something
     Said { log: "all-subsystems", prove: &["TCP sockets: NCCL found no RDMA device", "8 over TCP"], doctor: &["! pod RW1361"] },
+    Said { log: "no-such-hca", prove: &["2 hosts, 2 ranks", "NCCL_IB_HCA==mlx5_0"], doctor: &["! environment RW1383"] },
+    // NCCL_NET=Socket is not printed
+    Said { log: "held-to-tcp", prove: &["lacks libibverbs, or with NCCL_NET=Socket", "10 steps"], doctor: &["! environment RW1294"] },
     Said {
         log: "no-network",
         prove: &[

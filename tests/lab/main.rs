@@ -154,6 +154,7 @@ fn nodes_of_a_real_kubernetes() {
         story!(mpi::ranks_of_mpi_move_data_by_verbs, &rig);
         story!(mpi::the_same_goes_over_tcp_without_the_device, &rig);
         story!(mpi::both_are_compared_and_taken_away, &rig);
+        story!(mpi::its_rails_carry_data_while_it_runs, &rig);
     }
     drop(operator);
     story!(nodes::nodes_without_ssh_are_asked_in_their_pods, &rig);

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const LAB: &str = "inventories/lab-kubernetes";
 const MANIFEST: &str = "deploy/v2beta1/mpi-operator.yaml";
@@ -76,9 +77,9 @@ pub fn the_operator_is_there(rig: &Rig) -> Option<Operator> {
 /// The lab has no name service: a pod in the network of its host gets the names that stand in the host's file, from its kubelet. Which of the
 /// two workers is where does not matter, as they are alike.
 pub fn workers_have_names(rig: &Rig) {
-    let names: String = ["rdma", "tcp"]
+    let names: String = ["ring-rdma", "ring-tcp", "long"]
         .iter()
-        .flat_map(|half| [1, 2].map(|n| format!("192.168.77.{n} ring-{half}-worker-{}.ring-{half}.default.svc\\n", n - 1)))
+        .flat_map(|job| [1, 2].map(|n| format!("192.168.77.{n} {job}-worker-{}.{job}.default.svc\\n", n - 1)))
         .collect();
     for machine in ["node1", "node2"] {
         rig.done(&["ssh", machine, "--", &format!("printf '{names}' >>/etc/hosts")]);
@@ -160,6 +161,30 @@ pub fn the_same_goes_over_tcp_without_the_device(rig: &Rig) {
     assert!(more.iter().all(|[rdma, _]| *rdma == 0), "{more:?}");
     let (screen, _) = rig.told(1, &["job", "prove", "ring-tcp", "-i", LAB]);
     assert!(flat(&screen).contains("TCP sockets: NCCL_IB_DISABLE=1 switches RDMA off"), "{screen}");
+}
+
+/// A longer one, whose rails are looked at while it runs.
+pub fn its_rails_carry_data_while_it_runs(rig: &Rig) {
+    let device = format!("NCCL_IB_HCA=={}", rig.said("node1", "ls /sys/class/infiniband"));
+    let longer = JOB.replace("--name ring", "--name long").replace("--from 64K", "--from 4M").replace("--turns 3", "--turns 3000");
+    let rendered = rig.told(0, &[&["job", "render"], &words(&longer)[..], &["--env", &device]].concat()).0;
+    std::fs::write(rig.folder().join("long.yaml"), &rendered).unwrap();
+    let before = sent(rig);
+    rig.told(0, &["job", "submit", "long.yaml", "-i", LAB]);
+    let began = Instant::now();
+    while more(before, sent(rig)).iter().any(|[packets, _]| *packets < 1_000) {
+        assert!(began.elapsed() < Duration::from_secs(600), "{}", kubectl(rig, &["get", "pods", "-o", "wide"]));
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    // Its table has no end yet.
+    let (screen, _) = rig.told(3, &["job", "prove", "long", "-i", LAB, "--traffic", "10"]);
+    let screen = flat(&screen);
+    for part in
+        ["transport RoCE (2 hosts): 2 channels between hosts over verbs", "traffic 2 rails carried data in both directions", "RW1212"]
+    {
+        assert!(screen.contains(part), "{part} not in {screen}");
+    }
+    rig.told(0, &["job", "delete", "long", "-i", LAB, "--yes"]);
 }
 
 pub fn both_are_compared_and_taken_away(rig: &Rig) {

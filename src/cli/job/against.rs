@@ -72,8 +72,8 @@ impl Held<'_> {
 }
 
 fn gbps(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|gbps: &f64| gbps.is_finite() && *gbps > 0.0 && *gbps <= 1e6);
-    number.ok_or_else(|| "a number of Gb/s above 0, such as 400 for two NICs of 200".to_owned())
+    let number = text.parse().ok().filter(|gbps: &f64| (0.001..=1e6).contains(gbps));
+    number.ok_or_else(|| "a number of Gb/s from 0.001 to 1000000, such as 400 for two NICs of 200".to_owned())
 }
 
 /// The type of NIC that a log is judged with: by the model that was said, else by what the inventory says.

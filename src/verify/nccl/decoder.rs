@@ -8,14 +8,11 @@ use super::json;
 use super::lines::{Line, Lines};
 use super::log::{Log, Processes};
 use super::message;
-use super::speaker::{Level, Said, Speaker, Speakers, tagged};
+use super::speaker::{Level, Speaker, Speakers, tagged};
 use super::steps;
 use super::training;
 use crate::verify::perftest;
 use aho_corasick::{AhoCorasick, MatchKind};
-
-/// Failures that are kept with their text.
-const FAILURES_MAX: usize = 32;
 
 /// What a word in a line leads to.
 #[derive(Debug, Clone)]
@@ -105,7 +102,7 @@ impl Reading {
                         processes.take(log, said.process, event, line.number);
                     }
                 }
-                Level::Warn => warning(log, said, line.number),
+                Level::Warn => log.take_warning(said.process.map(|process| process.host), said.text, line.number),
             }
         });
         if !is_known {
@@ -136,7 +133,7 @@ impl Reading {
                 if let Some(version) = message::version(text) {
                     self.log.take_version(version);
                 }
-                fail(&mut self.log, failure);
+                self.log.fail(failure);
             }
             Word::Epoch => {
                 if self.log.training.take(rest) {
@@ -157,6 +154,9 @@ impl Reading {
     fn comment(&mut self, text: &str, line: u64) {
         if text.starts_with("#bytes") {
             self.perftest_header = Some(text.to_owned());
+        } else if let Some(error) = text.strip_prefix("# error: ") {
+            // what NCCL warned of last, at the end of a run of nccl-tests (src/util.cu, writeErrors)
+            self.log.take_warning(None, error, line);
         } else {
             self.runs.comment(text, line);
         }
@@ -169,25 +169,5 @@ impl Reading {
             let (runs, least, most) = self.log.perftest.unwrap_or((0, gbps, gbps));
             self.log.perftest = Some((runs + 1, least.min(gbps), most.max(gbps)));
         }
-    }
-}
-
-fn warning(log: &mut Log, said: Said<'_>, line: u64) {
-    match failure::of_warning(said.text) {
-        Some(trouble) => {
-            let host = said.process.map(|process| super::kept(process.host));
-            fail(log, Failure { trouble, line, host, text: super::kept(said.text) });
-        }
-        None => {
-            log.warnings.0 += 1;
-            log.warnings.1.get_or_insert_with(|| (line, super::kept(said.text)));
-        }
-    }
-}
-
-fn fail(log: &mut Log, failure: Failure) {
-    log.failed += 1;
-    if log.failures.len() < FAILURES_MAX {
-        log.failures.push(failure);
     }
 }

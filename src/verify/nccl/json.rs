@@ -79,6 +79,11 @@ impl Taker {
         if log.environment.is_empty() {
             log.environment = environment(&object["env"]);
         }
+        // A table says it as well, in a line of its own.
+        let errors = object["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for error in errors.filter(|error| !error.is_empty() && log.warnings.0 + log.failed == 0).collect::<Vec<_>>() {
+            log.take_warning(None, error, 1);
+        }
     }
 }
 
@@ -141,6 +146,17 @@ mod tests {
         let mut decoder = Decoder::default();
         chunks.iter().for_each(|chunk| decoder.feed(chunk));
         decoder.finish()
+    }
+
+    #[test]
+    fn what_nccl_warned_of_last_is_in_the_object_and_below_the_table() {
+        let lost = "NET/IB: Got completion from peer 10.0.0.2<1> with status=12 opcode=0 len=0 vendor err 129";
+        let with = |errors: &str| of(&[samples::JSON.replacen("\"errors\":[]", &format!("\"errors\":[{errors}]"), 1).as_bytes()]);
+        let log = with(&format!("\"{lost}\""));
+        assert_eq!((log.failed, log.failures[0].text.as_str()), (1, lost));
+        assert_eq!(judge(&log, &Expected::of("x", "--log x")).proven, Proven::Disproven);
+        assert_eq!((with("\"\"").warnings.0, with("\"NET/IB : no one listens\"").warnings.0), (0, 1));
+        assert_eq!(of(&[format!("# error: {lost}\n").as_bytes()]).failed, 1);
     }
 
     #[test]

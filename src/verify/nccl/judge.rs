@@ -194,7 +194,8 @@ fn why_sockets(log: &Log) -> String {
     if log.processes.iter().any(|process| process.has_no_device) {
         return "NCCL found no RDMA device (`NET/IB : No device found`)".to_owned();
     }
-    "NCCL says `NET/Socket` and nothing of RDMA devices, as with an image that lacks libibverbs".to_owned()
+    // NCCL 2.28.9 does not print NCCL_NET (seen on a host with an H100).
+    "NCCL says `NET/Socket` and nothing of RDMA devices, as with an image that lacks libibverbs, or with NCCL_NET=Socket".to_owned()
 }
 
 fn mixed(log: &Log) -> String {

@@ -15,6 +15,9 @@ const PROCESSES_MAX: usize = 65_536;
 /// Different values of a set that are kept.
 const VALUES_MAX: usize = 64;
 
+/// Failures that are kept with their text.
+const FAILURES_MAX: usize = 32;
+
 /// How many channels went which way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Channels {
@@ -257,6 +260,25 @@ impl Log {
         let run = self.runs.iter().any(|run| run.hosts.len() > 1);
         let said = self.runs.iter().any(|run| run.ranks > 0 && run.hosts.len() == 1);
         !run && self.hosts().len() == 1 && (said || self.world.is_some_and(|world| ranks.len() as u64 >= u64::from(world)))
+    }
+
+    /// Takes what NCCL warned of.
+    pub fn take_warning(&mut self, host: Option<&str>, text: &str, line: u64) {
+        match failure::of_warning(text) {
+            Some(trouble) => self.fail(Failure { trouble, line, host: host.map(super::kept), text: super::kept(text) }),
+            None => {
+                self.warnings.0 += 1;
+                self.warnings.1.get_or_insert_with(|| (line, super::kept(text)));
+            }
+        }
+    }
+
+    /// Takes a line that says that the job broke.
+    pub fn fail(&mut self, failure: Failure) {
+        self.failed += 1;
+        if self.failures.len() < FAILURES_MAX {
+            self.failures.push(failure);
+        }
     }
 
     /// Takes a version of NCCL. PyTorch tells it once more in its errors, without the CUDA that it was built with.
