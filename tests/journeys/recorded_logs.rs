@@ -41,18 +41,14 @@ const ALL: [Said; 9] = [
             "RW1211 found line 19 on gpu01: Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60",
             "NCCL 2.28.9+cuda13.0 env",
         ],
-        doctor: &["! pod RW1361", "~ environment RW1390"],
+        doctor: &["! environment RW1390"],
     },
     Said {
         log: "rank-killed",
         prove: &["RW1211 found line 420 on gpu01: socketProgress: Connection closed by remote peer", "another rank was gone"],
         doctor: &["! pod RW1361", "~ fabric RW1410"],
     },
-    Said {
-        log: "out-of-memory",
-        prove: &["RW1211 found line 98: torch.OutOfMemoryError: CUDA out of memory"],
-        doctor: &["! pod RW1361", "~ pod RW1295"],
-    },
+    Said { log: "out-of-memory", prove: &["RW1211 found line 98: torch.OutOfMemoryError: CUDA out of memory"], doctor: &["! pod RW1295"] },
 ];
 
 #[test]

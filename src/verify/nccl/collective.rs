@@ -102,6 +102,7 @@ struct Columns {
     algbw: Vec<usize>,
     busbw: Vec<usize>,
     wrong: Vec<usize>,
+    deviation: Vec<usize>,
 }
 
 impl Columns {
@@ -118,6 +119,7 @@ impl Columns {
             algbw: places("algbw"),
             busbw: places("busbw"),
             wrong: places("wrong"),
+            deviation: places("error"),
         }
     }
 }
@@ -157,7 +159,11 @@ impl Run {
         }
         // Printed as `%5g`, so that a million errors are `1e+06` (NVIDIA/nccl-tests: src/common.cu); what cannot be read was not checked.
         let wrong = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
-        let checked: Vec<Option<f64>> = columns.wrong.iter().filter_map(cell).filter(|cell| *cell != "N/A").map(wrong).collect();
+        // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of bounds is said at the end.
+        let deviation = |text: &str| wrong(text).map(|_| 0.0);
+        let looked = |places: &[usize]| places.iter().filter_map(cell).filter(|cell| *cell != "N/A").collect::<Vec<_>>();
+        let checked: Vec<Option<f64>> =
+            looked(&columns.wrong).into_iter().map(wrong).chain(looked(&columns.deviation).into_iter().map(deviation)).collect();
         let is_whole = cells.len() == columns.count;
         let of_whole = |place: Option<usize>| place.filter(|_| is_whole).and_then(|at| cells.get(at).copied());
         let of = Measured {

@@ -116,6 +116,10 @@ impl Reading {
         let trimmed = text.trim_start();
         match trimmed.as_bytes().first() {
             Some(b'#') => self.comment(trimmed, line.number),
+            // as releases before 2.0 of nccl-tests write it (NVIDIA/nccl-tests#17)
+            Some(b'O' | b'A') if trimmed.starts_with("Out of bounds values") || trimmed.starts_with("Avg bus bandwidth") => {
+                self.comment(&format!("# {trimmed}"), line.number);
+            }
             Some(b'0'..=b'9') => {
                 self.runs.row(trimmed);
                 self.perftest(trimmed);

@@ -57,6 +57,9 @@ const NEEDED: [&str; 8] =
 /// Warnings after which there is no communicator: NCCL 2.28.9 ends with `ncclInvalidUsage` after each (seen on a host with an H100).
 const ENDS: [&str; 3] = ["Duplicate GPU detected", NO_NETWORK, "Bootstrap : no socket interface found"];
 
+/// Ranks that do not do the same (src/transport/net_ib, src/transport/net_socket.cc; NVIDIA/nccl#969, #296, #268).
+const MISMATCH: [&str; 3] = ["collective mismatch error", "Mismatched collective detected", "message truncated"];
+
 /// None of the networks that NCCL may use could be used (src/plugin/net.cc).
 pub const NO_NETWORK: &str = "Failed to initialize any NET plugin";
 
@@ -75,8 +78,11 @@ pub fn of_warning(text: &str) -> Option<Trouble> {
             .any(|needed| call.starts_with(needed))
             .then(|| Trouble::Verbs { call: super::kept(&call), error: super::kept(error) });
     }
-    if text.contains("async fatal event") {
+    if text.contains("async fatal event") || text.contains("local catastrophic error") {
         return Some(Trouble::Device);
+    }
+    if MISMATCH.iter().any(|word| text.contains(word)) {
+        return Some(Trouble::Other);
     }
     let text = text.trim_start();
     // What NCCL passes over, it does not warn of (src/include/checks.h: CUDACHECK, and CUDACHECKIGNORE, which informs).
@@ -102,17 +108,23 @@ fn completion(text: &str) -> Option<Trouble> {
 }
 
 /// Words of other programs that say the same, and what they mean.
-pub const WORDS: [(&str, Trouble); 19] = [
+pub const WORDS: [(&str, Trouble); 36] = [
     ("Test NCCL failure", Trouble::Other),
     ("Test CUDA failure", Trouble::Other),
     (": Test failure ", Trouble::Other),
     ("Watchdog caught collective operation timeout", Trouble::Timeout),
+    ("Timeout at NCCL work", Trouble::Timeout),
+    ("watchdog got stuck for ", Trouble::Timeout),
+    ("taking the entire process down", Trouble::Other),
+    ("communicator encountered a fatal error", Trouble::Other),
     ("NCCL timeout", Trouble::Timeout),
     ("ncclRemoteError", Trouble::Remote),
     ("ncclSystemError", Trouble::Other),
     ("ncclInternalError", Trouble::Other),
     ("ncclInvalidUsage", Trouble::Other),
     ("NCCL error in: ", Trouble::Other),
+    // of vLLM and SGLang, which call NCCL themselves (pynccl.py)
+    ("NCCL error: ", Trouble::Other),
     ("DistBackendError", Trouble::Other),
     ("ncclUnhandledCudaError", Trouble::Other),
     ("NCCL communicator was aborted", Trouble::Other),
@@ -120,6 +132,19 @@ pub const WORDS: [(&str, Trouble); 19] = [
     ("OutOfMemoryError: CUDA", Trouble::Other),
     ("ChildFailedError", Trouble::Other),
     (" exited on signal ", Trouble::Other),
+    ("CUDA error: ", Trouble::Other),
+    ("Cuda failure ", Trouble::Other),
+    ("*** Process received signal ***", Trouble::Other),
+    ("Fatal Python error: ", Trouble::Other),
+    ("(core dumped)", Trouble::Other),
+    ("failed (exitcode: ", Trouble::Other),
+    ("exitcode  : -", Trouble::Other),
+    // of Slurm, Ray and JAX
+    ("srun: error: ", Trouble::Other),
+    (" CANCELLED AT ", Trouble::Other),
+    ("DUE TO TIME LIMIT", Trouble::Timeout),
+    ("RayActorError", Trouble::Remote),
+    ("XlaRuntimeError", Trouble::Other),
     ("processes exited with non-zero status", Trouble::Other),
     // of gloo, which PyTorch takes for what goes over the host's memory
     ("] Connection closed by peer", Trouble::Remote),

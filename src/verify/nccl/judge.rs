@@ -113,41 +113,14 @@ pub fn judge(log: &Log, expected: &Expected) -> Proof {
 
 fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
     let doctor = format!("railwright doctor {}", expected.words);
-    let of_hosts = counted(log.hosts().len(), "host");
     match transport {
-        _ if transport.is_rdma() && log.is_of_one_host() => {
+        _ if log.is_of_one_host() && (transport.is_rdma() || (transport == Transport::Socket && !log.has_no_network())) => {
             Judgement::unknown("RW1203", "all ranks are on one host: nothing crosses the network")
                 .expected("RDMA between hosts")
                 .effect("what was measured is NVLink, PCIe or memory, whatever NICs NCCL found")
                 .next("run it on at least two hosts")
         }
-        Transport::Infiniband | Transport::Roce | Transport::Verbs => {
-            let channels = log.channels();
-            if channels.verbs() == 0 && !log.has_worked() {
-                return Judgement::unknown(
-                    "RW1203",
-                    format!("{} was chosen by NCCL at its start, and nothing in the log came after it", transport.word()),
-                )
-                .expected("RDMA between hosts, by channels over verbs, a table of nccl-tests or progress of a training")
-                .effect("nothing is proven: a job that hangs in its first collective looks like this")
-                .next(format!("take the whole log, once the job has gone on for a while; {doctor}"));
-            }
-            if channels.verbs() == 0 && (channels.all() > 0 || !log.names_others()) {
-                let what = match channels.all() {
-                    0 => "the log names no second host and no rank of another one",
-                    _ => "no channel between hosts is in the log, only such within one",
-                };
-                return Judgement::unknown("RW1203", format!("{} was chosen by NCCL at its start; {what}", transport.word()))
-                    .expected("RDMA between hosts")
-                    .effect("nothing is proven: NCCL chooses a network on one host as well, where nothing crosses it")
-                    .next("take the logs of all ranks, of a job on at least two hosts");
-            }
-            let ground = match channels.verbs() {
-                0 => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
-                verbs => format!("{} between hosts over verbs, none over TCP", counted(verbs as usize, "channel")),
-            };
-            Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
-        }
+        Transport::Infiniband | Transport::Roce | Transport::Verbs => over_verbs(log, transport, &doctor),
         Transport::Socket => over_sockets(log).expected("RDMA between hosts").next(doctor),
         Transport::Mixed => Judgement::failed("RW1202", mixed(log))
             .expected("one transport, RDMA, everywhere")
@@ -165,6 +138,38 @@ fn carried(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
             .effect("nothing is proven")
             .next(format!("run the job with NCCL_DEBUG=INFO and take the whole log of a rank; {doctor}")),
     }
+}
+
+fn over_verbs(log: &Log, transport: Transport, doctor: &str) -> Judgement {
+    let channels = log.channels();
+    if !log.is_connected() && !log.has_worked() {
+        let what = match channels.verbs() {
+            0 => format!("{} was chosen by NCCL at its start, and nothing in the log came after it", transport.word()),
+            verbs => {
+                format!("{} over verbs were to be connected, and the log does not say that they were", counted(verbs as usize, "channel"))
+            }
+        };
+        return Judgement::unknown("RW1203", what)
+            .expected("RDMA between hosts, by channels over verbs that were connected, a table of nccl-tests or progress of a training")
+            .effect("nothing is proven: a job that hangs in its first collective looks like this")
+            .next(format!("take the whole log, once the job has gone on for a while; {doctor}"));
+    }
+    if channels.verbs() == 0 && (channels.all() > 0 || !log.names_others()) {
+        let what = match channels.all() {
+            0 => "the log names no second host and no rank of another one",
+            _ => "no channel between hosts is in the log, only such within one",
+        };
+        return Judgement::unknown("RW1203", format!("{} was chosen by NCCL at its start; {what}", transport.word()))
+            .expected("RDMA between hosts")
+            .effect("nothing is proven: NCCL chooses a network on one host as well, where nothing crosses it")
+            .next("take the logs of all ranks, of a job on at least two hosts");
+    }
+    let ground = match channels.verbs() {
+        0 => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
+        verbs => format!("{} between hosts over verbs, none over TCP", counted(verbs as usize, "channel")),
+    };
+    let of_hosts = counted(log.hosts().len(), "host");
+    Judgement::passed(format!("{} ({of_hosts}): {ground}", transport.word())).expected("RDMA between hosts")
 }
 
 fn over_sockets(log: &Log) -> Judgement {
@@ -377,6 +382,9 @@ fn progress(log: &Log, expected: &Expected) -> Judgement {
         }
         (_, 0) => match log.steps.measured().map(|(_, sampled)| (sampled.count, sampled.median().unwrap_or_default())) {
             Some((steps, median)) => Judgement::passed(format!("{}, the median {}", counted(steps as usize, "step"), seconds(median))),
+            None if log.is_connected() => {
+                Judgement::not_applicable("all channels were connected; no progress that can be read came after it")
+            }
             None if log.channels().verbs() > 0 => Judgement::warning("RW1212", "no progress that can be read came after the channels")
                 .expected("a table of nccl-tests, or progress of a training")
                 .effect("channels are told before they are connected: a job that hangs in its first collective looks like this")

@@ -3,7 +3,7 @@
 use super::collective::Run;
 use super::failure::{self, Failure};
 use super::interface::Interface;
-use super::message::{Event, Link, Way};
+use super::message::{Ends, Event, Link, Way};
 use super::speaker::Process as Name;
 use super::steps::Steps;
 use super::training::Training;
@@ -85,6 +85,10 @@ pub struct Process {
     pub networks: BTreeSet<String>,
     /// How its channels go.
     pub channels: Channels,
+    /// Ranks of it at an end of a channel over a network, and those at the other ends.
+    pub ends: (BTreeSet<u32>, BTreeSet<u32>),
+    /// Its channels were connected: it said so, or was complete after them.
+    pub is_connected: bool,
     /// NICs that can read GPU memory, and those that cannot.
     pub direct_nics: (u64, u64),
     /// Pairs of GPU and NIC that are near enough, and those that are not.
@@ -110,16 +114,24 @@ impl Process {
             Event::NoDevice => self.has_no_device = true,
             Event::Interfaces(interfaces) => interfaces.into_iter().for_each(|one| put(&mut self.interfaces, super::kept(one))),
             Event::Network(name) => put(&mut self.networks, super::kept(name)),
-            Event::Channel(way) => self.channel(way),
+            Event::Channel(way, ends) => {
+                self.channel(way);
+                if let Some(Ends { own, other }) = ends {
+                    put(&mut self.ends.0, own);
+                    put(&mut self.ends.1, other);
+                }
+            }
+            Event::Connected => self.is_connected |= self.channels.all() > 0,
             Event::DirectNic(is_on) => count(&mut self.direct_nics, is_on),
             Event::DirectPath(is_on, distance) => {
                 count(&mut self.direct_paths, is_on);
                 self.too_far = distance.filter(|_| !is_on).or(self.too_far);
             }
-            Event::Rank { rank, is_complete, .. } => {
+            Event::Rank { rank, is_complete, is_new, .. } => {
                 put(&mut self.ranks, rank);
                 if is_complete {
                     put(&mut self.complete, rank);
+                    self.is_connected |= is_new && self.channels.all() > 0;
                 }
             }
             Event::Version(_) | Event::Environment(..) | Event::Nodes { .. } => {}
@@ -153,11 +165,20 @@ impl Process {
 
     /// It uses TCP between hosts. One that found no RDMA device, and of which nothing else is known, has nothing else.
     pub fn uses_sockets(&self) -> bool {
-        let has_these_alone = !self.interfaces.is_empty() || (self.has_no_device && self.devices.is_empty());
         match self.channels.between_hosts() {
-            0 => self.networks.contains("Socket") || (self.networks.is_empty() && has_these_alone),
+            0 => self.networks.contains("Socket") || (self.networks.is_empty() && self.devices.is_empty() && self.has_sockets()),
             _ => self.channels.socket > 0,
         }
+    }
+
+    fn has_sockets(&self) -> bool {
+        !self.interfaces.is_empty() || self.has_no_device
+    }
+
+    /// What it uses follows from nothing but the interfaces that it has: releases before 2.5 tell them whatever network they choose
+    /// (NVIDIA/nccl-tests#29, NVIDIA/nccl#229).
+    pub fn has_interfaces_alone(&self) -> bool {
+        self.channels.between_hosts() == 0 && self.networks.is_empty() && self.devices.is_empty() && !self.has_no_device
     }
 
     /// The plugin that it uses between hosts, which is neither.
@@ -251,10 +272,25 @@ impl Log {
         self.training.lines > 0 || self.steps.are_there() || self.runs.iter().any(|run| run.sizes > 0)
     }
 
+    /// Channels that verbs carry were connected, by what a process says after them: they are told before that.
+    pub fn is_connected(&self) -> bool {
+        self.processes.iter().any(|process| process.is_connected && process.channels.verbs() > 0)
+    }
+
+    /// Channels over a network are there, and ranks of the one host that speaks are at both ends of each (NVIDIA/nccl#707).
+    fn is_loopback(&self) -> bool {
+        let own: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ends.0).copied().collect();
+        let mut others = self.processes.iter().flat_map(|process| &process.ends.1).peekable();
+        others.peek().is_some() && others.all(|rank| own.contains(rank))
+    }
+
     /// Whether NCCL knows of one node alone, or all ranks spoke, and all of them from one host: nothing crosses a network then.
     pub fn is_of_one_host(&self) -> bool {
         if let Some(nodes) = self.nodes {
             return nodes < 2;
+        }
+        if self.hosts().len() == 1 && self.is_loopback() {
+            return true;
         }
         let ranks: BTreeSet<u32> = self.processes.iter().flat_map(|process| &process.ranks).copied().collect();
         let run = self.runs.iter().any(|run| run.hosts.len() > 1);

@@ -34,6 +34,15 @@ pub enum Way<'a> {
     Net(&'a str, bool),
 }
 
+/// The ends of a channel over a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// The rank that says so.
+    pub own: u32,
+    /// The rank at the other end.
+    pub other: u32,
+}
+
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
@@ -47,8 +56,10 @@ pub enum Event<'a> {
     Interfaces(Vec<&'a str>),
     /// The network that is used between hosts.
     Network(&'a str),
-    /// A channel was set up.
-    Channel(Way<'a>),
+    /// A channel is to be set up: its way, and of a network the ranks at its ends.
+    Channel(Way<'a>, Option<Ends>),
+    /// All channels that were told so far were connected.
+    Connected,
     /// Whether a NIC can read and write GPU memory.
     DirectNic(bool),
     /// Whether GPU and NIC are near enough: their distance and the greatest that is allowed.
@@ -63,6 +74,8 @@ pub enum Event<'a> {
         of: u32,
         /// It is set up.
         is_complete: bool,
+        /// It was set up just now, and is not on its way to its end.
+        is_new: bool,
     },
     /// A communicator of so many ranks spans so many nodes.
     Nodes {
@@ -78,6 +91,7 @@ pub fn event(text: &str) -> Option<Event<'_>> {
     let text = text.trim_start();
     match text.as_bytes().first()? {
         b'C' if text.starts_with("Channel ") => channel(text),
+        b'C' if text.starts_with("Connected all ") => Some(Event::Connected),
         b'R' if text.starts_with("Ring ") => channel(text),
         b'N' if text.starts_with("NET/") => net(text),
         b'N' if text.starts_with("NCCL version ") => version(text).map(Event::Version),
@@ -112,7 +126,23 @@ fn channel(text: &str) -> Option<Event<'_>> {
     } else {
         return None;
     };
-    Some(Event::Channel(way))
+    let ends = if matches!(way, Way::Net(..)) { ends(&text[..at]) } else { None };
+    Some(Event::Channel(way, ends))
+}
+
+/// `Channel 00/0 : 15[7] -> 0[0] [receive]`: what is sent is told by the first rank, what is received by the second.
+fn ends(text: &str) -> Option<Ends> {
+    let (_, pair) = text.split_once(" : ")?;
+    let (from, rest) = pair.split_once(" -> ")?;
+    let rank = |text: &str| text.split(['[', ' ']).next()?.parse::<u32>().ok();
+    let (from, to) = (rank(from.trim_start())?, rank(rest)?);
+    if rest.ends_with("[send]") {
+        Some(Ends { own: from, other: to })
+    } else if rest.ends_with("[receive]") {
+        Some(Ends { own: to, other: from })
+    } else {
+        None
+    }
 }
 
 fn net(text: &str) -> Option<Event<'_>> {
@@ -194,7 +224,7 @@ fn rank(text: &str) -> Option<Event<'_>> {
     let of = words.skip_while(|word| *word != "nranks").nth(1)?.parse().ok()?;
     // a communicator that is destroyed was complete
     let is_complete = ["COMPLETE", "Destroy", "Abort"].iter().any(|word| text.contains(word));
-    Some(Event::Rank { rank, of, is_complete })
+    Some(Event::Rank { rank, of, is_complete, is_new: text.contains("Init COMPLETE") })
 }
 
 #[cfg(test)]
@@ -230,9 +260,14 @@ mod tests {
             ("Channel 00 : 0[1b000] -> 1[3d000] via P2P/IPC", Way::Peer),
             ("Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", Way::Shared),
         ] {
-            assert_eq!(event(line), Some(Event::Channel(way)), "{line}");
+            let Some(Event::Channel(found, ends)) = event(line) else { panic!("{line}") };
+            assert_eq!((found, ends.is_some()), (way, matches!(way, Way::Net(..))), "{line}");
         }
         assert_eq!(event("Channel 00/08 :    0   1   2   3"), None);
+        let ends = |line: &str| if let Some(Event::Channel(_, ends)) = event(line) { ends } else { None };
+        assert_eq!(ends("Channel 00/0 : 15[7] -> 0[0] [receive] via NET/IB/0"), Some(Ends { own: 0, other: 15 }));
+        assert_eq!(ends("Ring 00 : 15 -> 0 [send] via NET/IB/0"), Some(Ends { own: 15, other: 0 }));
+        assert_eq!(event("Connected all rings, use ring PXN 0 GDR 0"), Some(Event::Connected));
     }
 
     #[test]
@@ -253,7 +288,7 @@ mod tests {
         assert_eq!(event("NCCL_IB_HCA set by environment to "), Some(Event::Environment("NCCL_IB_HCA", "")));
         assert_eq!(event("NCCL_IB_HCA set to mlx5_0"), Some(Event::Environment("NCCL_IB_HCA", "mlx5_0")));
         let rank = "ncclCommInitRank comm 0x5 rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 1 commId 0x9 - Init COMPLETE";
-        assert_eq!(event(rank), Some(Event::Rank { rank: 3, of: 16, is_complete: true }));
+        assert_eq!(event(rank), Some(Event::Rank { rank: 3, of: 16, is_complete: true, is_new: true }));
         let place = "comm 0x5 rank 3 nRanks 16 nNodes 2 localRanks 8 localRank 3 MNNVL 0";
         assert_eq!(event(place), Some(Event::Nodes { ranks: 16, nodes: 2 }));
         assert_eq!(version("NCCL version 2.21.5+cuda12.4"), Some("2.21.5+cuda12.4"));

@@ -60,9 +60,19 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     assert_eq!(told(chosen, &expected()), nothing_came);
     let met = format!("{chosen}gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n");
     assert_eq!(told(&met, &expected()), nothing_came, "ranks meet over TCP");
-    let connected = format!("{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
-    let (proven, doubts) = told(&connected, &expected());
-    assert_eq!((proven, doubts.last()), (Proven::Proven, Some(&("progress", Verdict::Warning, "RW1212"))), "it may hang");
+    let to_be = format!("{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n");
+    let (proven, doubts) = told(&to_be, &expected());
+    assert_eq!(
+        (proven, doubts.last()),
+        (Proven::NotKnown, Some(&("progress", Verdict::Warning, "RW1212"))),
+        "it may hang (NVIDIA/nccl#899)"
+    );
+    for after in ["Connected all rings", "ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE"] {
+        let (proven, doubts) = told(&format!("{to_be}gpu-01:7:7 [0] NCCL INFO {after}\n"), &expected());
+        assert!(proven == Proven::Proven && doubts.iter().all(|doubt| doubt.0 != "progress"), "{after}: {doubts:?}");
+    }
+    let aborted = "gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Abort COMPLETE\n";
+    assert_eq!(told(&format!("{to_be}{aborted}"), &expected()).0, Proven::NotKnown);
     let epoch = "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
     assert_eq!(told(&format!("{met}{epoch}"), &expected()).0, Proven::Proven);
     let steps = " iteration 1/ 4 | elapsed time per iteration (ms): 12.5 |\n";
@@ -74,6 +84,57 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     let perftest = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 9000 96.9 96.9 0.18\n";
     assert!(of(perftest).perftest.is_some());
     assert_eq!(told(&format!("{met}{perftest}"), &expected()), nothing_came, "that was not the ranks' traffic");
+}
+
+/// As people posted them: NVIDIA/nccl#707, NVIDIA/nccl-tests#29, NVIDIA/nccl#1320, aws/aws-ofi-nccl#33, NVIDIA/nccl-tests#17; names are made up.
+#[test]
+fn logs_that_were_posted() {
+    let one_host = (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]);
+    let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via NET/IB/5/GDRDMA\n\
+                    gpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [send] via NET/IB/2/GDRDMA\n\
+                    gpu-01:9:12 [2] NCCL INFO Connected all rings\n";
+    assert_eq!(told(loopback, &expected()).0, one_host.0, "both ends are on the host that speaks");
+    let elsewhere = loopback.replacen("gpu-01:9:12", "gpu-02:9:12", 1);
+    assert_eq!(told(&elsewhere, &expected()).0, Proven::Proven);
+
+    // Releases before 2.5 tell interfaces whatever they choose.
+    let old = "server3:15:15 [7] NCCL INFO NET/Socket : Using [0]enp41s0f1:<0> [1]virbr0:<0>\n\
+               server3:15:15 [7] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB enp41s0f1:<0>\n";
+    assert_eq!(judge(&of(old), &expected()).transport, Transport::Infiniband);
+    let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nb:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0>\n\
+                  a:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 [receive] via NET/AWS Libfabric/0\n";
+    assert_eq!(judge(&of(plugin), &expected()).transport, Transport::Plugin);
+
+    let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using network Socket\n\
+                 l20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 3000 - Init COMPLETE\n";
+    assert_eq!(told(alone, &expected()), one_host, "nothing goes between hosts");
+
+    let deviation = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n\
+                     1048576        262144   float     sum   1035.3    1.01    1.90  5e-07    643.4    1.63    3.06  5e-07\n";
+    let run = |end: &str| of(&format!("{deviation} Out of bounds values : {end}\n Avg bus bandwidth    : 2.48\n")).runs[0].clone();
+    assert_eq!((run("0 OK").unchecked, run("0 OK").is_right, run("0 OK").is_over()), (0, Some(true), true));
+    assert_eq!(run("248 FAILED").is_right, Some(false));
+}
+
+/// Lines after which a job is broken, whatever its channels were.
+#[test]
+fn a_job_that_broke_is_not_proven() {
+    for line in [
+        "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)",
+        "[E ProcessGroupNCCL.cpp:460] To avoid data inconsistency, we are taking the entire process down.",
+        "[rank14]:[E ProcessGroupNCCL.cpp:1537] [PG 1 Rank 14] Timeout at NCCL work: 15734, last enqueued NCCL work: 15734",
+        "gpu-01:7:7 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : local catastrophic error",
+        "gpu-01:7:7 [0] NCCL WARN NET/IB : req 0/1 tag 0 peer 10.0.0.2<1> collective mismatch error, local size 496640 remote size 65536",
+        "Cuda failure common.cu:510 'an illegal memory access was encountered'",
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "[gpu-01:03212] *** Process received signal ***",
+        "srun: error: gpu-1-7: task 3: Killed",
+        "slurmstepd: error: *** STEP 1.0 ON gpu-1-7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
+    ] {
+        let (proven, doubts) = told(&format!("{}{line}\n", samples::job()), &expected());
+        assert!(proven == Proven::Disproven && doubts.contains(&("progress", Verdict::Failed, "RW1211")), "{line}: {doubts:?}");
+    }
 }
 
 #[test]

@@ -68,7 +68,10 @@ fn of_links(process: &Process) -> Transport {
 
 /// Of all of them. Who tells nothing counts for nothing; a process that does not name its devices goes with the others.
 pub fn of_log(log: &Log) -> Transport {
-    let mut all: Vec<Transport> = log.processes.iter().map(of_process).filter(|transport| *transport != Transport::Unknown).collect();
+    // Where one says more, interfaces alone say nothing.
+    let says_more = log.processes.iter().any(|process| !process.has_interfaces_alone());
+    let telling = log.processes.iter().filter(|process| !says_more || !process.has_interfaces_alone());
+    let mut all: Vec<Transport> = telling.map(of_process).filter(|transport| *transport != Transport::Unknown).collect();
     all.sort_unstable();
     all.dedup();
     if all.iter().all(|transport| transport.is_rdma()) && all.len() > 1 {
