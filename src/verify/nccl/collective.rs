@@ -237,9 +237,14 @@ impl Runs {
         } else if text.contains("nThread ") {
             let bytes_max = text.split_once("maxBytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
             self.begin(line).bytes_max = bytes_max;
+        } else if text.contains("Using devices") {
+            // an excerpt may begin here
+            if self.is_through() {
+                self.begin(line);
+            }
         } else if text.contains("algbw") && text.contains("busbw") {
             let columns = Columns::of(text);
-            let again = self.runs.last().is_none_or(|run| !run.columns.busbw.is_empty());
+            let again = self.is_through();
             let run = if again { Some(self.begin(line)) } else { self.runs.last_mut() };
             run.into_iter().for_each(|run| run.columns = columns.clone());
         } else if let Some((_, name)) = text.split_once("Collective test concluded: ") {
@@ -249,6 +254,11 @@ impl Runs {
         } else if let Some(run) = self.runs.last_mut() {
             run.remark(text);
         }
+    }
+
+    /// The latest run has its table already, or there is none.
+    fn is_through(&self) -> bool {
+        self.runs.last().is_none_or(|run| !run.columns.busbw.is_empty())
     }
 
     /// A line that begins with a digit.

@@ -57,8 +57,15 @@ const NEEDED: [&str; 8] =
 /// Warnings after which there is no communicator: NCCL 2.28.9 ends with `ncclInvalidUsage` after each (seen on a host with an H100).
 const ENDS: [&str; 3] = ["Duplicate GPU detected", NO_NETWORK, "Bootstrap : no socket interface found"];
 
-/// Ranks that do not do the same (src/transport/net_ib, src/transport/net_socket.cc; NVIDIA/nccl#969, #296, #268).
-const MISMATCH: [&str; 3] = ["collective mismatch error", "Mismatched collective detected", "message truncated"];
+/// Words of warnings after which nothing goes on: ranks that do not do the same (src/transport/net_ib, src/transport/net_socket.cc;
+/// NVIDIA/nccl#969, #296, #268), a queue pair that broke (ncclIbTest), no address of an interface that was named (NVIDIA/nccl-tests#294).
+const BROKEN: [&str; 5] = [
+    "collective mismatch error",
+    "Mismatched collective detected",
+    "message truncated",
+    "communicator encountered a fatal error",
+    "is neither AF_INET(2) nor AF_INET6(10)",
+];
 
 /// None of the networks that NCCL may use could be used (src/plugin/net.cc).
 pub const NO_NETWORK: &str = "Failed to initialize any NET plugin";
@@ -81,7 +88,8 @@ pub fn of_warning(text: &str) -> Option<Trouble> {
     if text.contains("async fatal event") || text.contains("local catastrophic error") {
         return Some(Trouble::Device);
     }
-    if MISMATCH.iter().any(|word| text.contains(word)) {
+    let of_plugin = text.contains("NET/OFI ") && text.contains("completed with error");
+    if of_plugin || BROKEN.iter().any(|word| text.contains(word)) {
         return Some(Trouble::Other);
     }
     let text = text.trim_start();
@@ -108,7 +116,7 @@ fn completion(text: &str) -> Option<Trouble> {
 }
 
 /// Words of other programs that say the same, and what they mean.
-pub const WORDS: [(&str, Trouble); 36] = [
+pub const WORDS: [(&str, Trouble); 38] = [
     ("Test NCCL failure", Trouble::Other),
     ("Test CUDA failure", Trouble::Other),
     (": Test failure ", Trouble::Other),
@@ -116,7 +124,8 @@ pub const WORDS: [(&str, Trouble); 36] = [
     ("Timeout at NCCL work", Trouble::Timeout),
     ("watchdog got stuck for ", Trouble::Timeout),
     ("taking the entire process down", Trouble::Other),
-    ("communicator encountered a fatal error", Trouble::Other),
+    ("DistStoreError", Trouble::Timeout),
+    ("DistNetworkError", Trouble::Other),
     ("NCCL timeout", Trouble::Timeout),
     ("ncclRemoteError", Trouble::Remote),
     ("ncclSystemError", Trouble::Other),
@@ -137,6 +146,7 @@ pub const WORDS: [(&str, Trouble); 36] = [
     ("*** Process received signal ***", Trouble::Other),
     ("Fatal Python error: ", Trouble::Other),
     ("(core dumped)", Trouble::Other),
+    ("Signal: Segmentation fault", Trouble::Other),
     ("failed (exitcode: ", Trouble::Other),
     ("exitcode  : -", Trouble::Other),
     // of Slurm, Ray and JAX

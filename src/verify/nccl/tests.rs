@@ -108,6 +108,10 @@ fn logs_that_were_posted() {
     let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using network Socket\n\
                  l20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 3000 - Init COMPLETE\n";
     assert_eq!(told(alone, &expected()), one_host, "nothing goes between hosts");
+    let listed = "# Using devices\n#  Rank  0 Group  0 Pid 390292 on        l20 device  0 [0000:03:00] NVIDIA L20\n\
+                  #  Rank  1 Group  0 Pid 390292 on        l20 device  1 [0000:03:01] NVIDIA L20\n\
+                  l20:390292:390298 [0] NCCL INFO NET/IB : No device found.\nl20:390292:390298 [0] NCCL INFO Using network Socket\n";
+    assert_eq!(told(listed, &expected()).1[0], one_host.1[0], "the head of nccl-tests names one host");
 
     let deviation = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n\
                      1048576        262144   float     sum   1035.3    1.01    1.90  5e-07    643.4    1.63    3.06  5e-07\n";
@@ -130,6 +134,9 @@ fn a_job_that_broke_is_not_proven() {
         "[gpu-01:03212] *** Process received signal ***",
         "srun: error: gpu-1-7: task 3: Killed",
         "slurmstepd: error: *** STEP 1.0 ON gpu-1-7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        "gpu-01:7:7 [0] transport/net_ib.cc:139 NCCL WARN communicator encountered a fatal error (detected in ncclIbTest)",
+        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 2/4 clients joined.",
+        "gpu-01:7:7 [0] process_err_completion:1723 NCCL WARN NET/OFI Operation with NULL context completed with error",
         "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
     ] {
         let (proven, doubts) = told(&format!("{}{line}\n", samples::job()), &expected());
