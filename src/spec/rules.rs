@@ -133,4 +133,6 @@ fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod switch_tests;
+#[cfg(test)]
 mod tests;

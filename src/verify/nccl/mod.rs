@@ -21,6 +21,7 @@ pub mod lines;
 pub mod log;
 pub mod message;
 pub mod operation;
+pub mod process;
 #[cfg(test)]
 pub mod samples;
 mod speaker;

@@ -1,7 +1,8 @@
 //! What carried the data between hosts: of each process, and of all of them.
 
-use super::log::{Log, Process};
+use super::log::Log;
 use super::message::Link;
+use super::process::Process;
 use serde::Serialize;
 
 /// What carries data between hosts.
