@@ -248,6 +248,7 @@ pub fn a_job_is_proven_by_the_logs_of_its_pods(plane: &ControlPlane, writes_of: 
             (1, "nccl-worker-0:7:42 [0] NCCL INFO NET/IB : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>"),
             (1, "nccl-worker-0:7:42 [0] NCCL INFO Using network IB"),
             (2, "nccl-worker-0:7:42 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA"),
+            (2, "nccl-worker-0:7:42 [0] NCCL INFO Connected all rings"),
         ],
     );
     let proven = cluster.told(0, &["job", "prove", "nccl", "-i", INV]);
@@ -369,6 +370,7 @@ pub fn trials_name_the_first_that_fails(plane: &ControlPlane, writes_of: &Path) 
             format!("w-0:7:42 [0] NCCL INFO NET/{network} : Using [0]erdma_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>"),
             format!("w-0:7:42 [0] NCCL INFO Using network {network}"),
             format!("w-0:7:42 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/{network}/0"),
+            "w-0:7:42 [0] NCCL INFO Connected all rings".to_owned(),
         ]
     };
     let write = |lines: &[String]| writes(writes_of, &lines.iter().map(|line| (1, line.as_str())).collect::<Vec<_>>());

@@ -146,7 +146,7 @@ fn over_verbs(log: &Log, transport: Transport, doctor: &str) -> Judgement {
         let what = match channels.verbs() {
             0 => format!("{} was chosen by NCCL at its start, and nothing in the log came after it", transport.word()),
             verbs => {
-                format!("{} over verbs were to be connected, and the log does not say that they were", counted(verbs as usize, "channel"))
+                format!("the log tells of {} over verbs, and not of their connection", counted(verbs as usize, "channel"))
             }
         };
         return Judgement::unknown("RW1203", what)
