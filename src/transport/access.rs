@@ -76,12 +76,16 @@ impl HostAccess {
     /// True where the target itself takes back a change that nobody confirms, and saves only what was confirmed: NVUE's own guard. Elsewhere what
     /// is saved is kept by our guard, and saved under it.
     pub fn saves_what_is_confirmed(&self) -> bool {
-        self.api.as_ref().is_some_and(|api| api.kind == ApiKind::Nvue)
+        self.is_over_nvue()
     }
 
     /// False where the target has no place for a lock: over NVUE. Who else is at work there is seen in NVUE's revisions.
     pub fn keeps_locks(&self) -> bool {
-        self.api.as_ref().is_none_or(|api| api.kind != ApiKind::Nvue)
+        !self.is_over_nvue()
+    }
+
+    fn is_over_nvue(&self) -> bool {
+        self.api.as_ref().is_some_and(|api| api.kind == ApiKind::Nvue)
     }
 
     /// The same as somebody else, who may only read.

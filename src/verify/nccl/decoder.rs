@@ -116,7 +116,7 @@ impl Reading {
         let trimmed = text.trim_start();
         match trimmed.as_bytes().first() {
             Some(b'#') => self.comment(trimmed, line.number),
-            // as releases before 2.0 of nccl-tests write it (NVIDIA/nccl-tests#17)
+            // as old releases of nccl-tests write it (NVIDIA/nccl-tests#17)
             Some(b'O' | b'A') if trimmed.starts_with("Out of bounds values") || trimmed.starts_with("Avg bus bandwidth") => {
                 self.comment(&format!("# {trimmed}"), line.number);
             }
