@@ -3,6 +3,7 @@
 use crate::eos::Way;
 use crate::https::{Https, PASSWORD, USER};
 use crate::journeys::Fabric;
+use railwright::resource::file::base64;
 use railwright::resource::probe::Probe;
 use railwright::spec::model::ApiKind;
 use railwright::transport::{ApiAccess, CertificatePin, HostAccess, Password, Performed, Secrets, TransportError, Upkeep, Writer};
@@ -41,12 +42,8 @@ impl Fabric {
 }
 
 fn decoded(word: &str) -> Option<String> {
-    use std::io::Write as _;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(word.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    (output.status.success() && word.len() > 40).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let bytes = base64::decode(word).filter(|_| word.len() > 40)?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Nobody said yet whose certificate it is; it is another; it is what an authority signed, or signed for somebody else, or too long ago.

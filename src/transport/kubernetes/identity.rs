@@ -11,6 +11,8 @@ use crate::system::{clock, environment, terminal};
 use crate::transport::{ClusterAccess, HostAccess, TransportError};
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,10 +136,9 @@ fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
         }
         (None, None) => return Ok(None),
     };
-    let pem = String::from_utf8_lossy(&pem);
-    let one = |text: &str| base64::decode(text.split_once("-----END CERTIFICATE-----")?.0);
-    let all: Option<Vec<Vec<u8>>> = pem.split("-----BEGIN CERTIFICATE-----").skip(1).map(one).collect();
-    all.filter(|all| !all.is_empty()).map(Some).ok_or_else(|| "it holds no certificate in PEM".to_owned())
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).map(|one| one.map(|der| der.to_vec())).collect();
+    let certificates = certificates.map_err(|error| format!("it is no PEM: {error}"))?;
+    if certificates.is_empty() { Err("it holds no certificate in PEM".to_owned()) } else { Ok(Some(certificates)) }
 }
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
