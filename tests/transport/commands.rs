@@ -74,6 +74,17 @@ async fn an_action_gives_status_and_both_outputs() {
 }
 
 #[tokio::test]
+async fn keys_are_exchanged_anew_in_the_midst_of_output() {
+    let Some((server, access)) = server(&["RekeyLimit 256K", "LogLevel DEBUG1"]) else { return };
+    let link = open(&access).await.unwrap();
+    match link.perform(&run("yes railwright | head -c 4000000", 60), "t").await.unwrap() {
+        Performed::Ended { code: 0, stdout, .. } => assert!(stdout == "railwright\n".repeat(400_000)[..4_000_000]),
+        other => panic!("{other:?}"),
+    }
+    assert!(server.log().matches("SSH2_MSG_NEWKEYS received").count() > 5, "{}", server.log());
+}
+
+#[tokio::test]
 async fn many_at_once_keep_within_the_servers_sessions() {
     let Some((_server, access)) = server(&["MaxSessions 3"]) else { return };
     let link = open(&access).await.unwrap();

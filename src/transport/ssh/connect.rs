@@ -91,7 +91,6 @@ fn config(pins: &Pins) -> client::Config {
     // AES-GCM runs in hardware and is half again as fast as ChaCha20 on both ends.
     config.preferred.cipher =
         Cow::Borrowed(&[cipher::AES_256_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR, cipher::AES_192_CTR, cipher::AES_128_CTR]);
-    config.preferred.compression = Cow::Borrowed(&[russh::compression::NONE]);
     config
 }
 
@@ -132,6 +131,21 @@ pub(super) fn words(error: &russh::Error) -> String {
     }
 }
 
+/// Methods of a `Handler` that refuse a channel: a dropped reply does. russh's own accept.
+macro_rules! refuse_channels {
+    ($($method:ident($($argument:ty),*);)*) => { $(
+        async fn $method(
+            &mut self,
+            _: Channel<Msg>,
+            $(_: $argument,)*
+            _: client::ChannelOpenHandle,
+            _: &mut Session,
+        ) -> Result<(), Failure> {
+            Ok(())
+        }
+    )* };
+}
+
 /// Checks the server's key, and refuses every channel that a server opens to us.
 pub(super) struct Checker {
     host: String,
@@ -163,43 +177,16 @@ impl Handler for Checker {
         self.verdict(shown).map(|()| true).map_err(Failure::Refused)
     }
 
-    // A dropped `reply` is a refusal; the defaults would accept.
-    async fn server_channel_open_agent_forward(
-        &mut self,
-        _: Channel<Msg>,
-        _: client::ChannelOpenHandle,
-        _: &mut Session,
-    ) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn server_channel_open_session(&mut self, _: Channel<Msg>, _: client::ChannelOpenHandle, _: &mut Session) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn server_channel_open_forwarded_tcpip(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: u32,
-        _: &str,
-        _: u32,
-        _: client::ChannelOpenHandle,
-        _: &mut Session,
-    ) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn server_channel_open_direct_tcpip(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: u32,
-        _: &str,
-        _: u32,
-        _: client::ChannelOpenHandle,
-        _: &mut Session,
-    ) -> Result<(), Failure> {
-        Ok(())
+    refuse_channels! {
+        server_channel_open_agent_forward();
+        server_channel_open_direct_streamlocal(&str);
+        server_channel_open_direct_tcpip(&str, u32, &str, u32);
+        server_channel_open_forwarded_streamlocal(&str);
+        server_channel_open_forwarded_tcpip(&str, u32, &str, u32);
+        server_channel_open_session();
+        server_channel_open_x11(&str, u32);
     }
 }
+
+#[cfg(test)]
+mod tests;
