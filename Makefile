@@ -48,6 +48,17 @@ test-deep: tools test-packages ## The long runs: 10,000 schedules of every law, 
 test-packages:
 	@tests/packages.sh "$(SUDO)" $(TEST_PACKAGES) $(LAB_PACKAGES)
 
+.PHONY: deny
+deny: tools ## Licences, sources, doubled versions and known vulnerabilities of what we build on, by cargo-deny (deny.toml)
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --locked check $(DENY)
+
+.PHONY: third-party
+third-party: tools ## THIRD-PARTY: what the program holds of others, with the licences, by cargo-about (about.toml)
+	@command -v cargo-about >/dev/null || $(CARGO) install --locked cargo-about --features cli
+	$(CARGO) fetch --locked
+	$(CARGO) about generate --locked --offline --fail about.hbs --output-file THIRD-PARTY
+
 .PHONY: bench
 bench: tools ## Measurements against other readers, in the same run
 	$(CARGO) bench --bench spec_load
